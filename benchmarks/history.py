@@ -33,7 +33,7 @@ from mirage import FeatureSuite, MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.surrogate.pretraining import simulated_runs
-from mirage.surrogate.simulation import named
+from mirage.surrogate.simulation import system_name
 from mirage.testing import Baseline, Commit, moved
 from mirage.testing.comparison import compare
 from mirage.testing.gate import gated, mean_of_pairs
@@ -141,7 +141,10 @@ def texts(code: str) -> tuple[FeatureTable, Floats]:
     """
     dataset = MirageDataset.bundled(code)
     suite = FeatureSuite(gated(dataset))
-    names = [[*MANNERS], *([named(kind, m) for m in MANNERS] for kind in ("lying", "uncited"))]
+    names = [
+        [*MANNERS],
+        *([system_name(kind, m) for m in MANNERS] for kind in ("lying", "uncited")),
+    ]
     runs = simulated_runs(code, [name for row in names for name in row])
     tables = [[suite.score(dataset, runs[n], progress=False) for n in row] for row in names]
     return tables[0][0], np.array([[table.values for table in row] for row in tables])

@@ -1,4 +1,4 @@
-"""Statistics of this field as functions on arrays: agreement, classification, permutation tests."""
+"""Statistical functions on arrays: agreement, classification, intervals and permutation tests."""
 
 from __future__ import annotations
 

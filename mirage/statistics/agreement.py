@@ -1,13 +1,14 @@
-"""How far judges agree on labels without order, beyond what chance would give.
+"""Agreement of judges on labels without order, corrected for chance.
 
-All coefficients are ``(po - pe) / (1 - pe)``, the agreement beyond chance as a share of what there
-could be; they differ in the agreement ``pe`` that they expect by chance. 1 is full agreement, 0
-what chance gives, below 0 less. Where one label is far more frequent than the others, kappa and
-alpha are low although judges hardly ever differ; AC1 is not.
+All coefficients are ``(po - pe) / (1 - pe)``: the observed agreement ``po`` beyond chance, as a
+share of the largest possible agreement beyond chance. They differ in the agreement ``pe`` that they
+expect by chance. 1 is full agreement, 0 is chance level, and values below 0 are worse than chance.
+If one label is far more frequent than the others, kappa and alpha are low although judges hardly
+ever differ; AC1 is not.
 
-Counts say how many judges gave an item a label, ``(items, labels)``. Items may have different
-numbers of labels, by whomever: those with one say how frequent labels are, but nothing of
-agreement; those with none are ignored.
+``counts`` is a table ``(items, labels)`` with the number of judges that gave an item a label. Items
+may have different numbers of labels, from different judges. An item with one label contributes to
+the frequencies of labels but not to the agreement. An item without labels is ignored.
 
 Sources: Cohen (1960), A Coefficient of Agreement for Nominal Scales, Educational and Psychological
 Measurement 20, 37-46. Fleiss (1971), Measuring Nominal Scale Agreement Among Many Raters,
@@ -43,22 +44,26 @@ __all__ = [
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's (1960) kappa of two judges' labels, unweighted.
+    """Return Cohen's (1960) unweighted kappa of two judges' labels.
 
     Args:
-        a: one judge's label of each item, of any type.
-        b: the other's, in the same order.
+        a: The first judge's label of each item, of any type.
+        b: The second judge's labels, in the same order.
 
     Returns:
-        Kappa, NaN where both give one and the same label throughout.
+        Kappa; NaN if both judges give every item the same label.
 
     Raises:
-        JudgmentError: the labels are not two columns of the same length, or there are none.
+        JudgmentError: If the labels are not two columns of the same length, or if they are empty.
+
+    Example:
+        >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "yes", "no", "yes"])
+        0.5
     """
     labels_a, labels_b = np.asarray(a), np.asarray(b)
     if labels_a.ndim != 1 or labels_a.shape != labels_b.shape or not labels_a.size:
         raise JudgmentError(
-            "kappa takes two columns with the labels of the same items, not shapes "
+            "kappa needs two non-empty columns of the same length, one label per item; got shapes "
             f"{labels_a.shape} and {labels_b.shape}"
         )
     labels, codes = np.unique(np.concatenate([labels_a, labels_b]), return_inverse=True)
@@ -67,48 +72,69 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def fleiss_kappa(counts: ArrayLike) -> float:
-    """Fleiss' (1971) kappa of any number of judges, as Gwet (2014) has it where that varies.
+    """Return Fleiss' (1971) kappa of any number of judges.
 
-    ``pe`` is the sum over labels of the squared share, which is the mean over items of the label's
-    share of the item's labels.
+    If the number of labels varies between items, the formula is that of Gwet (2014). ``pe`` is the
+    sum over labels of the squared share; a label's share is the mean over items of its share of the
+    item's labels.
 
     Args:
-        counts: how many judges gave an item a label, ``(items, labels)``.
+        counts: Number of judges that gave an item a label, ``(items, labels)``.
 
     Returns:
-        Kappa, NaN where all give one and the same label, and where no item has two labels.
+        Kappa; NaN if all judges give the same label, or if no item has two labels.
 
     Raises:
-        JudgmentError: the counts are not a table of items by labels.
+        JudgmentError: If ``counts`` is not a table of items by labels.
+
+    Example:
+        >>> fleiss_kappa([[2, 0], [0, 2], [1, 1], [2, 0]])
+        0.4666666666666667
     """
     return float(fleiss_of(terms(counts).sum(axis=0)))
 
 
 def gwet_ac1(counts: ArrayLike) -> float:
-    """Gwet's (2008) AC1; chance is taken to be the less, the more unequal the labels' shares.
+    """Return Gwet's (2008) AC1, which expects less chance agreement if label shares are unequal.
 
     ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. A
-    label that nobody gave counts as one that could have been given. NaN with one label only, and
-    where no item has two; ``counts`` and errors as in :func:`fleiss_kappa`.
+    label that no judge gave still counts as one of the possible labels.
+
+    Args:
+        counts: Number of judges that gave an item a label, ``(items, labels)``.
+
+    Returns:
+        AC1; NaN if there is only one label, or if no item has two labels.
+
+    Raises:
+        JudgmentError: If ``counts`` is not a table of items by labels.
     """
     return float(ac1_of(terms(counts).sum(axis=0)))
 
 
 def krippendorff_alpha(counts: ArrayLike) -> float:
-    """Krippendorff's (2019) alpha for labels without order.
+    """Return Krippendorff's (2019) alpha for labels without order.
 
-    1 minus the share of pairs of labels of one item that differ, over that of pairs of labels of
-    any two items. Items with fewer than two labels are ignored. NaN, ``counts`` and errors as in
-    :func:`fleiss_kappa`.
+    Alpha is 1 minus the ratio of two shares of label pairs that differ: among pairs within one
+    item, and among pairs from any two items. Items with fewer than two labels are ignored.
+
+    Args:
+        counts: Number of judges that gave an item a label, ``(items, labels)``.
+
+    Returns:
+        Alpha; NaN if all judges give the same label, or if no item has two labels.
+
+    Raises:
+        JudgmentError: If ``counts`` is not a table of items by labels.
     """
     return float(alpha_of(terms(counts).sum(axis=0)))
 
 
-# From sums over items, so that a draw of queries is a weighted sum --------------------------------
+# Coefficients from sums over items: a bootstrap draw of queries is then a weighted sum ------------
 
 
 def cohen_of(cells: Floats) -> Floats:
-    """Cohen's kappa of tables of label by label, ``(..., labels * labels)``."""
+    """Return Cohen's kappa of flattened tables of label by label, ``(..., labels * labels)``."""
     size = round(cells.shape[-1] ** 0.5)
     table = cells.reshape(*cells.shape[:-1], size, size)
     total = table.sum(axis=(-1, -2))
@@ -118,16 +144,20 @@ def cohen_of(cells: Floats) -> Floats:
 
 
 def terms(counts: ArrayLike) -> Floats:
-    """What the other coefficients sum over items, a row an item; :class:`Sums` names them.
+    """Return the terms that the other coefficients sum over items, one row per item.
 
-    Where all items have equally many labels these are whole numbers, and so sums are exact.
+    :class:`Sums` names the columns. If all items have the same number of labels, the terms are
+    whole numbers, so that their sums are exact.
 
     Raises:
-        JudgmentError: the counts are not a table of items by labels.
+        JudgmentError: If ``counts`` is not a table of items by labels.
     """
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or not table.size or (table < 0).any():
-        raise JudgmentError(f"counts are a table of items by labels, not of shape {table.shape}")
+        raise JudgmentError(
+            "counts must be a non-empty table of items by labels, none below 0; "
+            f"got shape {table.shape}"
+        )
     labels = table.sum(axis=1, keepdims=True)
     several, most = labels > 1, labels.max()
     same = np.where(several, table * (table - 1), 0).sum(axis=1, keepdims=True)
@@ -146,12 +176,15 @@ def terms(counts: ArrayLike) -> Floats:
 
 
 class Sums(NamedTuple):
-    """What sums of :func:`terms` say, ``(...)`` or ``(..., labels)``.
+    """Named sums of :func:`terms`, each of shape ``(...)`` or ``(..., labels)``.
 
-    ``agreement``: mean over items of the share of their pairs of labels that are the same.
-    ``pairs``: sum over items of such pairs, each over the item's labels less one. ``shares``: sum
-    over items of each label's share, of which the items' sum is the second column. ``paired``:
-    number of each label in items with two or more.
+    Attributes:
+        agreement: Mean over items of the share of label pairs that are equal.
+        pairs: Sum over items of the equal label pairs, divided by the item's number of labels minus
+            one.
+        shares: Sum over items of each label's share. The second column of :func:`terms` is the sum
+            of these over labels.
+        paired: Number of each label in items with two or more labels.
     """
 
     agreement: Floats
@@ -161,36 +194,38 @@ class Sums(NamedTuple):
 
     @classmethod
     def of(cls, sums: Floats) -> Sums:
-        """By their names."""
+        """Split the columns of summed :func:`terms` into named fields."""
         labels = (sums.shape[-1] - 4) // 2
         agreement = ratio(sums[..., 2], sums[..., 0])
         return cls(agreement, sums[..., 3], *np.split(sums[..., 4:], [labels], axis=-1))
 
 
 def ac1_of(sums: Floats) -> Floats:
-    """AC1 from sums of :func:`terms`."""
+    """Return AC1 from sums of :func:`terms`."""
     agreement, _, shares, _ = Sums.of(sums)
     labels = shares.shape[-1]
     if labels < 2:
         return np.full(sums.shape[:-1], np.nan)
     shares = ratio(shares, sums[..., 1:2])
-    return _beyond(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))
+    return _chance_corrected(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))
 
 
 def fleiss_of(sums: Floats) -> Floats:
-    """Fleiss' kappa from sums of :func:`terms`."""
+    """Return Fleiss' kappa from sums of :func:`terms`."""
     agreement, _, shares, _ = Sums.of(sums)
-    # Shares are divided last, for the squares of whole numbers are exact.
-    return _beyond(agreement, ratio(np.square(shares).sum(axis=-1), np.square(sums[..., 1])))
+    # Divide last, because squares of whole numbers are exact.
+    return _chance_corrected(
+        agreement, ratio(np.square(shares).sum(axis=-1), np.square(sums[..., 1]))
+    )
 
 
 def alpha_of(sums: Floats) -> Floats:
-    """Alpha from sums of :func:`terms`."""
+    """Return alpha from sums of :func:`terms`."""
     _, pairs, _, paired = Sums.of(sums)
     total = paired.sum(axis=-1)
     expected = (paired * (paired - 1)).sum(axis=-1)
-    return _beyond(ratio(pairs, total), ratio(expected, total * (total - 1)))
+    return _chance_corrected(ratio(pairs, total), ratio(expected, total * (total - 1)))
 
 
-def _beyond(observed: Floats, expected: Floats) -> Floats:
+def _chance_corrected(observed: Floats, expected: Floats) -> Floats:
     return ratio(observed - expected, 1 - expected)

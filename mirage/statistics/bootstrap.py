@@ -1,4 +1,4 @@
-"""Intervals by drawing queries with replacement: queries are the clusters of all that is judged."""
+"""Bootstrap intervals from queries drawn with replacement; queries are the clusters."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ NO_INTERVAL = (np.nan, np.nan)
 FEWEST_QUERIES = 14
 """Queries below which shares, their differences and coefficients of agreement have no interval.
 
-Of fewer, intervals of every kind that was tried hold the truth too rarely where verdicts are nearly
-all alike (``benchmarks/intervals.py``).
+With fewer queries and verdicts that are nearly all equal, every kind of interval that was tried
+covers the true value too rarely (``benchmarks/intervals.py``).
 """
 
 
@@ -50,18 +50,31 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """A statistic of sums, and its interval when queries are drawn with replacement.
+    """Return a statistic of sums and its interval from queries drawn with replacement.
 
-    Queries are the clusters: what is judged on one query is not independent. Where queries hang
-    together, ``cluster`` is what each row's query hangs together by, and whole clusters are drawn.
-    ``values`` has a row for each of ``query`` and a column for each sum; ``statistic`` maps sums
-    ``(..., columns)`` to numbers ``(...)`` from -1 to 1. The interval is about the statistic, as
-    wide as :func:`widened` draws say. It is NaN with fewer than :data:`FEWEST_QUERIES` of what is
-    drawn, where a draw has no value, and where all draws are equal, which says nothing; without a
-    row the statistic is NaN, too.
+    Queries are the clusters, because judgments on one query are not independent. If queries
+    themselves depend on each other, whole clusters of queries are drawn instead. The interval is
+    centred on the statistic and as wide as the draws of :func:`widened`.
+
+    Args:
+        query: Query of each row, as integers.
+        values: One row per element of ``query`` and one column per sum.
+        statistic: Function from sums ``(..., columns)`` to numbers ``(...)`` between -1 and 1.
+        cluster: Cluster of each row's query; by default each query is its own cluster.
+        draws: Number of bootstrap draws.
+        level: Confidence level of the interval.
+        seed: Random seed.
+
+    Returns:
+        The statistic, NaN without rows, and its interval. The interval is NaN if there are fewer
+        than :data:`FEWEST_QUERIES` queries or clusters, if a draw has no value, or if all draws are
+        equal.
+
+    Raises:
+        SettingError: If ``draws`` is below 1 or ``level`` is not between 0 and 1.
     """
     if draws < 1:
-        raise SettingError(f"an interval takes 1 draw or more, not {draws}")
+        raise SettingError(f"draws must be at least 1, got {draws}")
     check_level(level)
     if not len(query):
         return np.nan, NO_INTERVAL
@@ -71,8 +84,8 @@ def bootstrap(
     if len(sums) < FEWEST_QUERIES:
         return value, NO_INTERVAL
     counts = draw_queries(len(sums), len(sums), draws, seed=seed)
-    of_queries = np.unique(np.stack([group, query], axis=1), axis=0)[:, 0]
-    code = np.unique(of_queries, return_inverse=True)[1]
+    query_groups = np.unique(np.stack([group, query], axis=1), axis=0)[:, 0]
+    code = np.unique(query_groups, return_inverse=True)[1]
     drawn = statistic(counts.astype(np.float64) @ sums)
     drawn = widened(drawn, counts[:, code], code.tolist(), level=level)
     if not np.ptp(drawn) > 0:
@@ -82,13 +95,16 @@ def bootstrap(
 
 
 def sums_by_query(query: Ints, values: Floats) -> Floats:
-    """The sums of each query's rows of ``values``, in the order of the sorted queries."""
+    """Sum the rows of ``values`` of each query, in the order of the sorted queries."""
     row = np.unique(query, return_inverse=True)[1]
     return np.stack([np.bincount(row, column) for column in values.T], axis=1)
 
 
 def middle(drawn: Floats | Ints, level: float) -> Floats:
-    """The percentiles along the first axis that hold the middle ``level``: ``(2, ...)``."""
+    """Return the percentiles along the first axis that enclose the middle ``level``.
+
+    The result has shape ``(2, ...)``.
+    """
     check_level(level)
     return np.asarray(np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
@@ -96,18 +112,18 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
 def draws_covariance(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = ()
 ) -> Floats:
-    """Covariance of estimates from what they were on queries drawn with replacement.
+    """Return the covariance of estimates from their values on queries drawn with replacement.
 
-    It is that of the draws, times ``m / (n - 1)`` where ``m`` of ``n`` queries were drawn: with
-    ``m = n`` draws vary less than estimates do, by a factor of ``(n - 1) / n``, and with fewer
+    It is the covariance of the draws times ``m / (n - 1)`` if ``m`` of ``n`` queries were drawn.
+    With ``m = n``, draws vary less than estimates do, by a factor of ``(n - 1) / n``; with fewer
     they vary more (Rao & Wu 1988, Resampling Inference with Complex Survey Data, Journal of the
-    American Statistical Association 83, 231-241). NaN with fewer than two queries.
+    American Statistical Association 83, 231-241). It is NaN with fewer than two queries.
 
     Args:
-        draws: the estimates, ``(draws, estimates)``.
-        counts: how often each draw has each query, ``(draws, queries)``.
-        clusters: the cluster of each query where clusters were drawn (:func:`draw_clusters`); then
-            they are what is counted, and the factor has the correction of
+        draws: Estimates, ``(draws, estimates)``.
+        counts: Number of times that each draw has each query, ``(draws, queries)``.
+        clusters: Cluster of each query if clusters were drawn (:func:`draw_clusters`). Clusters are
+            then counted instead of queries, and the factor has the correction of
             :func:`mirage.statistics.clusters.small_sample`.
     """
     about = draws - draws.mean(axis=0)
@@ -115,23 +131,24 @@ def draws_covariance(
 
 
 def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> float:
-    """Degrees of freedom of :func:`draws_covariance`: one less than there are queries drawn from.
+    """Return the degrees of freedom of :func:`draws_covariance`.
 
-    Of clusters, those of :func:`mirage.statistics.clusters.small_sample`.
+    This is the number of queries minus one. If clusters were drawn, it is the value of
+    :func:`mirage.statistics.clusters.small_sample`.
     """
-    return small_sample(_drawn(counts, clusters)[1]).degrees
+    return small_sample(_cluster_counts(counts, clusters)[1]).degrees
 
 
 def widened(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = (), *, level: float = 0.95
 ) -> Floats:
-    """Draws, moved away from their mean until their percentiles hold the truth.
+    """Return draws moved away from their mean, so that their percentiles reach nominal coverage.
 
-    The middle ``level`` is then as wide as Student's t makes it with one degree of freedom less
-    than there are queries, from the covariance of :func:`draws_covariance`; percentiles of few
-    queries are too near to each other (Hesterberg 2015, What Teachers Should Know About the
-    Bootstrap, American Statistician 69, 371-386). Arguments as of :func:`draws_covariance`; NaN
-    with fewer than two queries.
+    The middle ``level`` of the result is as wide as an interval of Student's t with the covariance
+    of :func:`draws_covariance`; its degrees of freedom are the number of queries minus one. Plain
+    percentiles of few queries are too narrow (Hesterberg 2015, What Teachers Should Know About the
+    Bootstrap, American Statistician 69, 371-386). Arguments are those of :func:`draws_covariance`;
+    the result is NaN with fewer than two queries.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -143,15 +160,15 @@ def widened(
 
 
 def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
-    """The factor on the deviations of draws."""
-    once, sizes = _drawn(counts, clusters)
+    """Return the factor on the deviations of draws from their mean."""
+    once, sizes = _cluster_counts(counts, clusters)
     weights = np.square(sizes) / np.square(sizes).sum()
     factor = small_sample(sizes).factors @ weights
     return float(np.sqrt(once.sum() / len(sizes) * factor))
 
 
-def _drawn(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """How often the first draw has each cluster, and how many queries that is."""
+def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return how often the first draw has each cluster, and the number of queries in each."""
     if not clusters:
         return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
     _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)
@@ -159,15 +176,15 @@ def _drawn(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, In
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """The quotient, NaN where ``below`` is 0."""
+    """Return the quotient, NaN if ``below`` is 0."""
     quotient = np.full(np.broadcast(above, below).shape, np.nan)
     return np.asarray(np.divide(above, below, out=quotient, where=below != 0), dtype=np.float64)
 
 
 def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
-    """How often each draw of ``size`` queries, with replacement, has each: ``(draws, queries)``.
+    """Return how often each draw of ``size`` queries has each query, ``(draws, queries)``.
 
-    The resampling of the paper's tournaments (MIRAGE-Bench, arXiv 2410.13716).
+    Queries are drawn with replacement, as in the tournaments of MIRAGE-Bench (arXiv 2410.13716).
     """
     picks = np.random.default_rng(seed).integers(queries, size=(draws, size))
     cells = picks + np.arange(draws)[:, None] * queries
@@ -178,16 +195,16 @@ def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[n
 def draw_clusters(
     clusters: Sequence[str], size: int | None, draws: int, *, seed: int
 ) -> NDArray[np.int32]:
-    """How often each draw has each query when whole clusters are drawn: ``(draws, queries)``.
+    """Return how often each draw of whole clusters has each query, ``(draws, queries)``.
 
-    Clusters are drawn in the order of their names, so that the same clusters in another order, or
-    in another language, are drawn alike.
+    Clusters are drawn in the order of their names. The same clusters in another order, or in
+    another language, therefore get the same draws.
 
     Args:
-        clusters: the cluster of each query.
-        size: queries that a draw has at most, on average; ``None`` for as many as there are.
-        draws: how many.
-        seed: of the draws.
+        clusters: Cluster of each query.
+        size: Largest number of queries in a draw, on average; ``None`` for all queries.
+        draws: Number of draws.
+        seed: Random seed.
     """
     names, code = np.unique(clusters, return_inverse=True)
     share = 1.0 if size is None else min(size / len(clusters), 1.0)
@@ -195,6 +212,6 @@ def draw_clusters(
 
 
 def check_level(level: float) -> None:
-    """Refuse, with a SettingError, a level of confidence that is not between 0 and 1."""
+    """Raise a SettingError if a confidence level is not between 0 and 1."""
     if not 0 < level < 1:
-        raise SettingError(f"level is a share between 0 and 1, such as 0.95, not {level}")
+        raise SettingError(f"level must be between 0 and 1, such as 0.95, got {level}")

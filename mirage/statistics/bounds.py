@@ -1,4 +1,4 @@
-"""One-sided confidence bounds for means, above all of values whose range is known."""
+"""One-sided confidence bounds for means, mainly of values with a limited range."""
 
 from __future__ import annotations
 
@@ -23,35 +23,41 @@ def upper_bounds(
     weightings: int = 9999,
     seed: int = 0,
 ) -> Floats:
-    """Upper ends of one-sided intervals for the mean of each column.
+    """Return the upper confidence bound for the mean of each column.
 
-    One cluster more is imagined, as large as the largest, that has the largest possible value
-    alone, and clusters are weighted by exponential deviates: the bound is the percentile of the
-    weighted means (Gaffke 2005, Three Test Statistics for a Nonparametric One-Sided Hypothesis on
-    the Mean of a Nonnegative Variable, Mathematical Methods of Statistics 14, 451-467;
-    Learned-Miller & Thomas 2019, arXiv 1905.06208). Of 0 and 1 without clusters it is Clopper and
-    Pearson's: of ``n`` zeros it is ``1 - (1 - level) ** (1 / n)``, where Student's t says 0.
-    ``benchmarks/power.py`` prints how often what is below such a bound is called so wrongly.
+    An imaginary cluster is added. It is as large as the largest cluster, and all its values are the
+    largest possible value. Clusters are weighted by random exponential deviates, and the bound is a
+    percentile of the weighted means (Gaffke 2005, Three Test Statistics for a Nonparametric
+    One-Sided Hypothesis on the Mean of a Nonnegative Variable, Mathematical Methods of Statistics
+    14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208). For values of 0 and 1 without
+    clusters, it is Clopper and Pearson's bound: for ``n`` zeros it is ``1 - (1 - level) ** (1 /
+    n)``, for which Student's t gives 0. ``benchmarks/power.py`` prints the false positive rate of
+    tests against it.
 
     Args:
-        values: ``(queries, columns)``, none above ``most``; NaN where a query has none.
-        codes: the cluster of each query.
-        most: the largest value that there can be.
-        level: share of the bounds that are no smaller than the mean.
-        weightings: how many are drawn.
-        seed: of these draws.
+        values: ``(queries, columns)``, none above ``most``; NaN if a query has no value.
+        codes: Cluster of each query, counted from 0.
+        most: Largest possible value.
+        level: Confidence level of the bound.
+        weightings: Number of random weightings.
+        seed: Random seed.
 
     Returns:
-        One bound per column; NaN for a column without a value.
+        One bound per column; NaN for a column without values.
 
     Raises:
-        SettingError: ``level`` is not between 0 and 1, or ``weightings`` is below 1.
+        SettingError: If ``level`` is not between 0 and 1, or if ``weightings`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> upper_bounds(np.zeros((28, 1)), np.arange(28)).round(1)
+        array([0.1])
     """
     check_level(level)
     if weightings < 1:
-        raise SettingError(f"a bound takes 1 weighting or more, not {weightings}")
-    known = ~np.isnan(values)
-    counts = cluster_sums(codes, known.astype(np.float64))
+        raise SettingError(f"weightings must be at least 1, got {weightings}")
+    present = ~np.isnan(values)
+    counts = cluster_sums(codes, present.astype(np.float64))
     largest = counts.max(axis=0, initial=0.0)
     largest[largest == 0] = np.nan
     sizes = np.vstack([counts, largest])
@@ -75,26 +81,27 @@ def mean_bounds(
 ) -> Floats:
     """Return a lower and an upper confidence bound for the mean of each column.
 
-    Each bound is one-sided: the lower one is no larger than the mean in a share ``level`` of cases,
-    and so is the upper one no smaller. A bound towards a finite end of the range is that of
-    :func:`upper_bounds`, which needs no minimum number of queries and is never at the mean unless
-    the mean is at that end. Towards an infinite end it is Student's t between clusters
-    (:func:`mirage.statistics.clusters.mean_intervals`): NaN for fewer than ten clusters, and for
-    values that are all equal. ``benchmarks/feature_bounds.py`` prints how often bounds hold.
+    Each bound is one-sided: it is on the correct side of the mean with confidence ``level``. At a
+    finite end of the range, the method is that of :func:`upper_bounds`. It needs no minimum number
+    of queries, and its bound equals the mean only if the mean is at the end of the range. At an
+    infinite end, the method is Student's t between clusters
+    (:func:`mirage.statistics.clusters.mean_intervals`). It gives NaN if there are fewer than ten
+    clusters or all values are equal. ``benchmarks/feature_bounds.py`` prints the coverage of the
+    bounds.
 
     Args:
-        values: ``(queries, columns)``, NaN where a query has none.
-        codes: The cluster of each query, counted from 0.
-        low: The least value that each column can have; minus infinity if there is none.
-        high: The greatest.
-        level: Confidence of each bound.
-        weightings: How many weightings :func:`upper_bounds` draws.
+        values: ``(queries, columns)``, NaN if a query has no value.
+        codes: Cluster of each query, counted from 0.
+        low: Lowest possible value of each column; minus infinity if there is none.
+        high: Highest possible value of each column; infinity if there is none.
+        level: Confidence level of each bound.
+        weightings: Number of random weightings in :func:`upper_bounds`.
 
     Returns:
-        ``(columns, 2)``; NaN for a column without a value.
+        ``(columns, 2)``; NaN for a column without values.
 
     Raises:
-        SettingError: ``level`` is not above 0.5 and below 1.
+        SettingError: If ``level`` is not above 0.5 and below 1.
     """
     check_level(2 * level - 1)
     infinite = np.full(len(low), np.inf)

@@ -1,11 +1,12 @@
-"""How well labels or scores agree with people's labels: figures on plain arrays.
+"""Accuracy, ROC area and calibration of labels or scores against human labels, on plain arrays.
 
-Balanced accuracy is the mean over labels of the recall: the share of the sentences with a label in
-truth that a judge gave it. MEMERAG (arXiv 2502.17163, appendix E) reports its mean
-over languages, all of the same weight. A judge that guesses has 1 / labels, however frequent they
-are.
+Balanced accuracy is the mean recall over labels. The recall of a label is the share of sentences
+with this true label to which the judge gave it. MEMERAG (arXiv 2502.17163, appendix E) reports its
+mean over languages, all with the same weight. A judge that guesses has 1 / labels, whatever the
+label frequencies are.
 
-Sentences of one query are not independent, and so queries are the clusters, of errors and draws.
+Sentences of one query are not independent. Standard errors and draws therefore treat queries as
+clusters.
 """
 
 from __future__ import annotations
@@ -49,10 +50,14 @@ __all__ = [
 
 
 class Tallies(NamedTuple):
-    """Sentences of one language by query and label, and how many of them each judge got right.
+    """Number of sentences of one language by query and label, and how many each judge got right.
 
-    ``total`` has shape ``(queries, labels)`` and ``right`` ``(queries, labels, judges)``. Only
-    labels that occur in the language are there.
+    Only labels that occur in the language are included.
+
+    Attributes:
+        total: Number of sentences, ``(queries, labels)``.
+        right: Number of sentences that each judge labelled correctly, ``(queries, labels,
+            judges)``.
     """
 
     total: Floats
@@ -63,30 +68,31 @@ def tally(query: Ints, label: Ints, right: Bools) -> Tallies:
     """Count the sentences of one language.
 
     Args:
-        query: the query of each sentence, as any integers.
-        label: the label of each sentence in truth, likewise.
-        right: whether each judge gave a sentence that label, ``(sentences, judges)``.
+        query: Query of each sentence, as any integers.
+        label: True label of each sentence, as any integers.
+        right: Whether each judge gave a sentence its true label, ``(sentences, judges)``.
     """
     queries, row = np.unique(query, return_inverse=True)
     labels, column = np.unique(label, return_inverse=True)
     cell, size = row * len(labels) + column, len(queries) * len(labels)
     shape = (len(queries), len(labels))
     total = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
-    hits = [np.bincount(cell, of_judge, minlength=size).reshape(shape) for of_judge in right.T]
+    hits = [np.bincount(cell, correct, minlength=size).reshape(shape) for correct in right.T]
     return Tallies(total, np.stack(hits, axis=-1))
 
 
 def recalls(tallies: Tallies) -> Floats:
-    """The recall of each label by each judge, ``(labels, judges)``."""
+    """Return the recall of each label by each judge, ``(labels, judges)``."""
     return np.asarray(tallies.right.sum(axis=0) / tallies.total.sum(axis=0)[:, None])
 
 
 def standard_errors(tallies: Tallies) -> Floats:
-    """Standard error of each judge's balanced accuracy, NaN with fewer than two queries.
+    """Return the standard error of each judge's balanced accuracy, NaN with fewer than two queries.
 
-    The ratios of sums that recalls are, made linear, with queries as clusters (Cochran 1977,
-    Sampling Techniques, chapters 6 and 9A): the root of ``G / (G - 1)`` times the sum over the
-    ``G`` queries of the squares of ``mean over labels of (right - recall * total) / sum of total``.
+    Recalls are ratios of sums; they are linearized with queries as clusters (Cochran 1977, Sampling
+    Techniques, chapters 6 and 9A). The standard error is the square root of ``G / (G - 1)`` times a
+    sum over the ``G`` queries: the squares of ``mean over labels of (right - recall * total) / sum
+    of total``.
     """
     queries = len(tallies.total)
     if queries < 2:
@@ -97,17 +103,26 @@ def standard_errors(tallies: Tallies) -> Floats:
 
 
 def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None = None) -> Floats:
-    """Balanced accuracy of each judge as it may be, ``(draws, judges)``.
+    """Return random draws of each judge's balanced accuracy, ``(draws, judges)``.
 
-    To the sentences of each label one that is right and one that is wrong is added, without which
-    a judge with no error on the few sentences of a rare label would look certain (Agresti & Caffo
-    2000, Simple and Effective Confidence Intervals for Proportions and Differences of Proportions
-    Result from Adding Two Successes and Two Failures, American Statistician 54, 280-288). The
-    influence of each query, as in :func:`standard_errors`, is multiplied by the same normal deviate
-    for all judges, the added sentences vary for each judge by themselves, and all is divided as
-    Student's t is, with one degree of freedom less than there are queries. NaN with fewer than two
-    queries. ``benchmarks/intervals.py`` prints how often their percentiles hold the truth.
-    ``deviates`` are those of the queries, ``(draws, queries)``, where they were drawn before.
+    One right and one wrong sentence are added to each label. Without them, a judge with no error on
+    the few sentences of a rare label would have too narrow an interval (Agresti & Caffo 2000,
+    Simple and Effective Confidence Intervals for Proportions and Differences of Proportions Result
+    from Adding Two Successes and Two Failures, American Statistician 54, 280-288). The influence of
+    each query, as in :func:`standard_errors`, is multiplied by a normal deviate that all judges
+    share. The added sentences vary independently for each judge. All deviations are divided as in
+    Student's t, with one degree of freedom less than the number of queries.
+    ``benchmarks/intervals.py`` prints the coverage of their percentiles.
+
+    Args:
+        tallies: Sentence counts of one language.
+        draws: Number of draws.
+        seed: Random seed.
+        deviates: Normal deviates of the queries, ``(draws, queries)``; by default they are drawn
+            here.
+
+    Returns:
+        The draws; NaN with fewer than two queries.
     """
     queries, labels, judges = tallies.right.shape
     if queries < 2:
@@ -116,19 +131,20 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None
     shares = (tallies.right.sum(axis=0) + 1) / total
     influence = (tallies.right - shares * tallies.total[:, :, None]) / total
     by_query = influence.mean(axis=1) * np.sqrt(queries / (queries - 1))
-    of_added = np.sqrt((2 * shares * (1 - shares) / total**2).sum(axis=0)) / labels
+    added_error = np.sqrt((2 * shares * (1 - shares) / total**2).sum(axis=0)) / labels
     rng = np.random.default_rng(seed)
-    own = rng.standard_normal((draws, queries))
-    errors = (own if deviates is None else deviates) @ by_query
-    errors += rng.standard_normal((draws, judges)) * of_added
+    # Always drawn, so that the later draws are the same with and without ``deviates``.
+    drawn_deviates = rng.standard_normal((draws, queries))
+    errors = (drawn_deviates if deviates is None else deviates) @ by_query
+    errors += rng.standard_normal((draws, judges)) * added_error
     scale = np.sqrt(rng.chisquare(queries - 1, (draws, 1)) / (queries - 1))
     return np.asarray(shares.mean(axis=0) + errors / scale)
 
 
 def interval(drawn: Floats, value: float, queries: int, level: float) -> Interval:
-    """The middle ``level`` of the draws, with the value itself, from -1 to 1.
+    """Return the middle ``level`` of the draws, extended to include the value, within -1 to 1.
 
-    NaN with fewer than :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
+    The interval is NaN with fewer than :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
     """
     check_level(level)
     if queries < FEWEST_QUERIES:
@@ -138,59 +154,68 @@ def interval(drawn: Floats, value: float, queries: int, level: float) -> Interva
 
 
 def sentence_weights(language: Ints, label: Ints) -> Floats:
-    """What each sentence counts: balanced accuracy is the sum of the weights of the right ones.
+    """Return weights that make balanced accuracy the sum over correct sentences.
 
-    The weights of one label of one language have the same sum as those of any other label of that
-    language, those of a language the same sum as those of any other, and all of them sum to 1.
+    All weights sum to 1. Each language has the same sum of weights, and so does each label within a
+    language.
     """
     codes, group = np.unique(np.stack([language, label]), axis=1, return_inverse=True)
     alike = np.bincount(group.ravel())  # sentences of the same language and label
-    _, at, labels = np.unique(codes[0], return_inverse=True, return_counts=True)
-    return np.asarray(1 / (len(labels) * labels[at] * alike))[group.ravel()]
+    _, language_index, labels = np.unique(codes[0], return_inverse=True, return_counts=True)
+    return np.asarray(1 / (len(labels) * labels[language_index] * alike))[group.ravel()]
 
 
 # Thresholds ---------------------------------------------------------------------------------------
 
 
 class Threshold(NamedTuple):
-    """A threshold, and the balanced accuracy that it gives on what it was chosen on."""
+    """A threshold with the balanced accuracy that it reaches on the sentences it was chosen on."""
 
     value: float
     balanced_accuracy: float
 
 
 def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshold:
-    """The threshold that separates best, half way between the two scores that it parts.
+    """Return the threshold with the best balanced accuracy, midway between two neighbouring scores.
 
-    Its balanced accuracy flatters: it is the best of many on the very sentences that it was chosen
-    on. Sentences without a score (NaN) are wrong whatever the threshold. Of several best ones it is
-    the middle one.
+    Its balanced accuracy is optimistic: it is the best of many on the sentences that it was chosen
+    on. Sentences without a score (NaN) count as wrong for every threshold. If several thresholds
+    are best, the middle one is returned.
 
     Args:
-        scores: a number a sentence.
-        positive: whether the sentence has the positive label.
-        weights: what a sentence counts (:func:`sentence_weights`).
+        scores: Score of each sentence.
+        positive: Whether each sentence has the positive label.
+        weights: Weight of each sentence (:func:`sentence_weights`).
+
+    Raises:
+        JudgmentError: If no sentence has a score.
+
+    Example:
+        >>> import numpy as np
+        >>> labels = np.array([False, False, True, True])
+        >>> best_threshold(np.array([0.1, 0.2, 0.6, 0.9]), labels, np.full(4, 0.25))
+        Threshold(value=0.4, balanced_accuracy=1.0)
     """
-    known = np.flatnonzero(~np.isnan(scores))
-    if not len(known):
-        raise JudgmentError("no sentence has a score, so there is no threshold to choose")
-    order = known[np.argsort(scores[known], kind="stable")]
+    scored = np.flatnonzero(~np.isnan(scores))
+    if not len(scored):
+        raise JudgmentError("no sentence has a score, so no threshold can be chosen")
+    order = scored[np.argsort(scores[scored], kind="stable")]
     ascending, weight = scores[order], weights[order]
-    # With the threshold at place i, the sentences from i on are called positive.
+    # With a cut at index i, the sentences from i on are labelled positive.
     below = np.concatenate([[0.0], np.cumsum(np.where(positive[order], 0.0, weight))])
     above = np.concatenate([np.cumsum(np.where(positive[order], weight, 0.0)[::-1])[::-1], [0.0]])
-    places = np.flatnonzero(np.diff(ascending, prepend=-np.inf, append=np.inf) > 0)
-    accuracy = (below + above)[places]
-    best = places[accuracy >= accuracy.max() - 1e-12]  # sums of weights are rounded
+    cuts = np.flatnonzero(np.diff(ascending, prepend=-np.inf, append=np.inf) > 0)
+    accuracy = (below + above)[cuts]
+    best = cuts[accuracy >= accuracy.max() - 1e-12]  # sums of weights are rounded
     return Threshold(_between(ascending, int(best[len(best) // 2])), float(accuracy.max()))
 
 
-def _between(scores: Floats, place: int) -> float:
-    """A threshold that calls exactly the sorted scores from this place on positive."""
-    if place in (0, len(scores)):
-        return float(np.nextafter(scores[-1], np.inf) if place else scores[0])
-    middle = (scores[place - 1] + scores[place]) / 2
-    return float(middle if middle > scores[place - 1] else scores[place])
+def _between(scores: Floats, cut: int) -> float:
+    """Return a threshold that labels the sorted scores from index ``cut`` on as positive."""
+    if cut in (0, len(scores)):
+        return float(np.nextafter(scores[-1], np.inf) if cut else scores[0])
+    middle = (scores[cut - 1] + scores[cut]) / 2
+    return float(middle if middle > scores[cut - 1] else scores[cut])
 
 
 FOLDS = 5
@@ -199,25 +224,25 @@ FOLDS = 5
 def cross_validated_thresholds(
     scores: Floats, positive: Bools, language: Ints, query: Ints, *, seed: int
 ) -> Floats:
-    """For each sentence the best threshold on the queries of the four other of five folds.
+    """Return a threshold for each sentence, chosen on the queries of the other folds.
 
-    Queries are dealt to the folds at random, those of each language evenly; so no threshold is
-    chosen on a sentence that it is used for, nor on another of the same query.
+    Queries are assigned at random to :data:`FOLDS` folds, evenly within each language. No threshold
+    is therefore chosen on the sentence that it is applied to, or on another sentence of its query.
 
     Raises:
-        JudgmentError: what is left outside a fold lacks sentences of one of the labels.
+        JudgmentError: If the sentences outside a fold lack one of the labels.
     """
     fold = _folds(language, query, seed)
     thresholds = np.empty(len(scores))
     for number in np.unique(fold).tolist():
-        others = fold != number
-        if len(np.unique(positive[others])) < 2:
+        outside = fold != number
+        if len(np.unique(positive[outside])) < 2:
             raise JudgmentError(
-                "too few queries to choose a threshold by cross-validation: without one fold of "
-                f"{FOLDS}, the others lack a label; give a threshold"
+                "too few queries to choose a threshold by cross-validation: without one of "
+                f"{FOLDS} folds, a label is missing from the rest; pass a threshold"
             )
-        weights = sentence_weights(language[others], positive[others].astype(np.intp))
-        thresholds[~others] = best_threshold(scores[others], positive[others], weights).value
+        weights = sentence_weights(language[outside], positive[outside].astype(np.intp))
+        thresholds[~outside] = best_threshold(scores[outside], positive[outside], weights).value
     return thresholds
 
 
@@ -234,44 +259,51 @@ def _folds(language: Ints, query: Ints, seed: int) -> Ints:
 
 
 def roc_auc(scores: Floats, positive: Bools) -> float:
-    """Area under the ROC curve: how often a positive sentence has the higher score.
+    """Return the area under the ROC curve: how often a positive sentence has the higher score.
 
     Ties count half (Hanley & McNeil 1982, Radiology 143, 29-36). Sentences without a score (NaN)
-    are left out; NaN where the others lack one of the two labels.
+    are ignored. The area is NaN if the remaining sentences lack one of the two labels.
+
+    Example:
+        >>> import numpy as np
+        >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
+        0.75
     """
     from sklearn.metrics import roc_auc_score
 
-    known = ~np.isnan(scores)
-    if len(np.unique(positive[known])) < 2:
+    scored = ~np.isnan(scores)
+    if len(np.unique(positive[scored])) < 2:
         return float("nan")
-    return float(roc_auc_score(positive[known], scores[known]))
+    return float(roc_auc_score(positive[scored], scores[scored]))
 
 
 def roc_auc_interval(
     scores: Floats, positive: Bools, cluster: Ints, *, level: float = 0.95
 ) -> Interval:
-    """Interval of :func:`roc_auc`, with what is in one cluster taken as dependent.
+    """Return a confidence interval for :func:`roc_auc`, with clustered standard errors.
 
     The variance is that of Obuchowski (1997), Nonparametric Analysis of Clustered ROC Curve Data,
-    Biometrics 53, 567-578, ``n / (n - 1)`` times the standard error for n clusters, as by the
-    jackknife; the interval is Student's t on the scale of the log odds of the area. NaN with fewer
-    than :data:`~mirage.statistics.prediction_powered.FEWEST` clusters or
-    :data:`~mirage.statistics.prediction_powered.FEWEST_OF_EACH` sentences of either label, and
-    where the area is 0 or 1.
+    Biometrics 53, 567-578. The standard error is multiplied by ``n / (n - 1)`` for n clusters, as
+    in the jackknife. The interval is Student's t on the log odds of the area.
+
+    Returns:
+        The interval; NaN with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST`
+        clusters, with fewer than :data:`~mirage.statistics.prediction_powered.FEWEST_OF_EACH`
+        sentences of either label, or if the area is 0 or 1.
     """
     from scipy.special import expit, logit, stdtrit
     from scipy.stats import rankdata
 
     check_level(level)
-    known = ~np.isnan(scores)
-    values, above, group = scores[known], positive[known], cluster[known]
+    scored = ~np.isnan(scores)
+    values, above, group = scores[scored], positive[scored], cluster[scored]
     more, less = int(above.sum()), int((~above).sum())
     area, clusters = roc_auc(values, above), len(np.unique(group))
     if min(more, less) < FEWEST_OF_EACH or clusters < FEWEST or area in (0.0, 1.0):
         return NO_INTERVAL
     ranks = rankdata(values)
-    # How many of the other label each sentence beats, ties counting half: ranks among all less
-    # ranks among its own.
+    # The number of sentences with the other label that a sentence beats (ties count half) is its
+    # rank among all sentences minus its rank among those with its own label.
     influence = np.empty(len(values))
     influence[above] = ((ranks[above] - rankdata(values[above])) / less - area) / more
     influence[~above] = (1 - (ranks[~above] - rankdata(values[~above])) / more - area) / less
@@ -282,26 +314,33 @@ def roc_auc_interval(
 
 
 class Bin(NamedTuple):
-    """A bin of a reliability table: sentences with scores from ``lower`` to ``upper``."""
+    """A bin of a reliability table.
+
+    Attributes:
+        lower: Lower end of the scores in the bin.
+        upper: Upper end.
+        sentences: Number of sentences.
+        mean_score: Mean score of the sentences.
+        positive: Share of the sentences that have the positive label.
+    """
 
     lower: float
     upper: float
     sentences: int
     mean_score: float
     positive: float
-    """Share of the sentences that have the positive label."""
 
 
 class Calibration(NamedTuple):
-    """How far scores are probabilities of the positive label.
+    """Deviation of scores from probabilities of the positive label.
 
     Attributes:
-        error: expected calibration error: mean over sentences of the distance, in their bin, of
-            the mean score from the share of positive labels (Naeini et al. 2015, AAAI; Guo et al.
-            2017, ICML, section 2).
-        brier: mean squared distance of the score from 1 where the label is positive and from 0
-            elsewhere (Brier 1950, Monthly Weather Review 78, 1-3).
-        bins: bins of the same width that hold sentences.
+        error: Expected calibration error: the absolute difference between mean score and share of
+            positive labels in each bin, averaged over sentences (Naeini et al. 2015, AAAI; Guo et
+            al. 2017, ICML, section 2).
+        brier: Mean squared difference between the score and the label, 1 if positive and 0 if not
+            (Brier 1950, Monthly Weather Review 78, 1-3).
+        bins: Bins of equal width that contain sentences.
     """
 
     error: float
@@ -310,40 +349,44 @@ class Calibration(NamedTuple):
 
 
 def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Calibration:
-    """Reliability of scores in [0, 1]; sentences without a score (NaN) are left out.
+    """Measure how well scores in [0, 1] are calibrated, ignoring scores that are NaN.
 
     Args:
-        scores: a number a sentence.
-        positive: whether the sentence has the positive label.
-        bins: of the same width, each closed above, the first one also below.
+        scores: Score of each sentence.
+        positive: Whether each sentence has the positive label.
+        bins: Number of bins of equal width. Each includes its upper end; the first also includes 0.
 
     Raises:
-        JudgmentError: a score lies outside [0, 1], or there is none.
-        SettingError: ``bins`` is below 1.
+        JudgmentError: If a score is outside [0, 1], or if there is no score.
+        SettingError: If ``bins`` is below 1.
+
+    Example:
+        >>> calibration([0.1, 0.2, 0.8, 0.9], [False, False, True, True], bins=2).brier
+        0.025
     """
     if bins < 1:
-        raise SettingError(f"calibration takes 1 bin or more, not {bins}")
+        raise SettingError(f"bins must be at least 1, got {bins}")
     values, is_positive = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
-    known = ~np.isnan(values)
-    values, is_positive = values[known], is_positive[known]
+    scored = ~np.isnan(values)
+    values, is_positive = values[scored], is_positive[scored]
     if not len(values):
         raise JudgmentError("there is no score to calibrate")
     if values.min() < 0 or values.max() > 1:
         raise JudgmentError(
-            "calibration takes scores in [0, 1], as probabilities are, not from "
-            f"{values.min():g} to {values.max():g}"
+            "calibration needs scores in [0, 1], because they are read as probabilities; got "
+            f"scores from {values.min():g} to {values.max():g}"
         )
     edges = np.linspace(0, 1, bins + 1)
-    place = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, bins - 1)
+    bin_index = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, bins - 1)
     table = tuple(
         Bin(
             float(edges[i]),
             float(edges[i + 1]),
-            int(np.count_nonzero(place == i)),
-            float(values[place == i].mean()),
-            float(is_positive[place == i].mean()),
+            int(np.count_nonzero(bin_index == i)),
+            float(values[bin_index == i].mean()),
+            float(is_positive[bin_index == i].mean()),
         )
-        for i in np.unique(place).tolist()
+        for i in np.unique(bin_index).tolist()
     )
     error = sum(bin.sentences * abs(bin.mean_score - bin.positive) for bin in table) / len(values)
     return Calibration(error, float(np.mean(np.square(values - is_positive))), table)

@@ -1,11 +1,11 @@
-"""What hangs together counts as one: queries on one document, paraphrases, parallel questions.
+"""Clusters of dependent queries: on one document, paraphrases, or parallel questions.
 
-A cluster is a name that such queries share. All that says how sure a figure is goes by clusters:
-what varies independently is the sum over a cluster, whatever goes on within it (Liang & Zeger 1986,
-Longitudinal Data Analysis Using Generalized Linear Models, Biometrika 73, 13-22; Cameron & Miller
-2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50, 317-372).
-A query that shares nothing is a cluster by itself. ``benchmarks/clusters.py`` prints how often
-intervals and alarms are wrong with clusters and without.
+A cluster is a name that dependent queries share. Standard errors, intervals and tests treat
+clusters as independent: the unit that varies is the sum over a cluster, whatever the dependence
+within it (Liang & Zeger 1986, Longitudinal Data Analysis Using Generalized Linear Models,
+Biometrika 73, 13-22; Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference,
+Journal of Human Resources 50, 317-372). A query without a cluster is a cluster by itself.
+``benchmarks/clusters.py`` prints coverage and false positive rates with clusters and without.
 """
 
 from __future__ import annotations
@@ -32,46 +32,46 @@ __all__ = [
 ]
 
 FEWEST = 4
-"""Clusters below which no logit has an interval."""
+"""Clusters below which a logit has no interval."""
 
 FEWEST_FOR_MEANS = 10
 """Clusters below which a mean has no interval."""
 
 NEAR = 0.05
-"""The share of a range within which a value is next to its end."""
+"""Values within this share of the range from an end of the range are near that end."""
 
 
 def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list[str]:
-    """A name for the cluster of each query: its own where ``clusters`` has none for it."""
+    """Return a cluster name for each query: its own name if ``clusters`` has none for it."""
     return [f"cluster {clusters[id_]}" if id_ in clusters else f"query {id_}" for id_ in query_ids]
 
 
 def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints:
-    """The clusters of queries, counted from 0 in the order in which they come."""
-    seen: dict[str, int] = {}
+    """Return the cluster of each query, numbered from 0 in the order of first occurrence."""
+    codes: dict[str, int] = {}
     names = cluster_names(query_ids, clusters)
-    return np.array([seen.setdefault(name, len(seen)) for name in names], dtype=np.intp)
+    return np.array([codes.setdefault(name, len(codes)) for name in names], dtype=np.intp)
 
 
 def cluster_sums(codes: Ints, values: Floats) -> Floats:
-    """Sums over the queries of each cluster, ``(clusters, columns)``, of ``(queries, columns)``.
+    """Sum ``values``, ``(queries, columns)``, over each cluster, ``(clusters, columns)``.
 
-    A query without a value (NaN) has no part in them; NaN where none of a cluster has one.
+    A query without a value (NaN) is ignored. The sum is NaN if no query of a cluster has a value.
     """
     size = int(codes.max()) + 1 if len(codes) else 0
-    known = ~np.isnan(values)
-    filled = np.where(known, values, 0.0)
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
     sums = np.stack([np.bincount(codes, column, size) for column in filled.T], axis=1)
-    counts = np.stack([np.bincount(codes, column, size) for column in known.T], axis=1)
+    counts = np.stack([np.bincount(codes, column, size) for column in present.T], axis=1)
     return np.where(counts > 0, sums, np.nan)
 
 
 class SmallSample(NamedTuple):
-    """What makes up for few clusters.
+    """Corrections of a cluster-robust variance for a small number of clusters.
 
     Attributes:
-        factors: on the square of each cluster's sum of residuals, ``(clusters,)``.
-        degrees: of freedom of Student's t.
+        factors: Factor on the square of each cluster's sum of residuals, ``(clusters,)``.
+        degrees: Degrees of freedom of Student's t.
     """
 
     factors: Floats
@@ -79,15 +79,19 @@ class SmallSample(NamedTuple):
 
 
 def small_sample(sizes: ArrayLike) -> SmallSample:
-    """The correction of a cluster-robust variance, from the number of queries in each cluster.
+    """Return the small-sample correction of a cluster-robust variance.
 
-    Residuals of large clusters are too small, for they have moved the estimate; their squares are
-    divided by 1 less their share of the queries, and degrees of freedom are Satterthwaite's (Bell
-    & McCaffrey 2002, Bias Reduction in Standard Errors for Linear Regression with Multi-Stage
-    Samples, Survey Methodology 28, 169-181; Pustejovsky & Tipton 2018, Journal of Business &
-    Economic Statistics 36, 672-683), both as for a mean of queries that are alike within a cluster,
-    which is the worst case. Clusters of one size have the factor ``G / (G - 1)`` and ``G - 1``
-    degrees. With one cluster factors are NaN, and degrees 0.
+    Residuals of large clusters are too small, because these clusters pull the estimate towards
+    themselves. Their squares are divided by 1 minus the cluster's share of the queries, and the
+    degrees of freedom are Satterthwaite's (Bell & McCaffrey 2002, Bias Reduction in Standard Errors
+    for Linear Regression with Multi-Stage Samples, Survey Methodology 28, 169-181; Pustejovsky &
+    Tipton 2018, Journal of Business & Economic Statistics 36, 672-683). Both are computed for a
+    mean of queries that are identical within a cluster, which is the worst case. Clusters of equal
+    size have the factor ``G / (G - 1)`` and ``G - 1`` degrees. With one cluster, factors are NaN
+    and degrees are 0.
+
+    Args:
+        sizes: Number of queries in each cluster.
     """
     counts = np.asarray(sizes, dtype=np.float64)
     if len(counts) < 2:
@@ -96,50 +100,54 @@ def small_sample(sizes: ArrayLike) -> SmallSample:
         return SmallSample(np.full(len(counts), len(counts) / (len(counts) - 1)), len(counts) - 1)
     share, square = counts / counts.sum(), counts**2
     factors = 1 / (1 - share)
-    # Residuals' sums have the covariance D - h d' - d h' + h h' sum(d), where h are the shares and
-    # D = diag(d) the squares; below are the weighted sum of its diagonal, and that of its squares.
+    # Sums of residuals have the covariance D - h d' - d h' + h h' sum(d), with the shares h and the
+    # squares D = diag(d). Below: the weighted sum of its diagonal, and of its squared elements.
     total = square.sum()
     crossed = share**2 * total - 2 * share * square
     trace = factors @ (square + crossed)
-    of_shares, of_squares = factors @ share**2, factors @ square**2
-    of_both = factors @ (share * square)
-    everywhere = (
-        2 * of_shares * of_squares
-        + (total * of_shares) ** 2
-        + 2 * of_both**2
-        - 4 * total * of_shares * of_both
+    share_sum, square_sum = factors @ share**2, factors @ square**2
+    cross_sum = factors @ (share * square)
+    off_diagonal = (
+        2 * share_sum * square_sum
+        + (total * share_sum) ** 2
+        + 2 * cross_sum**2
+        - 4 * total * share_sum * cross_sum
     )
     diagonal = factors**2 @ (square * (square + 2 * crossed))
-    degrees = max(trace**2 / (everywhere + diagonal), 1.0)
+    degrees = max(trace**2 / (off_diagonal + diagonal), 1.0)
     return SmallSample(factors * total / trace, float(degrees))
 
 
 def mean_intervals(
     values: Floats, codes: Ints, low: Floats, high: Floats, *, level: float = 0.95
 ) -> Floats:
-    """Lower and upper end for the mean of each column over the queries that have it.
+    """Return the confidence interval for the mean of each column.
 
-    With ends to its range, a mean has the variance ``phi m (1 - m)``, in units of the range, and
-    the interval holds each ``m`` that is no farther from the mean than Student's t says (a score
-    interval, as Wilson 1927, Journal of the American Statistical Association 22, 209-212, with
-    the variance of Wedderburn 1974, Quasi-likelihood Functions, Biometrika 61, 439-447): so that
-    answers that are all right do not make it certain that all others are. ``phi`` is estimated
-    between clusters; where fewer than :data:`FEWEST_FOR_MEANS` of them have anything that is not
-    near the nearer end (:data:`NEAR`), it is no less than if all that is in a cluster were alike:
-    nearly all probabilities of a language are next to 0 or 1, and the few others make the mean.
-    Other means have t's interval. Both with :func:`small_sample`; NaN below
-    :data:`FEWEST_FOR_MEANS` clusters, and for values without ends to their range that are all
-    equal.
+    A mean of values in a finite range has the variance ``phi m (1 - m)``, in units of the range.
+    The interval encloses each ``m`` that Student's t does not reject. It is a score interval
+    (Wilson 1927, Journal of the American Statistical Association 22, 209-212) with the variance of
+    Wedderburn (1974, Quasi-likelihood Functions, Biometrika 61, 439-447). Its width is therefore
+    above 0 even if all answers are right.
+
+    ``phi`` is estimated between clusters. It gets a lower limit if fewer than
+    :data:`FEWEST_FOR_MEANS` clusters have a value that is not near (:data:`NEAR`) the nearer end of
+    the range. The limit is its value for identical queries within each cluster. Language
+    probabilities, for example, are nearly all next to 0 or 1, and the few others determine the
+    mean.
+
+    Values without a finite range have the interval of Student's t. Both kinds use
+    :func:`small_sample`.
 
     Args:
-        values: ``(queries, columns)``, NaN where a query has none.
-        codes: the cluster of each query.
-        low: the least value that each column can have; minus infinity where there is none.
-        high: the greatest.
-        level: share of the intervals that hold the mean.
+        values: ``(queries, columns)``, NaN if a query has no value.
+        codes: Cluster of each query.
+        low: Lowest possible value of each column; minus infinity if there is none.
+        high: Highest possible value of each column; infinity if there is none.
+        level: Confidence level of the intervals.
 
     Returns:
-        ``(columns, 2)``.
+        ``(columns, 2)``; NaN below :data:`FEWEST_FOR_MEANS` clusters. Also NaN if all values are
+        equal and the range is not finite.
     """
     columns = zip(values.T, low.tolist(), high.tolist(), strict=True)
     return np.array(
@@ -152,18 +160,18 @@ def _mean_interval(
 ) -> tuple[float, float]:
     from scipy.special import stdtrit
 
-    known = ~np.isnan(column)
-    cluster, sizes = np.unique(codes[known], return_inverse=True, return_counts=True)[1:]
+    present = ~np.isnan(column)
+    cluster, sizes = np.unique(codes[present], return_inverse=True, return_counts=True)[1:]
     if len(sizes) < FEWEST_FOR_MEANS:
         return np.nan, np.nan
-    mean, correction = float(column[known].mean()), small_sample(sizes)
-    residuals = np.bincount(cluster, column[known] - mean)
+    mean, correction = float(column[present].mean()), small_sample(sizes)
+    residuals = np.bincount(cluster, column[present] - mean)
     variance = float(correction.factors @ residuals**2) / sizes.sum() ** 2
     reach = float(stdtrit(correction.degrees, (1 + level) / 2))
     width = high - low
     if not np.isfinite(width):
-        # Equal values say nothing of others. Rounding gives them a variance above 0.
-        if not (variance > 0 and np.ptp(column[known]) > 0):
+        # Equal values give no estimate of the spread; rounding can make their variance positive.
+        if not (variance > 0 and np.ptp(column[present]) > 0):
             return np.nan, np.nan
         error = reach * np.sqrt(variance)
         return mean - error, mean + error
@@ -171,7 +179,7 @@ def _mean_interval(
     most = share * (1 - share)
     spread = variance / width**2 / most if most > 1e-12 else 0.0
     end = high if share > 0.5 else low
-    if len(np.unique(cluster[np.abs(column[known] - end) > NEAR * width])) < FEWEST_FOR_MEANS:
+    if len(np.unique(cluster[np.abs(column[present] - end) > NEAR * width])) < FEWEST_FOR_MEANS:
         spread = max(spread, 1 / (correction.degrees + 1))
     square = reach**2 * spread
     centre, root = 2 * share + square, np.sqrt(square**2 + 4 * square * max(most, 0.0))
@@ -180,13 +188,13 @@ def _mean_interval(
 
 
 def multipliers(clusters: Sequence[str], draws: int, *, seed: int) -> Floats:
-    """A standard normal deviate for each draw and cluster, ``(draws, clusters)``.
+    """Return one standard normal deviate for each draw and cluster, ``(draws, clusters)``.
 
-    They are what influences are multiplied by where an estimate is drawn anew: the multiplier, or
-    score, bootstrap (Kline & Santos 2012, A Score Based Approach to Wild Bootstrap Inference,
-    Journal of Econometric Methods 1, 23-41). They go by the name of a cluster: estimates that rest
-    on the same clusters, such as those in several languages on parallel questions, are drawn
-    together.
+    The multiplier (or score) bootstrap multiplies influences by them to draw an estimate again
+    (Kline & Santos 2012, A Score Based Approach to Wild Bootstrap Inference, Journal of Econometric
+    Methods 1, 23-41). The deviates depend on the name of the cluster. Estimates on the same
+    clusters, such as those in several languages on parallel questions, therefore get the same
+    deviates.
     """
     columns = [
         np.random.default_rng([seed, *name.encode()]).standard_normal(draws) for name in clusters

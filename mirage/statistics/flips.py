@@ -18,38 +18,42 @@ __all__ = [
 ]
 
 FEWEST_UNITS = 28
-"""Units below which no flips are counted: three of them would have a p-value above 0.047."""
+"""Units below which flips are not tested: the p-value of three flips would be above 0.047."""
 
 MOST_UNITS = 100
-"""Units above which :func:`flip_p_value` counts no more: from here on it hardly changes."""
+"""Cap on the number of units in :func:`flip_p_value`: above it, p-values hardly change."""
 
 REWORDED = 0.02
-"""Share of right answers that features read as wrong when they are put in other words.
+"""Share of right answers that features misread as wrong when the answers are reworded.
 
 ``python benchmarks/gate.py --part wording`` measures it.
 """
 
 SHARED_LEVEL = 1.5
-"""Factor of a permutation test's p-values if flips are counted beside it.
+"""Factor on the p-values of a permutation test if flips are tested as well.
 
-The same command prints how often either test raises a false alarm.
+``python benchmarks/gate.py --part wording`` prints how often either test raises a false alarm.
 """
 
 
 @cache
 def flip_p_value(units: int, worse: int) -> float:
-    """Return how often at least so many units change, and all of them for the worse.
+    """Return the probability that at least ``worse`` units change, all of them for the worse.
 
-    Each unit changes with the same unknown probability, for better or worse with equal chances;
-    the p-value is the largest over that probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs
+    Each unit changes with the same unknown probability, for better or worse with equal chances. The
+    p-value is the largest over that probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs
     Trial: Exact Unconditional Design and Analysis, Biometrics 47, 361-372).
 
     Args:
-        units: Number of queries, or clusters; above :data:`MOST_UNITS` it counts no more.
+        units: Number of queries, or clusters; larger numbers than :data:`MOST_UNITS` are capped.
         worse: Number of units that turned from right to wrong.
 
-    >>> round(flip_p_value(30, 3), 3)
-    0.047
+    Returns:
+        The p-value; 1 if ``worse`` is not between 1 and ``units``.
+
+    Example:
+        >>> round(flip_p_value(30, 3), 3)
+        0.047
     """
     units = min(units, MOST_UNITS)
     if not 0 < worse <= units:
@@ -61,22 +65,23 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return how often at least so many answers are misread because they are reworded.
+    """Return the probability that at least ``worse`` reworded answers are misread as wrong.
 
     Args:
         reworded: Number of answers that changed.
         worse: Number of these that seem to have turned from right to wrong.
 
-    >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
-    (0.046, 0.323)
+    Example:
+        >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
+        (0.046, 0.323)
     """
     return float(binom.sf(worse - 1, reworded, REWORDED))
 
 
 def flips_p_value(units: int, worse: int, better: int, reworded: int) -> float:
-    """Return the p-value of flips: the larger one of both tests of this module.
+    """Return the p-value of flips: the larger one of the two tests of this module.
 
-    If any unit turned from wrong to right, flips are no evidence beyond a permutation test's.
+    If any unit turned from wrong to right, flips add no evidence to that of a permutation test.
 
     Args:
         units: Number of queries, or clusters.
@@ -87,10 +92,11 @@ def flips_p_value(units: int, worse: int, better: int, reworded: int) -> float:
     Returns:
         The p-value; 1 below :data:`FEWEST_UNITS` units, or if a unit turned from wrong to right.
 
-    >>> round(flips_p_value(100, 3, 0, reworded=3), 3)
-    0.045
-    >>> round(flips_p_value(100, 3, 0, reworded=100), 3)
-    0.323
+    Example:
+        >>> round(flips_p_value(100, 3, 0, reworded=3), 3)
+        0.045
+        >>> round(flips_p_value(100, 3, 0, reworded=100), 3)
+        0.323
     """
     if units < FEWEST_UNITS or better:
         return 1.0

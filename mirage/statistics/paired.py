@@ -1,4 +1,4 @@
-"""How much higher one system is than another on the same queries, and whether by chance."""
+"""Means of paired differences of two systems on the same queries, with intervals and p-values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class PairedMean(NamedTuple):
     """The mean of paired differences.
 
     Attributes:
-        mean: over the queries that have one; NaN where none has.
+        mean: Mean over the queries that have a difference; NaN if none has.
         interval: Lower and upper end; NaN if there are fewer than ten clusters or none differs.
-        p: chance of a mean as far from 0, on either side, if the two are alike.
-        n: the queries.
+        p: Two-sided p-value of the hypothesis that both systems are equal.
+        n: Number of queries.
     """
 
     mean: float
@@ -40,22 +40,29 @@ def paired_means(
 ) -> list[PairedMean]:
     """Return the mean of each column of paired differences, its interval and its p-value.
 
-    Both come from one test: what the two got for a query is swapped, for all queries of a cluster
-    together (:func:`mirage.statistics.permutation.sign_flip_tests`). An interval holds 0 if and
-    only if p is above ``1 - level``. The ends that this does not decide are at least as far as
-    those of Student's t with two added clusters (:func:`gap_interval`), because a small sample of a
-    skewed metric often misses its largest differences. ``benchmarks/paired.py`` prints coverage and
-    false positive rates.
+    Interval and p-value come from one test: the results of the two systems on a query are swapped,
+    for all queries of a cluster together (:func:`mirage.statistics.permutation.sign_flip_tests`).
+    An interval includes 0 if and only if p is above ``1 - level``. Other ends are moved out to
+    Student's t with two added clusters (:func:`gap_interval`) if that is farther, because a small
+    sample of a skewed metric often misses its largest differences. ``benchmarks/paired.py`` prints
+    coverage and false positive rates.
 
     Args:
         gaps: Differences, ``(queries, columns)``, NaN if a query has none.
         codes: Cluster of each query, counted from 0.
         level: Confidence level of the intervals.
-        permutations: Number of swaps to draw, if there are more.
+        permutations: Largest number of swaps; if there are more, this many are drawn at random.
         seed: Random seed.
 
     Raises:
-        SettingError: ``level`` is not between 0 and 1, or ``permutations`` is below 1.
+        SettingError: If ``level`` is not between 0 and 1, or ``permutations`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> gaps = np.array([[0.1], [0.3], [0.2], [-0.1], [0.2], [0.3], [0.1], [0.2], [0.0], [0.2]])
+        >>> result = paired_means(gaps, np.arange(10))[0]
+        >>> round(result.mean, 2), round(result.p, 3)
+        (0.15, 0.016)
     """
     check_level(level)
     if not gaps.shape[1]:
@@ -69,17 +76,17 @@ def paired_means(
     )
     rows = []
     for column, p, low, high in zip(gaps.T, *(each.tolist() for each in tests), strict=True):
-        known = ~np.isnan(column)
-        if not known.any():
+        present = ~np.isnan(column)
+        if not present.any():
             rows.append(PairedMean(np.nan, NO_INTERVAL, np.nan, 0))
             continue
-        ends = _widened(column[known], codes[known], (low, high), level)
-        rows.append(PairedMean(float(column[known].mean()), ends, p, int(known.sum())))
+        ends = _widen_interval(column[present], codes[present], (low, high), level)
+        rows.append(PairedMean(float(column[present].mean()), ends, p, int(present.sum())))
     return rows
 
 
-def _widened(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interval:
-    """Return the ends of the test, moved out to Student's t unless that would take in 0."""
+def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interval:
+    """Move the ends of the interval out to Student's t unless it would then include 0."""
     low, high = ends
     if len(np.unique(codes)) < FEWEST_FOR_MEANS or not gaps.any() or not np.isfinite(ends).all():
         return NO_INTERVAL
@@ -91,20 +98,22 @@ def _widened(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interva
 
 
 def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
-    """Lower and upper end for the mean of paired differences, Student's t between clusters.
+    """Return the interval of Student's t between clusters for a mean of paired differences.
 
-    Two clusters are added that differ as far as any query does, one to each side: without them
-    differences that are nearly all alike, such as those of right and wrong answers of which one
-    system has almost all, would seem surer than they are. The idea is that of Agresti & Min (2005),
-    Simple Improved Confidence Intervals for Comparing Matched Proportions, Statistics in Medicine
-    24, 729-740, who add half a pair to each cell. NaN where fewer than
-    :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters differ; ``benchmarks/grids.py``
-    prints how often intervals hold.
+    Two clusters are added, one on each side, that differ as far as any query does. Without them,
+    the interval is too narrow if nearly all differences are equal, for example if both systems
+    answer almost all queries correctly. The idea is that of Agresti & Min (2005), Simple Improved
+    Confidence Intervals for Comparing Matched Proportions, Statistics in Medicine 24, 729-740, who
+    add half a pair to each cell. ``benchmarks/grids.py`` prints the coverage of the intervals.
 
     Args:
-        gaps: ``(queries,)``, none of them NaN.
-        codes: the cluster of each query.
-        level: share of the intervals that hold the mean.
+        gaps: Differences, ``(queries,)``, without NaN.
+        codes: Cluster of each query, counted from 0.
+        level: Confidence level of the interval.
+
+    Returns:
+        Lower and upper end; NaN if fewer than :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS`
+        clusters differ.
     """
     if len(np.unique(codes[gaps != 0])) < FEWEST_FOR_MEANS:
         return NO_INTERVAL
@@ -112,7 +121,7 @@ def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
 
 
 def _student_ends(gaps: Floats, codes: Ints, level: float) -> Interval:
-    """Return the ends of Student's t between clusters, with one added to each side."""
+    """Return the ends of Student's t between clusters, with one cluster added on each side."""
     farthest, clusters = np.abs(gaps).max(), len(np.unique(codes))
     size = max(round(len(gaps) / clusters), 1)
     added = np.repeat([farthest, -farthest], size)

@@ -1,11 +1,11 @@
-"""Is one system better than another, or is it chance? Paired permutation tests, many at a time.
+"""Permutation tests of whether one system is better than another, for many comparisons at a time.
 
-If two systems are alike, what one gave for a unit (a query, a sentence) could as well have come
-from the other. Swapping the two turns the sign of the unit's differences, of all columns together
+If two systems are equal, the result of one for a unit (a query, a sentence) could as well have come
+from the other. Swapping the two changes the sign of the unit's differences, in all columns together
 (Fisher 1935, The Design of Experiments, section 21; Good 2005, Permutation, Parametric and
-Bootstrap Tests of Hypotheses, chapter 3). Where ways to swap are drawn, the way without swapping
-counts as one of them, so that p is never 0 (Phipson & Smyth 2010, Statistical Applications in
-Genetics and Molecular Biology 9, 39).
+Bootstrap Tests of Hypotheses, chapter 3). One way to swap is a choice of the units that are
+swapped. If ways are drawn at random, the way without swapping counts as one of them, so that p is
+never 0 (Phipson & Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
 """
 
 from __future__ import annotations
@@ -29,38 +29,43 @@ __all__ = [
 ]
 
 Flips = NDArray[np.bool_]
-"""Which units are swapped, ``(ways, units)``."""
+"""Units that are swapped, ``(ways, units)``."""
 
 _BLOCK = 1000  # permutations at a time
-_COLUMNS = 64  # comparisons at a time, of which all permutations are in memory
-_FEWEST_WAYS = 2000  # of which an interval is a quantile
+_COLUMNS = 64  # comparisons at a time, because all their permutations are in memory
+_FEWEST_WAYS = 2000  # fewest subsets for the quantiles that are interval ends
 
 
 def permutation_p_values(
     differences: Floats, *, permutations: int = 10_000, seed: int = 0
 ) -> Floats:
-    """Two-sided p-values of paired differences, one a column, each for itself.
+    """Return two-sided p-values of paired differences, one per column, without correction.
 
-    The statistic is the sum of a column, and p the share of the ways to swap in which it lies as
-    far from 0 as without swapping, or farther. Where there are no more than ``permutations`` ways
-    to swap the units that differ, all are gone through, and p is exact.
+    The statistic is the sum of a column. P is the share of the ways to swap in which the sum is at
+    least as far from 0 as without swapping. If there are at most ``permutations`` ways to swap the
+    units that differ, all are enumerated, and p is exact.
 
     Args:
         differences: ``(units, comparisons)``.
-        permutations: how many to draw.
-        seed: of the draws.
+        permutations: Number of random permutations if there are more ways to swap.
+        seed: Random seed.
 
     Raises:
-        SettingError: ``permutations`` is below 1.
+        SettingError: If ``permutations`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> permutation_p_values(np.array([[0.1], [0.3], [0.2], [0.2], [0.4]]))
+        array([0.0625])
     """
     differing = np.count_nonzero(differences, axis=0)
     p = np.empty(differences.shape[1])
-    # 2 ** 62 is more than anyone asks for, and 2 ** 64 more than an integer holds.
+    # The cap of 62 avoids overflow and is far above any sensible number of permutations.
     few = 2.0 ** np.minimum(differing, 62) <= permutations
     for column in np.flatnonzero(few).tolist():
         units = differences[differences[:, column] != 0, column]
         ways = np.arange(2 ** len(units))[:, None] >> np.arange(len(units)) & 1
-        p[column] = _as_far((1.0 - 2 * ways) @ units, units) / len(ways)
+        p[column] = _count_as_far((1.0 - 2 * ways) @ units, units) / len(ways)
     units = differences[:, ~few]
     units = units[units.any(axis=1)]
     rng = np.random.default_rng(seed)
@@ -70,13 +75,15 @@ def permutation_p_values(
         bits = np.frombuffer(rng.bytes(rows * size), dtype=np.uint8).reshape(rows, size)
         return np.where(np.unpackbits(bits, axis=1, count=len(units)), -1.0, 1.0)
 
-    farther = sum(_as_far(sums, units) for sums in _sums_by_chance(units, signs, permutations))
-    p[~few] = (1 + farther) / (1 + permutations)
+    exceedances = sum(
+        _count_as_far(sums, units) for sums in _random_sums(units, signs, permutations)
+    )
+    p[~few] = (1 + exceedances) / (1 + permutations)
     return p
 
 
 class SignFlipTests(NamedTuple):
-    """P-values and interval ends of paired differences, each ``(comparisons,)``."""
+    """P-values and interval ends of paired differences, each of shape ``(comparisons,)``."""
 
     p: Floats
     low: Floats
@@ -91,25 +98,25 @@ def sign_flip_tests(
     permutations: int = 10_000,
     seed: int = 0,
 ) -> SignFlipTests:
-    """Return two-sided p-values of paired differences and the intervals that belong to them.
+    """Return two-sided p-values of paired differences and the matching intervals.
 
-    P-values are those of :func:`permutation_p_values`. An interval holds every mean that the same
-    test does not reject when it is subtracted from the differences, so that it holds 0 if and only
-    if p is above ``1 - level``. Its ends are quantiles of the means of random subsets of units
-    (Hartigan 1969, Using Subsample Values as Typical Values, Journal of the American Statistical
-    Association 64, 1303-1317). Two queries without a difference are added as one unit: they leave p
-    as it is, and keep an interval open if all differences are equal (as Agresti & Min 2005,
-    Statistics in Medicine 24, 729-740, add half a pair to each cell).
+    P-values are those of :func:`permutation_p_values`. An interval encloses every mean that the
+    same test does not reject when it is subtracted from the differences. It therefore includes 0 if
+    and only if p is above ``1 - level``. Its ends are quantiles of the means of random subsets of
+    units (Hartigan 1969, Using Subsample Values as Typical Values, Journal of the American
+    Statistical Association 64, 1303-1317). Two queries without a difference are added as one unit.
+    They do not change p, and they give the interval a width if all differences are equal (Agresti &
+    Min 2005, Statistics in Medicine 24, 729-740, add half a pair to each cell for the same reason).
 
     Args:
         differences: Sum of the differences of each unit, ``(units, comparisons)``.
         sizes: Number of queries of each unit, ``(units, comparisons)``.
         level: Confidence level of the intervals.
-        permutations: Number of swaps to draw, if there are more.
+        permutations: Number of random permutations if there are more ways to swap.
         seed: Random seed.
 
     Raises:
-        SettingError: ``permutations`` is below 1.
+        SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
@@ -119,56 +126,58 @@ def sign_flip_tests(
     few = 2.0 ** np.minimum(differing, 62) <= permutations
     rows = max(permutations, _FEWEST_WAYS) + _FEWEST_WAYS
     rng = np.random.default_rng([seed, 1])
-    others = rng.random((rows if few.any() else 0, len(differences) + 1)) < 0.5
+    random_flips = rng.random((rows if few.any() else 0, len(differences) + 1)) < 0.5
     for column in np.flatnonzero(few & (differing > 0)).tolist():
-        places = np.flatnonzero(differences[:, column])
-        ways = (np.arange(2 ** len(places))[:, None] >> np.arange(len(places)) & 1).astype(bool)
+        differing_units = np.flatnonzero(differences[:, column])
+        ways = (
+            np.arange(2 ** len(differing_units))[:, None] >> np.arange(len(differing_units)) & 1
+        ).astype(bool)
         ways = np.tile(ways, (-(-_FEWEST_WAYS // len(ways)), 1))
-        flips = others[: len(ways)].copy()
-        flips[:, places] = ways
-        units, counts = _with_two_equal(differences[:, [column]], sizes[:, [column]])
+        flips = random_flips[: len(ways)].copy()
+        flips[:, differing_units] = ways
+        units, counts = _append_equal_unit(differences[:, [column]], sizes[:, [column]])
         ends = _subset_means(flips, units, counts)
-        _read_off(tests, np.array([column]), units, ends, level)
+        _set_results(tests, np.array([column]), units, ends, level)
     many = np.flatnonzero(~few)
-    used = np.flatnonzero(differences[:, many].any(axis=1))
+    changed_units = np.flatnonzero(differences[:, many].any(axis=1))
     for start in range(0, len(many), _COLUMNS):
         chosen = many[start : start + _COLUMNS]
-        units, counts = _with_two_equal(differences[:, chosen], sizes[:, chosen])
-        blocks = _drawn_flips(len(units), used, permutations, seed)
+        units, counts = _append_equal_unit(differences[:, chosen], sizes[:, chosen])
+        blocks = _draw_flips(len(units), changed_units, permutations, seed)
         drawn = [_subset_means(flips, units, counts) for flips in blocks]
         same = np.full((1, len(chosen)), np.inf)  # no swap counts as one of the ways
         lower = np.concatenate([-same, *(low for low, _ in drawn)])
         upper = np.concatenate([same, *(high for _, high in drawn)])
-        _read_off(tests, chosen, units, (lower, upper), level)
+        _set_results(tests, chosen, units, (lower, upper), level)
     return tests
 
 
-def _with_two_equal(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return sums and sizes of units, with a last one of two units' size and no difference."""
+def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Append a unit of two queries' size without a difference to sums and sizes of units."""
     mean_size = sizes.sum(axis=0) / np.maximum(np.count_nonzero(sizes, axis=0), 1)
     none = np.zeros((1, differences.shape[1]))
     return np.concatenate([differences, none]), np.concatenate([sizes, 2 * mean_size[None]])
 
 
-def _drawn_flips(
-    units: int, used: Ints, permutations: int, seed: int
+def _draw_flips(
+    units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Draw which units are swapped, ``(ways, units)``, block by block.
+    """Draw units to swap, ``(ways, units)``, block by block.
 
-    Those of the ``used`` units are the draws of :func:`permutation_p_values`.
+    For the ``changed_units``, the draws equal those of :func:`permutation_p_values`.
     """
-    rng, others = np.random.default_rng(seed), np.random.default_rng([seed, 1])
-    size = -(-len(used) // 8)
+    rng, other_rng = np.random.default_rng(seed), np.random.default_rng([seed, 1])
+    size = -(-len(changed_units) // 8)
     for start in range(0, permutations, _BLOCK):
         rows = min(_BLOCK, permutations - start)
         bits = np.frombuffer(rng.bytes(rows * size), dtype=np.uint8).reshape(rows, size)
-        flips = others.random((rows, units)) < 0.5
-        flips[:, used] = np.unpackbits(bits, axis=1, count=len(used))
+        flips = other_rng.random((rows, units)) < 0.5
+        flips[:, changed_units] = np.unpackbits(bits, axis=1, count=len(changed_units))
         yield flips
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and the higher mean of the swapped units and the others, per way."""
+    """Return the lower and the higher mean of swapped and unswapped units, for each way."""
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes
     rest = units.sum(axis=0) - swapped
@@ -177,12 +186,12 @@ def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, F
     for sums, queries in ((swapped, counts), (rest, sizes.sum(axis=0) - counts)):
         exact = np.where(np.abs(sums) <= rounding, 0.0, sums)
         means.append((exact, queries > 0.5, np.maximum(queries, 0.5)))
-    lower = [np.where(there, sums / n, -np.inf) for sums, there, n in means]
-    upper = [np.where(there, sums / n, np.inf) for sums, there, n in means]
+    lower = [np.where(nonempty, sums / n, -np.inf) for sums, nonempty, n in means]
+    upper = [np.where(nonempty, sums / n, np.inf) for sums, nonempty, n in means]
     return np.minimum(*lower), np.maximum(*upper)
 
 
-def _read_off(
+def _set_results(
     tests: SignFlipTests, columns: Ints, units: Floats, ends: tuple[Floats, Floats], level: float
 ) -> None:
     """Set p-values and interval ends of some columns from the subset means of all ways."""
@@ -198,40 +207,40 @@ def _read_off(
     tests.high[columns] = -np.partition(-upper, rank, axis=0)[rank]
 
 
-def _as_far(sums: Floats, units: Floats) -> Floats:
-    """How many of the sums of each column lie as far from 0 as the one without swapping."""
+def _count_as_far(sums: Floats, units: Floats) -> Floats:
+    """Count the sums of each column that are as far from 0 as the sum without swapping."""
     rounding = 1e-9 * np.abs(units).sum(axis=0)
     as_far = np.abs(sums) >= np.abs(units.sum(axis=0)) - rounding
     return np.asarray(as_far.sum(axis=0), dtype=np.float64)
 
 
 def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed: int = 0) -> Floats:
-    """One-sided p-values of paired differences, one a column, corrected for all columns.
+    """Return one-sided p-values of paired differences, corrected for the number of columns.
 
-    A column is measured by its Student's t with the skewness taken out (Hall 1992, On the Removal
-    of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228): a few
-    large gains that weigh up many small losses are a skew and not a fall, and signed ranks, or t
-    itself at a few dozen units, take them for one. A column's measure is compared with the largest
-    over all columns in each of the ways to swap that are drawn (single-step maximum method,
-    Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6): so p is corrected for
-    their number, and not more than their dependence on each other calls for.
+    The test statistic of a column is its Student's t with the skewness removed (Hall 1992, On the
+    Removal of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228).
+    A few large gains that balance many small losses are skewness and not a regression; signed
+    ranks, and plain t with a few dozen units, mistake them for one. A column's statistic is
+    compared with the largest over all columns in each random permutation (single-step maximum
+    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6). The correction
+    therefore takes the dependence between columns into account.
 
-    Ways to swap that come out the same as without swapping count half (mid-p, Lancaster 1961,
+    Permutations with the same statistic as the observed data count half (mid-p, Lancaster 1961,
     Significance Tests in Discrete Distributions, Journal of the American Statistical Association
-    56, 223-234): where few units differ, there are few ways, and the plain p-value is far too
-    careful. ``benchmarks/regression.py`` prints how often either is wrong.
+    56, 223-234). If few units differ, there are few distinct permutations, and the plain p-value is
+    far too conservative. ``benchmarks/regression.py`` prints the error rates.
 
     Args:
-        differences: ``(units, columns)``; the larger, the stronger the evidence; NaN where a unit
-            has none.
-        permutations: how many to draw.
-        seed: of the draws.
+        differences: ``(units, columns)``; larger values are stronger evidence; NaN if a unit has
+            none.
+        permutations: Number of random permutations.
+        seed: Random seed.
 
     Returns:
-        A p-value a column; 1 for one whose mean is not above 0.
+        One p-value per column; 1 for a column with a mean that is not above 0.
 
     Raises:
-        SettingError: ``permutations`` is below 1.
+        SettingError: If ``permutations`` is below 1.
     """
     p = np.ones(differences.shape[1])
     counts = np.count_nonzero(~np.isnan(differences), axis=0)
@@ -254,7 +263,7 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     rounding = 1e-6 * (1 + np.abs(observed))
     rounding[np.isinf(observed)] = 0.0
     as_large = np.zeros(size)
-    for sums in _sums_by_chance(powers, signs, permutations):
+    for sums in _random_sums(powers, signs, permutations):
         largest = measures(sums).max(axis=1, keepdims=True)
         as_large += np.count_nonzero(largest >= observed - rounding, axis=0) / 2
         as_large += np.count_nonzero(largest > observed + rounding, axis=0) / 2
@@ -264,10 +273,10 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
 
 
 def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
-    """Hall's transformed t from the sums of values, cubes and squares; infinite if all are equal.
+    """Return Hall's transformed t from sums of values, cubes and squares.
 
-    With ``w`` the mean over the standard deviation and ``g`` the skewness, it is ``sqrt(n)`` times
-    ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``.
+    With the mean over the standard deviation ``w`` and the skewness ``g``, it is ``sqrt(n)`` times
+    ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``. It is infinite if all values are equal.
     """
     mean, square = sums / counts, squares / counts
     variance = square - mean**2
@@ -282,83 +291,89 @@ def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -
 def exchange_p_values(
     sums: Floats, observed: Floats, *, permutations: int = 9999, seed: int = 0
 ) -> Floats:
-    """One-sided p-values where each unit's answers come from two runs, one p a column.
+    """Return one-sided p-values for units with answers from two runs, one per column.
 
-    If a unit answers as before, each way to split its answers over the two runs is as likely. A
-    split of each unit is drawn, apart from the others'. A column is measured by the evidence of its
-    units (:func:`_evidence`): what was lost where it was always there counts for more than what
-    comes and goes. That is compared with the draws, and its rank among them with the best over all
-    columns (single-step minimum method, Westfall & Young 1993, Resampling-Based Multiple Testing,
-    section 2.6). Exact in that p is at or below a level in no more than that share of the runs, if
-    nothing changed (Phipson & Smyth 2010, Permutation P-values Should Never Be Zero, Statistical
-    Applications in Genetics and Molecular Biology 9, 39), as long as the split that was seen is
-    among the splits.
+    If a unit answers as before, each way to split its answers over the two runs is equally likely.
+    A split is drawn for each unit, independently of the other units. The statistic of a column is
+    the sum of its units' evidence (:func:`_evidence`): a loss of a property that the unit always
+    had counts more than a loss of one that comes and goes. Each column's statistic is ranked among
+    the draws, and the rank is compared with the best rank over all columns (single-step minimum
+    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6).
+
+    The test is exact if the observed split is one of the ``splits``: when nothing changed, p is at
+    or below a level in no more than that share of runs (Phipson & Smyth 2010, Permutation P-values
+    Should Never Be Zero, Statistical Applications in Genetics and Molecular Biology 9, 39).
 
     Args:
-        sums: what each unit comes to in each split, ``(splits, units, columns)``.
-        observed: what each unit comes to in the split that was seen, ``(units, columns)``; or less.
-        permutations: how many to draw.
-        seed: of the draws.
+        sums: Sum of each unit in each split, ``(splits, units, columns)``.
+        observed: Sum of each unit in the observed split, ``(units, columns)``, or a smaller number.
+        permutations: Number of random draws.
+        seed: Random seed.
 
     Returns:
-        A p-value a column; 1 for one whose sum, or evidence, is not above 0.
+        One p-value per column; 1 for a column whose sum, or whose evidence, is not above 0.
 
     Raises:
-        SettingError: ``permutations`` is below 1.
+        SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
     p = np.ones(observed.shape[1])
     varied = np.ptp(sums, axis=0).any(axis=0)
     scale = np.abs(sums[..., varied]).max(axis=(0, 1))
-    moving = np.ptp(sums, axis=0).any(axis=1)  # the others say nothing, in any split
+    moving = np.ptp(sums, axis=0).any(axis=1)  # other units are equal in all splits
     sums, observed = (
         (each[..., moving, :][..., varied] / scale).round(9) for each in (sums, observed)
     )
     splits, units, columns = sums.shape
     share = ((sums < observed).mean(axis=0) + (sums <= observed).mean(axis=0)) / 2
-    seen = _evidence(share.clip(0.5 / splits, 1 - 0.5 / splits)).sum(axis=0)
-    fell = (observed.sum(axis=0) > 0) & (seen > 0)
+    statistic = _evidence(share.clip(0.5 / splits, 1 - 0.5 / splits)).sum(axis=0)
+    fell = (observed.sum(axis=0) > 0) & (statistic > 0)
     if not fell.any():
         return p
     flat = sums.reshape(splits, -1)
-    less = np.stack([less + same / 2 for less, same in map(_less_and_same, flat.T)], axis=1)
-    evidence = _evidence(less / splits).reshape(-1, columns)
+    rank_sums = np.stack(
+        [rank_sums + same / 2 for rank_sums, same in map(_count_less_and_same, flat.T)], axis=1
+    )
+    evidence = _evidence(rank_sums / splits).reshape(-1, columns)
     rng = np.random.default_rng(seed)
-    drawn = [seen[None]]
+    statistics = [statistic[None]]
     for rows in [_BLOCK] * (permutations // _BLOCK) + [permutations % _BLOCK]:
-        places = rng.integers(splits, size=(rows, units)) * units + np.arange(units)
-        drawn.append(evidence[places].sum(axis=1))
-    ranks = np.stack([_less_and_same(column)[0] for column in np.concatenate(drawn).round(9).T])
+        rows_drawn = rng.integers(splits, size=(rows, units)) * units + np.arange(units)
+        statistics.append(evidence[rows_drawn].sum(axis=1))
+    ranks = np.stack(
+        [_count_less_and_same(column)[0] for column in np.concatenate(statistics).round(9).T]
+    )
     as_large = (ranks.max(axis=0) >= ranks[:, :1]).mean(axis=1)
     p[varied] = np.where(fell, as_large, 1.0)
     return p
 
 
-def _less_and_same(column: Floats) -> tuple[Ints, Ints]:
-    """How many of a column are less than each of its values, and how many the same."""
-    _, places, counts = np.unique(column, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts)[places], counts[places]
+def _count_less_and_same(column: Floats) -> tuple[Ints, Ints]:
+    """Count the values of a column below each of its values, and those equal to it."""
+    _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - counts)[codes], counts[codes]
 
 
 def _evidence(shares: Floats) -> Floats:
-    """How much says of a unit that it got worse, by the share of its splits that come to less.
+    """Return the evidence that a unit got worse, given the share of its splits with a smaller sum.
 
-    Of splits that come to the same, half count. With ``p`` the share of the others,
-    ``1 / (2 sqrt(p))`` are odds that it got worse (a calibrator of Vovk & Wang 2021, E-values:
+    Splits with the same sum count half. If ``p`` is the share of the other splits, ``1 / (2
+    sqrt(p))`` are odds that the unit got worse (a calibrator of Vovk & Wang 2021, E-values:
     Calibration, Combination and Applications, Annals of Statistics 49, 1736-1754, section 2). The
-    evidence is the logarithm of ``0.9 + 0.1 odds``, as if a tenth of the units changed: what tells
-    a mixture in which few did (Donoho & Jin 2004, Higher Criticism for Detecting Sparse
-    Heterogeneous Mixtures, Annals of Statistics 32, 962-994). That for the better is taken off.
+    evidence is the logarithm of ``0.9 + 0.1 odds``, as if a tenth of the units changed; this
+    detects mixtures in which only a few did (Donoho & Jin 2004, Higher Criticism for Detecting
+    Sparse Heterogeneous Mixtures, Annals of Statistics 32, 962-994). The evidence for the better is
+    subtracted.
     """
     worse, better = (np.log(0.9 + 0.05 / np.sqrt(p)) for p in (1 - shares, shares))
     return worse - better
 
 
-def _sums_by_chance(
+def _random_sums(
     units: Floats, signs: Callable[[int], Floats], permutations: int
 ) -> Iterator[Floats]:
-    """The sums of each column under signs that are drawn, ``(ways, columns)``, block by block."""
+    """Yield the sums of each column under random signs, ``(ways, columns)``, block by block."""
     if permutations < 1:
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
     for start in range(0, permutations, _BLOCK):
@@ -366,11 +381,15 @@ def _sums_by_chance(
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """P-values corrected for their number by Holm's method.
+    """Return p-values corrected for multiple tests by Holm's method.
 
-    To call significant what lies at or below 0.05 here is wrong about any true null hypothesis at
-    all in 5 % of the families or fewer, however the tests depend on each other (Holm 1979,
-    Scandinavian Journal of Statistics 6, 65-70).
+    At a level of 0.05, the probability of rejecting any true null hypothesis is at most 5 %,
+    whatever the dependence between the tests (Holm 1979, Scandinavian Journal of Statistics 6,
+    65-70).
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")

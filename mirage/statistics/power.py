@@ -1,4 +1,4 @@
-"""What the verdicts on a comparison would be, for many simulated comparisons at once."""
+"""Verdicts on many simulated comparisons at once, to estimate the power of a test."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from mirage.statistics.permutation import without_skew
 
 __all__ = ["SimulatedVerdicts", "simulated_verdicts"]
 
-_AT_ONCE = 2_000_000  # numbers in an array
+_AT_ONCE = 2_000_000  # largest number of elements of a temporary array
 
 
 class SimulatedVerdicts(NamedTuple):
-    """Verdicts on simulated comparisons, ``(simulations,)`` each.
+    """Verdicts on simulated comparisons, each of shape ``(simulations,)``.
 
     Attributes:
-        worse: whether :func:`~mirage.statistics.single_step_p_values` are at most alpha somewhere,
-            or the p-value of flips is (:mod:`mirage.statistics.flips`).
-        no_worse: whether :func:`~mirage.statistics.upper_bounds` are within the margin everywhere.
+        worse: Whether the smallest p-value over features is at most ``alpha``. It is the smallest
+            of :func:`~mirage.statistics.single_step_p_values` and of
+            :mod:`mirage.statistics.flips`.
+        no_worse: Whether :func:`~mirage.statistics.upper_bounds` of all features are within the
+            margin.
     """
 
     worse: NDArray[np.bool_]
@@ -40,18 +42,20 @@ def simulated_verdicts(
     seed: int = 0,
     facts: Sequence[int] = (),
 ) -> SimulatedVerdicts:
-    """The verdicts on many comparisons of as many clusters; the same draws serve all of them.
+    """Return the verdicts on many simulated comparisons with the same number of clusters.
+
+    All simulations share the same random permutations and weightings.
 
     Args:
-        sums: of how much worse the queries of each cluster are, ``(simulations, clusters,
-            features)``, in shares of the features' ranges.
-        sizes: how many queries each cluster has, ``(simulations, clusters)``.
-        alpha: the level of each verdict.
-        margin: the mean loss that ``no_worse`` excludes.
-        permutations: how many ways to swap, and weightings, are drawn.
-        seed: of these draws.
-        facts: Indices of the features that read facts. Half of such a feature, lost by a cluster,
-            counts as a flip, unless any cluster gained some; all answers count as reworded.
+        sums: Loss summed over the queries of each cluster, ``(simulations, clusters, features)``,
+            in shares of the features' ranges.
+        sizes: Number of queries of each cluster, ``(simulations, clusters)``.
+        alpha: Significance level of each verdict.
+        margin: Mean loss that ``no_worse`` rules out.
+        permutations: Number of random permutations, and of random weightings.
+        seed: Random seed.
+        facts: Indices of the features that check facts. A cluster that loses half of such a feature
+            counts as a flip, unless any cluster gained some. All answers count as reworded.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -59,11 +63,13 @@ def simulated_verdicts(
     weights = rng.exponential(size=(permutations, clusters + 1))
     worse, no_worse = [], []
     for some in _blocks(len(sums), permutations * features):
-        p_values = _worse(sums[some], signs)
+        p_values = _smallest_p_values(sums[some], signs)
         if len(facts) and clusters >= FEWEST_UNITS:
-            p_values = np.minimum(p_values * SHARED_LEVEL, _flips(sums[some][:, :, list(facts)]))
+            p_values = np.minimum(
+                p_values * SHARED_LEVEL, _flip_p_values(sums[some][:, :, list(facts)])
+            )
         worse.append(p_values <= alpha)
-        no_worse.append(_no_less(sums[some], sizes[some], margin, weights) <= alpha)
+        no_worse.append(_margin_p_values(sums[some], sizes[some], margin, weights) <= alpha)
     return SimulatedVerdicts(np.concatenate(worse), np.concatenate(no_worse))
 
 
@@ -72,22 +78,22 @@ def _blocks(simulations: int, numbers: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, simulations, step))
 
 
-def _worse(sums: Floats, signs: Floats) -> Floats:
-    """The least p-value of each simulation."""
+def _smallest_p_values(sums: Floats, signs: Floats) -> Floats:
+    """Return the smallest p-value of each simulation."""
     simulations, clusters, features = sums.shape
     flat = sums.swapaxes(0, 1).reshape(clusters, -1)
     squares = np.square(flat).sum(axis=0)
     changed = np.where(squares > 0, squares, 1.0)
     counts = np.full(flat.shape[1], float(clusters))
 
-    def measured(signed: Floats, cubed: Floats) -> Floats:
-        measures = without_skew(signed, cubed, changed, counts)
-        # Where nothing differs, nothing is measured.
-        return np.where(squares > 0, measures, -np.inf).reshape(-1, simulations, features)
+    def transformed(signed: Floats, cubed: Floats) -> Floats:
+        statistics = without_skew(signed, cubed, changed, counts)
+        # A feature without any difference must never be the largest.
+        return np.where(squares > 0, statistics, -np.inf).reshape(-1, simulations, features)
 
     total = flat.sum(axis=0)
-    observed = measured(total[None], (flat**3).sum(axis=0)[None])[0]
-    largest = measured(signs @ flat, signs @ flat**3).max(axis=2, keepdims=True)
+    observed = transformed(total[None], (flat**3).sum(axis=0)[None])[0]
+    largest = transformed(signs @ flat, signs @ flat**3).max(axis=2, keepdims=True)
     rounding = np.where(np.isinf(observed), 0.0, 1e-6 * (1 + np.abs(observed)))
     larger = np.count_nonzero(largest > observed + rounding, axis=0)
     as_large = (np.count_nonzero(largest >= observed - rounding, axis=0) + larger) / 2
@@ -95,7 +101,7 @@ def _worse(sums: Floats, signs: Floats) -> Floats:
     return np.asarray(np.where(total.reshape(simulations, features) > 0, p, 1.0).min(axis=1))
 
 
-def _flips(sums: Floats) -> Floats:
+def _flip_p_values(sums: Floats) -> Floats:
     """Return the p-value of the flips of each simulation."""
     lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
@@ -104,8 +110,8 @@ def _flips(sums: Floats) -> Floats:
     return np.array([flips_p_value(units, *pair, reworded=units) for pair in counts])
 
 
-def _no_less(sums: Floats, sizes: Floats, margin: float, weights: Floats) -> Floats:
-    """The largest p-value of each simulation for a loss of the margin or more."""
+def _margin_p_values(sums: Floats, sizes: Floats, margin: float, weights: Floats) -> Floats:
+    """Return the largest p-value over features for a loss of the margin or more, per simulation."""
     largest = sizes.max(axis=1)[:, None, None]
     beyond = sums - margin * sizes[:, :, None]
     imagined = np.broadcast_to(largest * (1 - margin), (len(sums), 1, sums.shape[2]))

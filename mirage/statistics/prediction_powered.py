@@ -1,8 +1,9 @@
-"""Prediction-powered inference: estimates from a few labels, carried by predictions for all items.
+"""Prediction-powered inference: estimates from a few labels and from predictions for all items.
 
-What labels alone say is moved by what predictions say of all items less what they say of the
-labelled ones, times a tuning between 0 and 1. That difference is 0 in the mean whatever the
-predictions are worth, so they can make an estimate better and never biased.
+The estimate from labels is shifted by the difference between the predictions of all items and those
+of the labelled items, times a tuning factor between 0 and 1. The expectation of this difference is
+0 whether or not the predictions are accurate. Predictions can therefore make an estimate more
+precise but never biased.
 
 Sources, by the name under which the functions cite them:
 
@@ -10,10 +11,10 @@ Sources, by the name under which the functions cite them:
   669-674.
 * PPI++: Angelopoulos, Duchi & Zrnic (2023), PPI++: Efficient Prediction-Powered Inference. arXiv
   2311.01453; section 6 is on power tuning.
-* Hajek (1971), Comment on an essay by Basu: weights by inverse probability that are made to sum to
-  the number of items.
-* Morris (1983), Parametric Empirical Bayes Inference. JASA 78, 47-55: shrinkage of an estimate by
-  how sure it is not 0.
+* Hajek (1971), Comment on an essay by Basu: weights by inverse probability that are normalized to
+  sum to the number of items.
+* Morris (1983), Parametric Empirical Bayes Inference. JASA 78, 47-55: shrinkage of an estimate
+  according to the evidence that it is not 0.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ __all__ = [
 ]
 
 FEWEST = 10
-"""Labelled clusters below which no interval is shown."""
+"""Labelled clusters below which there is no interval."""
 
 FEWEST_OF_EACH = 5
-"""Labels on either side of the middle below which the interval of a share is not shown."""
+"""Labels on either side of the middle below which a share has no interval."""
 
 
-_RIDGE = 2.0  # in labels; features are on a scale of 1
+_RIDGE = 2.0  # penalty in units of labels, for standardized features
 _STEPS = 50
 
 
 class Tuned(NamedTuple):
-    """How much predictions count, and what each cluster adds by them.
+    """Weight of the predictions, and the adjustment of each cluster by them.
 
     Attributes:
-        tuning: 0 leaves the labels alone, 1 trusts predictions as if they were labels.
-        moves: ``(clusters,)``, what each cluster adds to the labels' contributions.
+        tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
+        moves: Adjustment of each cluster's contribution by its predictions, ``(clusters,)``.
     """
 
     tuning: float
@@ -62,51 +63,55 @@ class Tuned(NamedTuple):
 
 
 def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
-    """Power tuning for clusters of items and any known probabilities of being labelled.
+    """Return the power tuning of predictions for clusters with known labelling probabilities.
 
-    The tuning of PPI++ (section 6) is the coefficient that makes the variance least: here
-    ``-sum(a b) / sum(b b)`` over clusters, held between 0 and 1, and shrunk by ``1 - 1 / F``
-    (Morris 1983) so that predictions which are worth nothing cost next to nothing. That of a
-    cluster is learnt from the other clusters, so that no label has a part in how much its own
-    prediction counts: without that, intervals are too narrow where labels are few.
+    The tuning of PPI++ (section 6) is the coefficient that minimizes the variance: here ``-sum(a b)
+    / sum(b b)`` over clusters, limited to 0 to 1. It is shrunk by ``1 - 1 / F`` (Morris 1983), so
+    that useless predictions add next to no variance. The tuning of a cluster is estimated from the
+    other clusters. A label therefore does not affect the weight of its own prediction; otherwise
+    intervals would be too narrow if labels are few.
 
     Args:
-        contributions: ``a``, what each cluster's labels add to the estimating equation, weighted
-            by inverse probability; they sum to 0, ``(clusters,)``.
-        controls: ``b``, the predictions of a cluster's items, centred, less those of its labelled
-            ones weighted likewise; 0 in the mean over samples, ``(clusters,)``.
+        contributions: ``a``, contribution of each cluster's labels to the estimating equation,
+            weighted by inverse probability, ``(clusters,)``. They sum to 0.
+        controls: ``b``, sum of the centred predictions of a cluster's items minus that of its
+            labelled items with the same weights, ``(clusters,)``. Its expectation over samples is
+            0.
     """
     labelled = int(np.count_nonzero(contributions))
-    cross, own, power = contributions * controls, contributions**2, controls**2
-    tuning = _tuning(cross.sum(), own.sum(), power.sum(), labelled)
-    others = _tuning(
-        cross.sum() - cross, own.sum() - own, power.sum() - power, max(labelled - 1, 0)
+    cross, label_power, power = contributions * controls, contributions**2, controls**2
+    tuning = _shrunk_tuning(cross.sum(), label_power.sum(), power.sum(), labelled)
+    jackknifed = _shrunk_tuning(
+        cross.sum() - cross,
+        label_power.sum() - label_power,
+        power.sum() - power,
+        max(labelled - 1, 0),
     )
-    return Tuned(float(tuning), others * controls)
+    return Tuned(float(tuning), jackknifed * controls)
 
 
-def _tuning(cross: Floats, own: Floats, power: Floats, labelled: int) -> Floats:
+def _shrunk_tuning(cross: Floats, label_power: Floats, power: Floats, labelled: int) -> Floats:
     tiny = 1e-12
-    explained = np.clip(cross**2 / np.maximum(own * power, tiny), tiny, 1 - tiny)
+    explained = np.clip(cross**2 / np.maximum(label_power * power, tiny), tiny, 1 - tiny)
     shrinkage = np.maximum(0, 1 - (1 - explained) / (explained * max(labelled - 3, 1)))
     coefficient = np.where(power > tiny, -cross / np.maximum(power, tiny), 0.0)
     return np.asarray(np.clip(coefficient * shrinkage, 0, 1))
 
 
 class PoweredMean(NamedTuple):
-    """A mean of labels over all items, most of which have a prediction alone.
+    """A mean of labels over all items when most items have only a prediction.
 
     Attributes:
-        estimate: the mean that labels would have on all items.
-        interval: lower and upper end; NaN where :attr:`why` says so.
-        alone: the mean of the labels, without predictions.
-        alone_interval: its interval.
-        predicted: the mean of the predictions.
-        tuning: how much predictions count, 0 to 1.
-        labels: how many there are.
-        clusters: that have a label.
-        worth: how many labels alone would have an interval as narrow.
-        why: there is no interval, in words; empty where there is one.
+        estimate: Estimated mean of the labels of all items.
+        interval: Lower and upper end; NaN if :attr:`why` is not empty.
+        alone: Mean of the labels, without predictions.
+        alone_interval: Interval of the mean of the labels.
+        predicted: Mean of the predictions.
+        tuning: Weight of the predictions, 0 to 1.
+        labels: Number of labels.
+        clusters: Number of clusters that have a label.
+        worth: Number of labels that would give an interval of the same width without predictions.
+        why: Reason why there is no interval; empty if there is one.
     """
 
     estimate: float
@@ -129,121 +134,130 @@ def powered_mean(
     probability: ArrayLike | None = None,
     level: float = 0.95,
 ) -> PoweredMean:
-    """The mean of labels over all items, from the labels of some and predictions for all.
+    """Estimate the mean of labels over all items from the labels of some and predictions for all.
 
-    A share is the mean of labels 1 and 0, a win rate that of 1, 0.5 and 0. The estimate is that of
-    PPI++ (section 6) with :func:`power_tuned`, its interval Student's t with one degree of freedom
-    less than there are labelled clusters, and with standard errors ``n / (n - 1)`` times as large
-    for n of them, as by the jackknife. None is shown below :data:`FEWEST` labelled clusters, nor
-    where labels are shares and fewer than :data:`FEWEST_OF_EACH` stand on one side:
-    ``benchmarks/powered_means.py`` shows how often intervals hold the truth.
+    A share is the mean of labels 1 and 0; a win rate is the mean of labels 1, 0.5 and 0. The
+    estimate is that of PPI++ (section 6) with :func:`power_tuned`. Its interval is Student's t,
+    with degrees of freedom of one less than the number of labelled clusters. Standard errors are
+    multiplied by ``n / (n - 1)`` for n labelled clusters, as in the jackknife. There is no interval
+    below :data:`FEWEST` labelled clusters, or if labels are shares and fewer than
+    :data:`FEWEST_OF_EACH` are on one side. ``benchmarks/powered_means.py`` prints the coverage of
+    the intervals.
 
     Args:
-        labels: NaN where an item has none, ``(items,)``.
-        predictions: of the labels, on any scale on which larger says larger, ``(items,)``; one
-            that is NaN is taken at the mean of the others.
-        cluster: what items belong together, such as the query, ``(items,)``; by default each
-            stands alone.
-        probability: that an item was to be labelled, ``(items,)``; by default alike for all. Items
-            that were labelled because they looked bad make every estimate wrong.
-        level: of the intervals.
+        labels: Label of each item, ``(items,)``; NaN if an item has none.
+        predictions: Prediction of each label, ``(items,)``, on any increasing scale. NaN is
+            replaced by the mean of the other predictions.
+        cluster: Cluster of each item, such as its query, ``(items,)``; by default each item is its
+            own cluster.
+        probability: Probability that an item was selected for labelling, ``(items,)``; by default
+            equal for all. Every estimate is wrong if items were selected because they looked bad.
+        level: Confidence level of the intervals.
 
     Raises:
-        SettingError: arrays of different lengths, fewer than two labels, a probability that is
-            none, or no such level.
+        SettingError: If arrays differ in length, there are fewer than two labels, or a probability
+            or ``level`` is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> predictions = np.tile([0.2, 0.8], 50)
+        >>> labels = np.where(np.arange(100) < 40, predictions > 0.5, np.nan)
+        >>> result = powered_mean(labels, predictions)
+        >>> round(result.estimate, 2), result.labels
+        (0.5, 40)
     """
     y, f = (np.asarray(values, dtype=np.float64) for values in (labels, predictions))
     shared = [y, f, *(np.asarray(part) for part in (cluster, probability) if part is not None)]
     if any(part.shape != (len(y),) for part in shared):
         raise SettingError(
-            "labels, predictions, clusters and probabilities are one a item, not of shapes "
+            "labels, predictions, clusters and probabilities need one value per item; got shapes "
             + ", ".join(str(part.shape) for part in shared)
         )
-    known = ~np.isnan(y)
-    if np.count_nonzero(known) < 2:
-        raise SettingError(f"a mean takes 2 labels or more, not {np.count_nonzero(known)}")
+    labelled = ~np.isnan(y)
+    if np.count_nonzero(labelled) < 2:
+        raise SettingError(f"a mean needs at least 2 labels, got {np.count_nonzero(labelled)}")
     check_level(level)
-    weight = _weights(known, probability)
+    weight = _weights(labelled, probability)
     group = np.unique(np.arange(len(y)) if cluster is None else cluster, return_inverse=True)[1]
     predicted = float(np.nanmean(f)) if np.isfinite(f).any() else 0.0
     centred = np.where(np.isnan(f), 0.0, f - predicted)
-    gap = np.where(known, y, 0.0)
+    filled = np.where(labelled, y, 0.0)
     total = float(weight.sum())
-    alone = float((weight * gap).sum()) / total
+    alone = float((weight * filled).sum()) / total
 
-    def by_cluster(mean: float) -> Floats:
-        return _sums(group, weight * np.where(known, gap - mean, 0.0))
+    def cluster_residuals(mean: float) -> Floats:
+        return _cluster_sums(group, weight * np.where(labelled, filled - mean, 0.0))
 
-    tuned = power_tuned(by_cluster(alone), _sums(group, (1 - weight) * centred))
+    tuned = power_tuned(cluster_residuals(alone), _cluster_sums(group, (1 - weight) * centred))
     estimate = alone + float(tuned.moves.sum()) / total
-    clusters = len(np.unique(group[known]))
+    clusters = len(np.unique(group[labelled]))
     errors = [
         _error(part, clusters) / total
-        for part in (by_cluster(alone), by_cluster(estimate) + tuned.moves)
+        for part in (cluster_residuals(alone), cluster_residuals(estimate) + tuned.moves)
     ]
-    why = _no_interval(y[known], clusters)
-    reach = [np.nan if why else error * _t(level, clusters - 1) for error in errors]
-    count = int(np.count_nonzero(known))
+    reason = _missing_interval_reason(y[labelled], clusters)
+    reach = [np.nan if reason else error * _t_quantile(level, clusters - 1) for error in errors]
+    count = int(np.count_nonzero(labelled))
     return PoweredMean(
         estimate,
-        NO_INTERVAL if why else (estimate - reach[1], estimate + reach[1]),
+        NO_INTERVAL if reason else (estimate - reach[1], estimate + reach[1]),
         alone,
-        NO_INTERVAL if why else (alone - reach[0], alone + reach[0]),
+        NO_INTERVAL if reason else (alone - reach[0], alone + reach[0]),
         predicted if np.isfinite(f).any() else np.nan,
         tuned.tuning,
         count,
         clusters,
         count * (errors[0] / errors[1]) ** 2 if errors[1] > 0 else np.nan,
-        why,
+        reason,
     )
 
 
-def _sums(group: Ints, values: Floats) -> Floats:
+def _cluster_sums(group: Ints, values: Floats) -> Floats:
     return np.asarray(np.bincount(group, values), dtype=np.float64)
 
 
 def cross_predicted(
     features: Floats, labels: Floats, cluster: Ints, *, seed: int = 0, folds: int = 5
 ) -> Floats:
-    """Predictions of labels from several features, taught by the labels themselves: ``(items,)``.
+    """Return predictions of labels from features, cross-fitted on the labels, ``(items,)``.
 
-    Labelled clusters are dealt into parts, and those of one are predicted from the others, so that
-    no label has a part in its own prediction; what has no label is at the mean of all (Zrnic &
-    Candes 2024, Cross-Prediction-Powered Inference, PNAS 121, e2322083121). By logistic regression
-    with a ridge; a feature that is missing is at its mean.
+    Labelled clusters are split into folds. The labels of a fold are predicted from the other folds,
+    so that no label affects its own prediction. Items without a label get the mean of all models
+    (Zrnic & Candes 2024, Cross-Prediction-Powered Inference, PNAS 121, e2322083121). The model is a
+    logistic regression with a ridge penalty. A missing feature is replaced by its mean.
 
     Args:
         features: ``(items, features)``.
-        labels: 0 to 1, NaN where there is none, ``(items,)``.
-        cluster: of each item, ``(items,)``.
-        seed: of the parts.
-        folds: how many parts.
+        labels: Labels from 0 to 1, ``(items,)``; NaN if there is none.
+        cluster: Cluster of each item, ``(items,)``.
+        seed: Random seed of the folds.
+        folds: Number of folds.
     """
-    known = ~np.isnan(labels)
+    labelled = ~np.isnan(labels)
     spread = np.nanstd(features, axis=0)
     scaled = (features - np.nanmean(features, axis=0)) / np.where(spread > 0, spread, 1.0)
     design = np.column_stack([np.ones(len(scaled)), np.nan_to_num(scaled)])
     ridge = np.append(1e-6, np.full(scaled.shape[1], _RIDGE))
-    order = np.random.default_rng(seed).permutation(np.unique(cluster[known]))
+    order = np.random.default_rng(seed).permutation(np.unique(cluster[labelled]))
     predicted = np.zeros((folds, len(labels)))
-    own = np.full(len(labels), -1)
+    item_fold = np.full(len(labels), -1)
     for fold in range(folds):
         out = np.isin(cluster, order[fold::folds])
-        own[out] = fold
-        train = known & ~out
+        item_fold[out] = fold
+        train = labelled & ~out
         weights = logistic_weights(design[train], labels[train], ridge)
         predicted[fold] = 0.5 + 0.5 * np.tanh(design @ weights / 2)
-    held_out = predicted[own, np.arange(len(labels))]
-    return np.asarray(np.where(own < 0, predicted.mean(axis=0), held_out))
+    held_out = predicted[item_fold, np.arange(len(labels))]
+    return np.asarray(np.where(item_fold < 0, predicted.mean(axis=0), held_out))
 
 
 def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
-    """Weights of a logistic regression by Newton's method; ``y`` may lie between 0 and 1.
+    """Fit a logistic regression by Newton's method and return its weights.
 
     Args:
-        X: ``(rows, weights)``.
-        y: ``(rows,)``.
-        ridge: of half the squared weights, ``(weights,)``, in units of rows.
+        X: Design matrix, ``(rows, weights)``.
+        y: Targets between 0 and 1, ``(rows,)``.
+        ridge: Penalty on half the squared weights, ``(weights,)``, in units of rows.
     """
     weights = np.zeros(X.shape[1])
     for _ in range(_STEPS if len(y) else 0):
@@ -257,38 +271,40 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
     return weights
 
 
-def _weights(known: Bools, probability: ArrayLike | None) -> Floats:
-    """How many items each label stands for; they sum to the number of items (Hajek 1971)."""
-    chance = np.ones(len(known)) if probability is None else np.asarray(probability, np.float64)
-    if not ((chance[known] > 0) & (chance[known] <= 1)).all():
-        raise SettingError("the probability of a label is above 0 and up to 1")
-    weight = np.where(known, 1 / np.where(known, chance, 1.0), 0.0)
-    return np.asarray(weight * len(known) / weight.sum())
+def _weights(labelled: Bools, probability: ArrayLike | None) -> Floats:
+    """Return the number of items that each label represents; they sum to all items (Hajek 1971)."""
+    chance = np.ones(len(labelled)) if probability is None else np.asarray(probability, np.float64)
+    if not ((chance[labelled] > 0) & (chance[labelled] <= 1)).all():
+        raise SettingError("each labelled item needs a probability above 0 and at most 1")
+    weight = np.where(labelled, 1 / np.where(labelled, chance, 1.0), 0.0)
+    return np.asarray(weight * len(labelled) / weight.sum())
 
 
 def _error(contributions: Floats, clusters: int) -> float:
-    """The standard error of a sum of clusters' contributions, as by the jackknife."""
+    """Return the standard error of a sum of clusters' contributions, as in the jackknife."""
     if clusters < 2:
         return float("nan")
     return float(np.sqrt((contributions**2).sum())) * clusters / (clusters - 1)
 
 
-def _t(level: float, degrees: int) -> float:
+def _t_quantile(level: float, degrees: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + level) / 2))
 
 
-def _no_interval(labels: Floats, clusters: int) -> str:
+def _missing_interval_reason(labels: Floats, clusters: int) -> str:
     if clusters < FEWEST:
-        return f"no interval: labels of {clusters} clusters are too few, {FEWEST} are needed"
+        return (
+            f"no interval: {clusters} labelled clusters are too few, at least {FEWEST} are needed"
+        )
     if labels.min() == labels.max():
         return "no interval: all labels are the same"
     if labels.min() >= 0 and labels.max() <= 1:
         fewer = min(labels.sum(), (1 - labels).sum())
         if fewer < FEWEST_OF_EACH:
             return (
-                f"no interval: the labels count {fewer:g} on one side, and {FEWEST_OF_EACH} are "
-                "needed"
+                f"no interval: the labels count {fewer:g} on one side, at least {FEWEST_OF_EACH} "
+                "are needed"
             )
     return ""

@@ -1,8 +1,8 @@
-"""Ranks of logits, how sure they are, and how far two orders agree.
+"""Ranks of logits, their confidence, and the agreement of two orders.
 
-There is one rule for what is equal: logits that agree to :data:`DECIMALS` decimals, for those of
-one fit differ by less through rounding alone. Ranks, their intervals, the confidence that one is
-better and Kendall's tau all go by it.
+Logits that agree to :data:`DECIMALS` decimals are equal, because logits of one fit can differ that
+little through rounding alone. Ranks, rank intervals, the confidence that one model is better, and
+Kendall's tau all use this rule.
 """
 
 from __future__ import annotations
@@ -29,13 +29,18 @@ __all__ = [
 ]
 
 DECIMALS = 8
-"""Logits that agree to so many decimals are equal."""
+"""Number of decimals to which logits must agree to be equal."""
 
-_NORMAL = 1.959964  # standard deviations from the middle of a 95 % interval to its ends
+_NORMAL = 1.959964  # half width of a 95 % interval in standard deviations
 
 
 def ranks(logits: ArrayLike) -> Ints:
-    """Ranks along the last axis, 1 for the largest logit; equal logits share the better rank."""
+    """Return ranks along the last axis, starting at 1; equal logits share the better rank.
+
+    Example:
+        >>> ranks([0.3, 1.2, 0.3, -1.0]).tolist()
+        [2, 1, 2, 4]
+    """
     rounded = np.round(np.asarray(logits, dtype=np.float64), DECIMALS)
     models = rounded.shape[-1]
     better = [
@@ -48,7 +53,7 @@ def ranks(logits: ArrayLike) -> Ints:
 def t_intervals(
     logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
 ) -> Floats:
-    """Lower and upper end for each logit, by Student's t: ``(models, 2)``."""
+    """Return the interval of each logit by Student's t, ``(models, 2)``."""
     from scipy.special import stdtrit
 
     check_level(level)
@@ -58,19 +63,19 @@ def t_intervals(
 
 
 def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> Ints:
-    """Best and worst rank of each model, from its differences with the others: ``(models, 2)``.
+    """Return the best and worst rank of each model from pairwise confidences, ``(models, 2)``.
 
-    A model's best rank counts the models that are surely better, its worst rank those that are
-    not surely worse; sure is a confidence above ``(1 + level) / 2``. The rule is that of Mogstad,
-    Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications to Mobility across
-    Neighbourhoods and Academic Achievement across Countries, Review of Economic Studies 91,
-    476-518, without their allowance for many pairs; ``benchmarks/judged_ranking.py`` shows how
-    often an interval holds the true rank.
+    A model's best rank counts the models that are confidently better. Its worst rank counts those
+    that are not confidently worse. The threshold is a confidence above ``(1 + level) / 2``. The
+    rule is that of Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications
+    to Mobility across Neighbourhoods and Academic Achievement across Countries, Review of Economic
+    Studies 91, 476-518, without their correction for many pairs. ``benchmarks/judged_ranking.py``
+    prints the coverage of the intervals.
 
     Args:
-        confidence: ``[i, j]`` that model i is better than j, as :func:`confidences_by_t` gives;
-            where it is NaN, nothing is sure.
-        level: of confidence, as :func:`check_level` has it.
+        confidence: ``[i, j]`` is the confidence that model i is better than j, as from
+            :func:`confidences_by_t`. If it is NaN, neither is confidently better.
+        level: Confidence level of the intervals, as in :func:`check_level`.
     """
     check_level(level)
     sure = confidence > (1 + level) / 2
@@ -78,26 +83,29 @@ def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> 
 
 
 def confidences_by_draws(draws: Floats) -> Floats:
-    """:func:`p_better_by_draws` of each column over each, ``(models, models)``."""
+    """Return :func:`p_better_by_draws` of each pair of columns, ``(models, models)``."""
     columns = list(draws.T)
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
 def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
-    """:func:`p_better_by_t` of each model over each, ``(models, models)``; the diagonal is 0.5."""
-    own = np.diag(covariance)
-    errors = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
+    """Return :func:`p_better_by_t` of each pair of models, ``(models, models)``.
+
+    The diagonal is 0.5.
+    """
+    variances = np.diag(covariance)
+    errors = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0))
     p = p_better_by_t(logits[:, None] - logits, errors, degrees)
     np.fill_diagonal(p, 0.5)
     return p
 
 
 def p_better_by_draws(a: Floats, b: Floats) -> float:
-    """Share of the draws in which ``a`` ranks before ``b``; equal ranks count half.
+    """Return the share of the draws in which ``a`` ranks before ``b``; equal ranks count half.
 
     Args:
-        a: a model's logit in each draw.
-        b: another's, in the same draws.
+        a: Logit of the first model in each draw.
+        b: Logit of the second model in the same draws.
     """
     ahead = np.sign(np.round(a, DECIMALS) - np.round(b, DECIMALS))
     return float((ahead.mean() + 1) / 2)
@@ -106,39 +114,45 @@ def p_better_by_draws(a: Floats, b: Floats) -> float:
 def p_better_by_t(
     differences: Floats | float, errors: Floats | float, degrees: Floats | float
 ) -> Floats:
-    """Confidence that each difference of logits is above 0: one-sided, by Student's t.
+    """Return the one-sided confidence by Student's t that each difference of logits is above 0.
 
-    ``errors`` are their standard errors; NaN without degrees of freedom, or where an argument is.
+    ``errors`` are the standard errors of the differences. The result is NaN without degrees of
+    freedom, or if an argument is NaN.
     """
     from scipy.special import stdtr
 
     exact = np.round(errors, DECIMALS) == 0
     by_t = stdtr(degrees, differences / np.where(exact, 1, errors))
-    return np.array(np.where(exact, _certain(differences), by_t), dtype=np.float64)
+    return np.array(np.where(exact, _exact_confidence(differences), by_t), dtype=np.float64)
 
 
 def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
-    """Confidence that a difference of logits is above 0, from the 95 % interval of each.
+    """Return the confidence that a difference of logits is above 0, from their 95 % intervals.
 
-    The logits are taken as normal and independent, with a standard deviation of the interval's
-    length / (2 * 1.96). ``a`` and ``b`` are lower and upper end for each; NaN where an argument is.
+    The logits are treated as normal and independent. The standard deviation of each is the length
+    of its interval / (2 * 1.96). ``a`` and ``b`` are pairs of a lower and an upper end. The result
+    is NaN if an argument is NaN.
     """
     error = math.hypot(*((upper - lower) / (2 * _NORMAL) for lower, upper in (a, b)))
     if error == 0:
-        return float(_certain(difference))
+        return float(_exact_confidence(difference))
     return 0.5 * math.erfc(-difference / (error * math.sqrt(2)))
 
 
-def _certain(differences: Floats | float) -> Floats:
-    """1, 0, or 0.5 where two logits are equal, when nothing says that either may be another."""
+def _exact_confidence(differences: Floats | float) -> Floats:
+    """Return 1, 0, or 0.5 if two logits are equal, for differences without uncertainty."""
     return np.asarray((np.sign(np.round(differences, DECIMALS)) + 1) / 2, dtype=np.float64)
 
 
 def kendall_tau(values: ArrayLike, others: ArrayLike) -> Floats:
-    """Kendall's tau-b of each row of ``values (..., models)`` with ``others (models,)``.
+    """Return Kendall's tau-b of each row of ``values (..., models)`` with ``others (models,)``.
 
-    Kendall (1945), The Treatment of Ties in Ranking Problems, Biometrika 33, 239-251. NaN where
-    all are equal in one of the orders.
+    Tau is NaN if all values of one of the two orders are equal. Source: Kendall (1945), The
+    Treatment of Ties in Ranking Problems, Biometrika 33, 239-251.
+
+    Example:
+        >>> float(kendall_tau([1, 2, 3, 4], [1, 2, 4, 3]).round(3))
+        0.667
     """
     rounded = [np.round(np.asarray(x, dtype=np.float64), DECIMALS) for x in (values, others)]
     first, second = np.triu_indices(rounded[1].shape[-1], 1)

@@ -1,10 +1,10 @@
-"""Which share of items can be decided by their scores with an error below a stated risk.
+"""Selective classification: the share of items that scores can decide with an error below a risk.
 
-Rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are tried on labelled
-items, and one is good where its error among what it decides is shown to be below the risk. The
-tests hold together: that a rule called good is not is as improbable as was asked for (Learn then
-Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052; for judges that abstain:
-Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
+Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are tested on
+labelled items. A rule is valid if the test shows that its error among decided items is below the
+risk. The tests are corrected together: the probability of accepting an invalid rule is at most the
+requested level (Learn then Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052;
+for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Errors", "errors_of", "fallback", "risk_p_value"]
 
 
 class Errors(NamedTuple):
-    """Errors of a rule, as if what it decides were independent.
+    """Errors of a rule, converted to effective numbers of independent items.
 
     Attributes:
-        wrong: effective number of errors.
-        decided: effective number of decided items.
+        wrong: Effective number of errors.
+        decided: Effective number of decided items.
     """
 
     wrong: float
@@ -32,18 +32,20 @@ class Errors(NamedTuple):
 
 
 def errors_of(wrong: Bools, codes: Ints) -> Errors:
-    """The effective errors among decided items that hang together in clusters.
+    """Return the effective number of errors among decided items in clusters.
 
-    Their number is divided by the design effect, the variance of the error rate between clusters
-    over that of independent items, where it is above 1, and by the squared ratio of Student's t
-    (Korn & Graubard 1998, Confidence Intervals for Proportions with Small Expected Number of
-    Positive Counts Estimated from Survey Data, Survey Methodology 24, 193-201). Where fewer than
-    :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error the effect is no
-    less than if all that is in a cluster were alike. Without clusters nothing is divided.
+    Numbers of items are divided by the design effect if it is above 1. The design effect is the
+    variance of the error rate between clusters over that of independent items. They are also
+    divided by the squared ratio of quantiles of Student's t (Korn & Graubard 1998, Confidence
+    Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey
+    Data, Survey Methodology 24, 193-201). If fewer than
+    :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error, the design effect
+    is at least that of identical items within each cluster. Without clusters there is no
+    correction.
 
     Args:
-        wrong: whether each decided item is.
-        codes: its cluster, counted from 0.
+        wrong: Whether each decided item is wrong.
+        codes: Cluster of each item, counted from 0.
     """
     from scipy.special import stdtrit
 
@@ -53,7 +55,7 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     counts = np.bincount(codes)
     sizes, sums = counts[counts > 0], np.bincount(codes, wrong)[counts > 0]
     groups, rate = len(sizes), float(wrong.mean())
-    alike = float((sizes**2).sum() / items)
+    identical_effect = float((sizes**2).sum() / items)
     if items == groups:
         return Errors(float(wrong.sum()), float(items))
     if groups == 1:
@@ -63,26 +65,27 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
         between = groups / (groups - 1) * float(((sums - rate * sizes) ** 2).sum()) / items**2
         effect = max(effect, between * (items - 1) / (rate * (1 - rate)))
     if np.count_nonzero(sums) < FEWEST_FOR_MEANS:
-        effect = max(effect, alike)
-    few = float(stdtrit(items - 1, 0.95) / stdtrit(groups - 1, 0.95)) ** 2
-    number = items / effect * few
+        effect = max(effect, identical_effect)
+    t_ratio = float(stdtrit(items - 1, 0.95) / stdtrit(groups - 1, 0.95)) ** 2
+    number = items / effect * t_ratio
     return Errors(rate * number, number)
 
 
 def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
-    """How well the errors of a rule go with an error above the risk.
+    """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
-    Of one kind it is that of Clopper & Pearson (1934, Biometrika 26, 404-413): ``(1 - risk) ** n``
-    where ``n`` are decided and all right. Of two, the decided items of either label, the risk is
-    of the mean of the two error rates, and the p-value is the share in which the mean of draws
-    from the two distributions behind Clopper and Pearson's upper bounds reaches it.
+    For one kind of items, it is that of Clopper & Pearson (1934, Biometrika 26, 404-413): ``(1 -
+    risk) ** n`` if ``n`` items are decided and all are right. For two kinds, the items decided with
+    either label, the risk applies to the mean of the two error rates. The p-value is then the
+    probability that the mean of draws from the distributions of Clopper and Pearson's upper bounds
+    reaches the risk.
 
     Args:
-        errors: of all that is decided, or of that with either label.
-        risk: above 0 and below 1.
+        errors: Errors of all decided items, or one pair of errors for the two labels.
+        risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
-        The p-value, 1 where nothing is decided of a kind.
+        The p-value; 1 if no item of a kind is decided correctly.
     """
     from scipy.special import betainc, betaincinv
 
@@ -98,19 +101,20 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
 
 
 def fallback(p_values: Floats, levels: Floats) -> Bools:
-    """Which hypotheses of a sequence are rejected; one wrongly as rarely as the levels' sum.
+    """Return the hypotheses of a sequence that are rejected by the fallback procedure.
 
-    A hypothesis is tested at its own level and, where the one before was rejected, at that one's
-    too (Wiens 2003, A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints,
-    Pharmaceutical Statistics 2, 211-215). One level above 0, the first, is fixed-sequence testing.
+    A hypothesis is tested at its level. If the one before was rejected, its level is added (Wiens
+    2003, A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints, Pharmaceutical
+    Statistics 2, 211-215). The probability of a false rejection is at most the sum of the levels.
+    If only the first level is above 0, this is fixed-sequence testing.
 
     Args:
-        p_values: in the order of the sequence.
-        levels: of each by itself.
+        p_values: P-values in the order of the sequence.
+        levels: Significance level of each hypothesis.
     """
     rejected, carried = np.zeros(len(p_values), dtype=bool), 0.0
-    for place, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):
+    for index, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):
         carried += level
-        rejected[place] = p_value <= carried
-        carried = carried if rejected[place] else 0.0
+        rejected[index] = p_value <= carried
+        carried = carried if rejected[index] else 0.0
     return rejected

@@ -1,4 +1,4 @@
-"""How far the means of two independent sets of queries are apart, and whether by chance."""
+"""Differences between the means of two independent sets of queries, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from mirage.statistics.clusters import mean_intervals
 
 __all__ = ["MeanDifference", "exchanged_p_values", "mean_differences"]
 
-_CELLS = 5_000_000  # of clusters by permutations at a time
+_CELLS = 5_000_000  # largest number of clusters times permutations in memory
 
 
 class MeanDifference(NamedTuple):
-    """How far two means are apart.
+    """The difference between two means.
 
     Attributes:
-        before: mean of the first set, over the queries that have a value; NaN where none has.
-        after: that of the second.
+        before: Mean of the first set over the queries that have a value; NaN if none has.
+        after: Mean of the second set, computed in the same way.
         difference: ``after - before``.
-        interval: its lower and upper end; NaN where one of the means has no interval.
-        p: chance of as large a difference, on either side, in any column, if nothing changed in
-            any; 1 where one of the means is NaN.
+        interval: Lower and upper end of the difference; NaN if one of the means has no interval.
+        p: Two-sided p-value, corrected for all columns; 1 if one of the means is NaN.
     """
 
     before: float
@@ -51,33 +50,41 @@ def mean_differences(
     permutations: int = 4999,
     seed: int = 0,
 ) -> list[MeanDifference]:
-    """The difference of the means of each column, its interval, and its p-value.
+    """Return the difference of the means of each column, its interval, and its p-value.
 
-    The interval is made of those of the two means
-    (:func:`mirage.statistics.clusters.mean_intervals`), whose distances from the mean add up as
-    standard errors do: ``difference - sqrt((after - lower of after)^2 + (upper of before -
-    before)^2)`` is the lower end, and so the upper one (Newcombe 1998, Interval Estimation for the
-    Difference between Independent Proportions, Statistics in Medicine 17, 873-890, method 10; Zou &
-    Donner 2008, Construction of Confidence Limits about Effect Measures, Statistics in Medicine 27,
-    1693-1702). P-values are those of :func:`exchanged_p_values`. ``benchmarks/logs.py`` prints how
-    often either is wrong.
+    The interval combines those of the two means
+    (:func:`mirage.statistics.clusters.mean_intervals`); distances from the mean add up like
+    standard errors. The lower end is ``difference - sqrt((after - lower of after)^2 + (upper of
+    before - before)^2)``, and the upper end is analogous (Newcombe 1998, Interval Estimation for
+    the Difference between Independent Proportions, Statistics in Medicine 17, 873-890, method 10;
+    Zou & Donner 2008, Construction of Confidence Limits about Effect Measures, Statistics in
+    Medicine 27, 1693-1702). P-values are those of :func:`exchanged_p_values`.
+    ``benchmarks/logs.py`` prints the error rates of both.
 
-    What is in both sets, such as a user, makes the two means alike, so that their difference is
-    surer than is said here.
+    If both sets share something, such as users, the two means are correlated. The intervals and
+    p-values are then conservative.
 
     Args:
-        before: ``(queries, columns)``, NaN where a query has no value.
-        before_codes: the cluster of each query.
-        after: the same of the second set.
-        after_codes: the cluster of each of its queries.
-        low: the least value that each column can have; minus infinity where there is none.
-        high: the greatest.
-        level: of the intervals.
-        permutations: how many to draw.
-        seed: of these draws.
+        before: Values of the first set, ``(queries, columns)``; NaN if a query has no value.
+        before_codes: Cluster of each query of the first set.
+        after: Values of the second set, ``(queries, columns)``.
+        after_codes: Cluster of each query of the second set.
+        low: Lowest possible value of each column; minus infinity if there is none.
+        high: Highest possible value of each column; infinity if there is none.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations.
+        seed: Random seed.
 
     Raises:
-        SettingError: there is no such level, or fewer than one permutation.
+        SettingError: If ``level`` is not between 0 and 1, or ``permutations`` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> before, after = np.tile([[0.0], [1.0]], (20, 1)), np.ones((40, 1))
+        >>> codes, low, high = np.arange(40), np.zeros(1), np.ones(1)
+        >>> result = mean_differences(before, codes, after, codes, low, high, permutations=199)[0]
+        >>> result.difference, result.p
+        (0.5, 0.005)
     """
     check_level(level)
     p = exchanged_p_values(
@@ -93,21 +100,21 @@ def mean_differences(
 
 
 def _means(values: Floats) -> list[float]:
-    known = ~np.isnan(values)
+    present = ~np.isnan(values)
     return [
-        float(column[some].mean()) if some.any() else float("nan")
-        for column, some in zip(values.T, known.T, strict=True)
+        float(column[has_value].mean()) if has_value.any() else float("nan")
+        for column, has_value in zip(values.T, present.T, strict=True)
     ]
 
 
 def _difference(
-    before: float, after: float, of_before: Floats, of_after: Floats, p: float
+    before: float, after: float, before_ends: Floats, after_ends: Floats, p: float
 ) -> MeanDifference:
     difference = after - before
-    if np.isnan([*of_before, *of_after]).any():
+    if np.isnan([*before_ends, *after_ends]).any():
         return MeanDifference(before, after, difference, NO_INTERVAL, p)
-    down = np.hypot(after - of_after[0], of_before[1] - before)
-    up = np.hypot(of_after[1] - after, before - of_before[0])
+    down = np.hypot(after - after_ends[0], before_ends[1] - before)
+    up = np.hypot(after_ends[1] - after, before - before_ends[0])
     ends = float(difference - down), float(difference + up)
     return MeanDifference(before, after, difference, ends, p)
 
@@ -121,22 +128,22 @@ def exchanged_p_values(
     permutations: int = 4999,
     seed: int = 0,
 ) -> Floats:
-    """Two-sided p-values of differences between two sets, one a column, corrected for all columns.
+    """Return two-sided p-values of differences between two sets, corrected for all columns.
 
-    If nothing changed, each cluster could as well have been in the other set, all its columns
-    together. A column is measured by the difference of the means over its clustered standard error,
-    so that sets of other spread or size are no change (Janssen 1997, Studentized Permutation Tests
-    for Non-i.i.d. Hypotheses and the Generalized Behrens-Fisher Problem, Statistics & Probability
-    Letters 36, 9-21; Chung & Romano 2013, Annals of Statistics 41, 484-507), and by the share of
-    the draws in which that is as large; of all columns the smallest share counts (single-step
-    minimum of p, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3). Where
-    there are no more than ``permutations`` ways to exchange clusters, all are gone through; else
-    the sets as they are count as one of the draws.
+    If nothing changed, each cluster could as well have been in the other set, with all its columns
+    together. The statistic of a column is the difference of the means divided by its clustered
+    standard error, so that a change of spread or size alone is not detected (Janssen 1997,
+    Studentized Permutation Tests for Non-i.i.d. Hypotheses and the Generalized Behrens-Fisher
+    Problem, Statistics & Probability Letters 36, 9-21; Chung & Romano 2013, Annals of Statistics
+    41, 484-507). The p-value of a column is corrected with the smallest p-value over all columns in
+    each draw (single-step minimum of p, Westfall & Young 1993, Resampling-Based Multiple Testing,
+    section 2.3). If there are at most ``permutations`` ways to exchange clusters, all are
+    enumerated. Otherwise the observed sets count as one of the draws.
 
-    Arguments as of :func:`mean_differences`.
+    Arguments are those of :func:`mean_differences`.
 
     Raises:
-        SettingError: ``permutations`` is below 1.
+        SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
         raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
@@ -147,20 +154,22 @@ def exchanged_p_values(
     later[np.unique(after_codes + shift)] = True
     units = _Units.of(values, codes, len(later))
     few = comb(len(later), int(later.sum())) <= permutations
-    # All ways have the one that was seen among them; of those drawn it counts as one.
-    blocks = [_all_ways(later)] if few else [later[None], *_drawn_ways(later, permutations, seed)]
-    return _smallest(units.measures(later[None])[0], np.concatenate([*map(units.measures, blocks)]))
+    # The enumeration of all ways includes the observed one; it is added to random draws.
+    blocks = [_all_ways(later)] if few else [later[None], *_draw_ways(later, permutations, seed)]
+    return _corrected_p_values(
+        units.measures(later[None])[0], np.concatenate([*map(units.measures, blocks)])
+    )
 
 
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """All ways to choose as many, ``(ways, clusters)``."""
+    """Return all ways to choose the same number of clusters, ``(ways, clusters)``."""
     chosen = np.array(list(combinations(range(len(later)), int(later.sum()))), dtype=np.intp)
     ways = np.zeros((len(chosen), len(later)), dtype=bool)
     np.put_along_axis(ways, chosen, values=True, axis=1)
     return ways
 
 
-def _drawn_ways(
+def _draw_ways(
     later: NDArray[np.bool_], permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
     rng = np.random.default_rng(seed)
@@ -171,7 +180,7 @@ def _drawn_ways(
 
 
 class _Units(NamedTuple):
-    """Sums over each cluster, of which those over a set are made, ``(clusters, columns)``."""
+    """Sums over each cluster, from which sums over a set are computed, ``(clusters, columns)``."""
 
     values: Floats
     counts: Floats
@@ -179,19 +188,19 @@ class _Units(NamedTuple):
 
     @classmethod
     def of(cls, values: Floats, codes: Ints, clusters: int) -> _Units:
-        known = ~np.isnan(values)
-        # About the mean of all, so that squares do not swamp what they differ by.
-        centred = np.where(known, values - np.nan_to_num(_means(values)), 0.0)
+        present = ~np.isnan(values)
+        # Centre the values, because differences of large squares lose precision.
+        centred = np.where(present, values - np.nan_to_num(_means(values)), 0.0)
         sums, counts = (
             np.stack([np.bincount(codes, column, clusters) for column in part.T], axis=1)
-            for part in (centred, known.astype(np.float64))
+            for part in (centred, present.astype(np.float64))
         )
         return cls(*(part.astype(np.float64) for part in (sums, counts, counts > 0)))
 
     def measures(self, later: NDArray[np.bool_]) -> Floats:
-        """The size of the differences in standard errors, ``(draws, columns)``."""
+        """Return the absolute differences of the means in standard errors, ``(draws, columns)``."""
         means, variances = zip(
-            *(self._of(z.astype(np.float64)) for z in (later, ~later)), strict=True
+            *(self._mean_and_variance(z.astype(np.float64)) for z in (later, ~later)), strict=True
         )
         difference, variance = np.abs(means[0] - means[1]), variances[0] + variances[1]
         scale = np.abs(self.values).max(initial=1e-300)
@@ -200,8 +209,8 @@ class _Units(NamedTuple):
             sizes = difference / np.sqrt(variance)
         return np.where(nothing, 0.0, np.nan_to_num(sizes, nan=0.0, posinf=np.inf))
 
-    def _of(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of a set, of which clusters are a part or not."""
+    def _mean_and_variance(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of the sets that ``weights`` (0 or 1 per cluster) select."""
         total, count, some = (weights @ part for part in self)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / count
@@ -215,16 +224,16 @@ class _Units(NamedTuple):
         return mean, variance
 
 
-def _smallest(seen: Floats, measures: Floats) -> Floats:
-    """Corrected p-values of what was seen ``(columns,)`` among draws ``(draws, columns)``."""
-    # Rounded, for a way and its mirror image are equal but for that.
+def _corrected_p_values(observed: Floats, measures: Floats) -> Floats:
+    """Return p-values of observed statistics ``(columns,)`` among draws ``(draws, columns)``."""
+    # Rounded, because a way and its mirror image differ only by rounding errors.
     ranks = [np.sort(column) for column in measures.round(9).T]
 
     def shares(sizes: Floats) -> Floats:
-        places = [
+        positions = [
             np.searchsorted(rank, column) for rank, column in zip(ranks, sizes.T, strict=True)
         ]
-        return 1 - np.stack(places, axis=-1) / len(measures)
+        return 1 - np.stack(positions, axis=-1) / len(measures)
 
     least = shares(measures.round(9)).min(axis=1)
-    return np.array([(least <= own + 1e-12).mean() for own in shares(seen.round(9))])
+    return np.array([(least <= share + 1e-12).mean() for share in shares(observed.round(9))])

@@ -1,4 +1,4 @@
-"""How much of what varies lies between queries, and how much within one that is asked again."""
+"""Variance of metrics between queries and between repeats of one query."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["VarianceComponents", "variance_components"]
 
 
 class VarianceComponents(NamedTuple):
-    """Where the variance of values lies.
+    """Components of the variance of values.
 
     Attributes:
-        within: variance of the values of one query about what it has on average, ``(columns,)``.
-        between: variance of these averages over queries; not below 0.
+        within: Variance of the repeats of a query around their mean, ``(columns,)``.
+        between: Variance of the query means over queries; at least 0.
     """
 
     within: Floats
@@ -24,25 +24,31 @@ class VarianceComponents(NamedTuple):
 
 
 def variance_components(repeats: Floats) -> VarianceComponents:
-    """Variance within queries and between them, one-way analysis of variance by its expectations.
+    """Estimate the variance within queries and between them by one-way analysis of variance.
 
-    Within is the mean of the queries' sample variances, and between what the variance of their
-    means has above what the repeats give it (Searle, Casella & McCulloch 1992, Variance Components,
-    section 3.6; queries with few repeats count as much as others). The variance of a mean over
-    ``n`` queries with ``k`` repeats each is ``(between + within / k) / n``.
+    The variance within is the mean of the queries' sample variances. The variance between is that
+    of the query means, minus the part that the repeats explain (Searle, Casella & McCulloch 1992,
+    Variance Components, section 3.6; queries with few repeats have the same weight as others). The
+    variance of a mean over ``n`` queries with ``k`` repeats each is ``(between + within / k) / n``.
 
     Args:
-        repeats: ``(repeats, queries, columns)``, NaN where a query has none.
+        repeats: ``(repeats, queries, columns)``, NaN if a query has no value.
 
     Returns:
-        NaN for a column that no query, or for within no query twice, has.
+        The components. Both are NaN for a column without values; ``within`` is also NaN if no query
+        has two values.
+
+    Example:
+        >>> import numpy as np
+        >>> variance_components(np.array([[[1.0], [3.0]], [[2.0], [4.0]]]))
+        VarianceComponents(within=array([0.5]), between=array([1.75]))
     """
-    known = ~np.isnan(repeats)
-    counts = known.sum(axis=0)
+    present = ~np.isnan(repeats)
+    counts = present.sum(axis=0)
     several = counts > 1
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(known, repeats, 0.0).sum(axis=0) / counts
-        squares = np.where(known, (repeats - means) ** 2, 0.0).sum(axis=0)
+        means = np.where(present, repeats, 0.0).sum(axis=0) / counts
+        squares = np.where(present, (repeats - means) ** 2, 0.0).sum(axis=0)
         variances = np.where(several, squares / (counts - 1), 0.0)
         within = variances.sum(axis=0) / several.sum(axis=0)
         queries = (counts > 0).sum(axis=0)

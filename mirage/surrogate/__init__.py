@@ -1,4 +1,4 @@
-"""Surrogates: a model's logit from its features, and the simulated arena they were trained on."""
+"""Surrogates predict a model's logit from its features; they are trained on a simulated arena."""
 
 from mirage.surrogate.ranker import Prediction, SurrogateRanker, Validation
 

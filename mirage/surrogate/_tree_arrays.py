@@ -22,7 +22,7 @@ ARRAYS = {
     "right": np.int32,
     "value": np.float64,
 }
-"""The arrays of :class:`TreeArrays` and their types."""
+"""Arrays of :class:`TreeArrays` and their types."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,14 +30,14 @@ class TreeArrays:
     """A sum of regression trees.
 
     Attributes:
-        start: What is added to the sum.
+        start: Constant of the sum.
         roots: Index of the root of each tree, (trees,).
         feature: Index of the feature that a node compares, (nodes,); -1 in a leaf.
-        threshold: A node sends rows on to its left child if the feature is at most this.
+        threshold: A node sends rows to its left child if the feature is at most this.
         missing_left: Whether a node sends rows without the feature to its left child.
         left: Index of the left child.
         right: Index of the right child.
-        value: What a leaf adds to the sum; 0 in other nodes.
+        value: Value that a leaf adds to the sum; 0 in other nodes.
     """
 
     start: float
@@ -72,22 +72,22 @@ class TreeArrays:
 
     def predict(self, rows: Floats) -> Floats:
         """Return the predictions for ``rows`` (rows, features), (rows,)."""
-        at = np.tile(self.roots, (len(rows), 1))
+        node = np.tile(self.roots, (len(rows), 1))
         while True:
-            feature = self.feature[at]
+            feature = self.feature[node]
             inner = feature >= 0
             if not inner.any():
-                return np.asarray(self.start + self.value[at].sum(axis=1))
+                return np.asarray(self.start + self.value[node].sum(axis=1))
             values = np.take_along_axis(rows, np.maximum(feature, 0).astype(np.intp), axis=1)
             missing = np.isnan(values)
-            goes_left = np.where(missing, self.missing_left[at], values <= self.threshold[at])
-            at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
+            goes_left = np.where(missing, self.missing_left[node], values <= self.threshold[node])
+            node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
 
     def is_sound(self, features: int) -> bool:
-        """Whether every path ends in a leaf and compares only features that exist.
+        """Return whether every path ends in a leaf and compares only existing features.
 
         Args:
-            features: How many features there are.
+            features: Number of features.
         """
         columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
         size = len(self.feature)
@@ -99,7 +99,7 @@ class TreeArrays:
             self.roots.ndim == 1
             and np.all((self.roots >= 0) & (self.roots < size))
             and np.all((self.feature >= -1) & (self.feature < features))
-            # A child stands behind its parent, so that no path runs in a circle.
+            # A child comes after its parent, so that no path is circular.
             and np.all((children > inner) & (children < size))
             and np.isfinite([self.start]).all()
             and np.isfinite(self.value).all()

@@ -1,12 +1,13 @@
-"""What single verdicts teach: a score for every response, and from scores a logit for a model.
+"""Scores of single responses learnt from verdicts, and logits of models from these scores.
 
-A language has ten to forty models, but thousands of verdicts on pairs of their responses to one
-query. From these a score of a response is learnt, in which no known direction of a feature is
-wrong; two scores give the probability of a verdict, as Bradley and Terry (1952) give it from two
-logits; and a model's logit is the one that wins as often as its responses are expected to.
+A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
+two models to one query. The verdicts train a linear score of a response; a slope whose sign is
+known in advance never gets the wrong sign. Two scores give the probability of a verdict, as two
+logits do in the model of Bradley and Terry (1952). A model's logit is the one that wins as often as
+its responses are expected to win.
 
-Where a language has many models, trees may learn from the share of its verdicts that a response
-wins what no sum of slopes tells.
+If a language has many models, trees can also be trained on the share of its verdicts that a
+response wins. They can learn interactions that a linear score cannot.
 """
 
 from __future__ import annotations
@@ -32,32 +33,35 @@ __all__ = [
 ]
 
 ROWS = 200_000
-"""How many verdicts, of all languages together, a score is learnt from; more tell no more, for
-models are what is few."""
+"""Largest number of verdicts, over all languages, to fit a score; the number of models limits
+accuracy, so that more verdicts do not improve it.
+"""
 
 RIDGE = 0.01
-"""Weight of half the squared slopes against the mean loss of a verdict, in each language the same.
-With fewer than 100 verdicts it is one over their number."""
+"""Weight of half the squared slopes relative to the mean loss of a verdict, the same in each
+language. With fewer than 100 verdicts it is 1 divided by their number.
+"""
 
 FARTHEST = 3.0
-"""How many standard deviations from the mean a feature of a response may lie, as in the model of
-means: what lies farther is put there."""
+"""Limit in standard deviations from the mean at which a response's features are clipped, as in the
+model of means.
+"""
 
 RESPONSES = 20_000
-"""How many responses, of all languages together, trees learn from."""
+"""Largest number of responses, over all languages, to train trees on."""
 
 LEAST_SHARE = 0.001
-"""What a response wins at least, and loses at least."""
+"""Smallest share of verdicts that a response is predicted to win, and to lose."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """A linear score of single responses, of which only differences on a query mean something.
+    """A linear score of single responses; only differences of scores on one query are meaningful.
 
     Attributes:
-        slopes: by feature, on the scale of ``scale``.
-        centres: mean of each feature over the responses, by language.
-        scale: standard deviation of each feature between responses of a language.
+        slopes: Slope of each feature, in units of ``scale``.
+        centres: Mean of each feature over the responses, by language.
+        scale: Standard deviation of each feature between responses of a language.
     """
 
     slopes: Floats
@@ -65,20 +69,24 @@ class Scores:
     scale: Floats
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Scores ``(...)`` of responses with features ``(..., features)``; NaN is the mean."""
-        return _standardised(values, self.centres[language], self.scale) @ self.slopes
+        """Return scores ``(...)`` of responses with features ``(..., features)``.
+
+        A feature that is NaN is replaced by its mean.
+        """
+        return _standardise(values, self.centres[language], self.scale) @ self.slopes
 
 
 def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Scores:
-    """Scores that tell verdicts of all languages best, each language weighing the same.
+    """Fit a linear score to the verdicts of all languages; each language has the same weight.
 
-    The loss of a verdict is the cross-entropy of ``1 / (1 + exp(score of b - score of a))``, a tie
-    being half a win of either, with a ridge.
+    The loss of a verdict is the cross-entropy of ``1 / (1 + exp(score of b - score of a))``, plus a
+    ridge penalty. A tie is half a win for either response.
 
     Args:
-        data: by language, all with judgments.
-        signs: 1 for a feature whose slope is not to be below 0, -1 for one not above 0, else 0.
-        seed: of the verdicts that are drawn where there are more than :data:`ROWS`.
+        data: Training data by language, all with judgments.
+        signs: 1 for a feature whose slope must be at least 0, -1 for one whose slope must be at
+            most 0, 0 for any other.
+        seed: Random seed of the sample of verdicts if there are more than :data:`ROWS`.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -97,7 +105,7 @@ def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
         if not len(rows):
             continue
         query, a, b = judged.query[rows], judged.a[rows], judged.b[rows]
-        Z = _standardised(part.values, centres[code], scale)
+        Z = _standardise(part.values, centres[code], scale)
         differences.append(Z[a, query] - Z[b, query])
         results.append(judged.score[rows])
         weights.append(np.full(len(rows), 1 / len(rows)))
@@ -111,16 +119,16 @@ def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
         return float(value), D.T @ (weight * (expit(margin) - y)) + ridge * slopes
 
     bounds = [(0.0 if s > 0 else None, 0.0 if s < 0 else None) for s in signs]
-    found = minimize(loss, np.zeros(len(signs)), jac=True, method="L-BFGS-B", bounds=bounds)
-    return Scores(np.asarray(found.x), centres, scale)
+    solution = minimize(loss, np.zeros(len(signs)), jac=True, method="L-BFGS-B", bounds=bounds)
+    return Scores(np.asarray(solution.x), centres, scale)
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The share of verdicts that a response wins against the models learnt from.
+    """The share of verdicts that a response wins against the training models.
 
     Attributes:
-        trees: From the features of responses, less the language's means, to the share.
+        trees: Trees that predict the share from a response's features minus the language's means.
         centres: Mean of each feature over the responses, by language.
     """
 
@@ -128,28 +136,32 @@ class Shares:
     centres: Mapping[str, Floats]
 
     def wins(self, language: str, values: Floats) -> Floats:
-        """Shares ``(...)`` of responses with features ``(..., features)``; a NaN is a branch."""
+        """Return shares ``(...)`` of responses with features ``(..., features)``.
+
+        NaN is a branch of its own in the trees.
+        """
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         shares = self.trees.predict(rows).reshape(values.shape[:-1])
         return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
-        """As scores: the logits of the shares."""
+        """Return the shares as scores, which are their logits."""
         from scipy.special import logit
 
         return np.asarray(logit(self.wins(language, values)))
 
 
 def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Shares:
-    """Boosted trees (Friedman 2001, Annals of Statistics 29(5)), one model for all languages.
+    """Fit boosted trees (Friedman 2001, Annals of Statistics 29(5)) for all languages together.
 
-    A response weighs as many verdicts as there are on it, and each language the same.
+    The weight of a response is its number of verdicts. Each language has the same weight.
 
     Args:
-        data: by language, all with judgments.
-        signs: 1 for a feature that is not to lower the share as it rises, -1 for one that is not to
-            raise it, else 0.
-        seed: of the responses that are drawn where there are more than :data:`RESPONSES`.
+        data: Training data by language, all with judgments.
+        signs: 1 for a feature that must not lower the share as it rises, -1 for one that must not
+            raise it, 0 for any other.
+        seed: Random seed of the trees, and of the sample of responses if there are more than
+            :data:`RESPONSES`.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
@@ -157,7 +169,7 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
     centres = {code: _mean(part.values) for code, part in data.items()}
     features, shares, weights = [], [], []
     for code, part in data.items():
-        won, judged = _won(part)
+        won, judged = _count_wins(part)
         rows = np.flatnonzero(judged)
         if len(rows) > (most := RESPONSES // len(data)):
             rows = np.sort(rng.choice(rows, most, replace=False))
@@ -185,8 +197,8 @@ def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
-def _won(part: TrainingData) -> tuple[Floats, Floats]:
-    """How many verdicts each response won, a tie being half a win, and how many there are on it."""
+def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
+    """Count the verdicts that each response won (a tie is half a win), and all its verdicts."""
     judged = part.judgments
     assert judged is not None
     queries = len(part.query_ids)
@@ -198,13 +210,13 @@ def _won(part: TrainingData) -> tuple[Floats, Floats]:
 
 
 def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
-    """How likely a response wins against another model's, mean over models: ``(..., queries)``.
+    """Return the expected share of wins against the other models' responses, ``(..., queries)``.
 
     Args:
-        scores: of a model's responses, ``(..., queries)``.
-        others: scores of the other models' responses, ``(models, their queries)``.
-        paired: whether these are to the same queries, in the same order. Else a response is
-            compared with all responses of another model alike.
+        scores: Scores of a model's responses, ``(..., queries)``.
+        others: Scores of the other models' responses, ``(models, their queries)``.
+        paired: Whether the other responses are to the same queries, in the same order. If not, a
+            response is compared with all responses of another model.
     """
     from scipy.special import expit
 
@@ -219,15 +231,17 @@ def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
 
 
 def logit_that_wins(share: Floats, logits: Floats) -> Floats:
-    """The logits ``(n,)`` that win these shares ``(n,)`` against ``logits (models,)``.
+    """Return the logits ``(n,)`` that win these shares ``(n,)`` against ``logits (models,)``.
 
-    What is won rises with the logit, so bisection finds it; Newton's steps overshoot far out.
+    The share rises with the logit, so that bisection converges. Newton's method overshoots at
+    extreme shares.
     """
     from scipy.special import expit, logit
 
-    # All others lie between their extremes, and against each of these the logit is known.
-    own = logit(np.clip(share, 1e-9, 1 - 1e-9))
-    low, high = own + logits.min(), own + logits.max()
+    # Against opponents that all have the lowest (or highest) logit, the solution has a closed
+    # form; these two solutions enclose the root.
+    log_odds = logit(np.clip(share, 1e-9, 1 - 1e-9))
+    low, high = log_odds + logits.min(), log_odds + logits.max()
     for _ in range(50):
         middle = (low + high) / 2
         below = expit(middle[:, None] - logits).mean(axis=1) < share
@@ -235,7 +249,7 @@ def logit_that_wins(share: Floats, logits: Floats) -> Floats:
     return np.asarray((low + high) / 2)
 
 
-def _standardised(values: Floats, centre: Floats, scale: Floats) -> Floats:
+def _standardise(values: Floats, centre: Floats, scale: Floats) -> Floats:
     return np.nan_to_num(np.clip((values - centre) / scale, -FARTHEST, FARTHEST))
 
 

@@ -1,12 +1,13 @@
-"""Surrogates on disk: what was learnt from, never a pickled regressor.
+"""Files of surrogates: they store the training data, never a pickled regressor.
 
-A pickled scikit-learn regressor is tied to the version that wrote it. The numbers it was fitted to
-are not, and fitting takes less than a second, so an artifact holds the numbers and loading refits.
-Only trees that learnt from verdicts take longer; they are stored as arrays.
+A pickled scikit-learn regressor can be read only by the version that wrote it. Its training data do
+not have this limit, and fitting takes less than a second. An artifact therefore holds the data, and
+loading fits the regressor again. Only trees trained on verdicts take longer; they are stored as
+arrays.
 
-What users save is arrays and JSON (``.npz``), in which nothing can run. What ships is in joblib,
-which can run code as it is read: it is opened where its SHA-256 stands in the manifest that ships
-inside the package, and any other file in joblib only where it is trusted.
+Users save arrays and JSON (``.npz``), which cannot run code. Bundled surrogates are joblib files,
+which can run code when they are read. They are opened only if their SHA-256 is in the manifest
+inside the package. Any other joblib file is opened only if the caller trusts it.
 """
 
 from __future__ import annotations
@@ -54,25 +55,33 @@ MANIFEST = "manifest.json"
 PRETRAINED = resources.files("mirage.surrogate") / "pretrained"
 
 NAMES = ("models", "features", "query_ids")
-# The arrays of a language's data: their type in a file, and in memory.
+# Arrays of a language's data: their type in a file, and in memory.
 ARRAYS = {
     "values": (np.float32, np.float64),
     "counts": (np.uint16, np.int32),
     "y": (np.float32, np.float64),
 }
 RESIDUALS = ("of_shared", "of_all")
-# The columns of judgments, where there are any, and their types.
+# Columns of judgments, if there are any, and their types.
 COLUMNS = {"query": np.int32, "a": np.int32, "b": np.int32, "score": np.float32}
 
 MOST_BYTES = 2**30
-"""What the arrays of a file may have together once they are unpacked."""
+"""Largest total size of the unpacked arrays of a file."""
 
-_ZIP = b"PK\x03\x04"  # with which an .npz begins
+_ZIP = b"PK\x03\x04"  # first bytes of an .npz file
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a stored surrogate consists of."""
+    """Contents of a stored surrogate.
+
+    Attributes:
+        estimator: Name of the estimator.
+        seed: Random seed of its fit.
+        candidate: Selected recipe with its residuals on held-out models.
+        data: Training data by language.
+        trees: Trees that were trained on verdicts, if any.
+    """
 
     estimator: str
     seed: int
@@ -90,12 +99,12 @@ class Artifact:
 
 
 def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write an artifact as arrays and JSON, in which nothing can run.
+    """Write an artifact as arrays and JSON, which cannot run code.
 
     Raises:
-        ArtifactError: the file cannot be written.
+        ArtifactError: If the file cannot be written.
     """
-    payload = _packed(artifact)
+    payload = _pack(artifact)
     try:
         with replace_file(Path(path)) as file:
             np.savez_compressed(file, allow_pickle=False, **payload)
@@ -104,28 +113,28 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
 
 
 def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write an artifact that ships, compressed; the same artifact gives the same bytes."""
+    """Write a bundled artifact, compressed; equal artifacts give equal bytes."""
     import joblib
 
     with replace_file(Path(path)) as file:
-        joblib.dump(_packed(artifact), file, compress=("zlib", 9))
+        joblib.dump(_pack(artifact), file, compress=("zlib", 9))
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the SHA-256 of every artifact that is to ship from a folder beside them."""
+    """Write the SHA-256 of every bundled artifact in a folder to a manifest in that folder."""
     digests = {path.name: _digest(path.read_bytes()) for path in sorted(folder.glob("*.joblib"))}
     write_text(folder / MANIFEST, json.dumps(digests, indent=1) + "\n")
 
 
-def _packed(artifact: Artifact) -> dict[str, Any]:
+def _pack(artifact: Artifact) -> dict[str, Any]:
     candidate = artifact.candidate
-    # All that is no array is one JSON text: pickling would write equal strings once or twice,
-    # depending on whether they are one object.
+    # Everything but arrays is one JSON text. Pickling would write equal strings once or twice,
+    # depending on whether they are the same object, so that bytes would differ.
     about = {
         "estimator": artifact.estimator,
         "seed": artifact.seed,
-        "recipe": _recipe(candidate),
-        "languages": {code: _about(part) for code, part in artifact.data.items()},
+        "recipe": _pack_recipe(candidate),
+        "languages": {code: _describe_data(part) for code, part in artifact.data.items()},
     }
     payload: dict[str, Any] = {"format": FORMAT, "about": json.dumps(about)}
     for code, part in artifact.data.items():
@@ -151,7 +160,7 @@ def _with_plain_type(value: object) -> object:
     return value.astype(np.dtype(value.dtype.str), order="C")
 
 
-def _recipe(candidate: Candidate) -> dict[str, Any]:
+def _pack_recipe(candidate: Candidate) -> dict[str, Any]:
     recipe = asdict(candidate.recipe)
     if not recipe["trees"]:
         del recipe["trees"]
@@ -160,119 +169,120 @@ def _recipe(candidate: Candidate) -> dict[str, Any]:
     return recipe | {"verdicts": True, "weights": candidate.weights}
 
 
-def _about(part: TrainingData) -> dict[str, Any]:
-    own = {name: asdict(entry) for name, entry in part.facts.items()}
+def _describe_data(part: TrainingData) -> dict[str, Any]:
+    user_facts = {name: asdict(entry) for name, entry in part.facts.items()}
     about = {name: getattr(part, name) for name in NAMES}
-    more = {"facts": own, "groups": part.groups}
-    more |= {"clusters": part.clusters, "unbound": part.unbound}
-    return about | {name: entry for name, entry in more.items() if entry}
+    optional = {"facts": user_facts, "groups": part.groups}
+    optional |= {"clusters": part.clusters, "unbound": part.unbound}
+    return about | {name: entry for name, entry in optional.items() if entry}
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-    """Read an artifact; without ``trust`` only one that ships, which its SHA-256 shows.
+    """Read an artifact; without ``trust``, read only bundled ones, identified by their SHA-256.
 
-    The bytes are checked before anything opens them. What is raised is as for
+    The bytes are checked before anything opens them. Errors are those of
     :meth:`mirage.SurrogateRanker.load`.
     """
-    content = _content(Path(path))
-    if not trust and _digest(content) not in _shipped().values():
+    content = _read_bytes(Path(path))
+    if not trust and _digest(content) not in _shipped_digests().values():
         raise ArtifactError(
-            f"{os.fspath(path)}: is none of the surrogates that ship. Pass trust=True if you made "
-            "it or trust who did: it decides which model stands above which, and "
+            f"{os.fspath(path)}: is none of the surrogates that ship with mirage. Pass trust=True "
+            "if you made it or trust its author: it decides how models are ranked, and "
             + (
-                "nothing in it can run"
+                "this format cannot run code"
                 if content.startswith(_ZIP)
-                else "to read a joblib file is to run the code that it brings along"
+                else "reading a joblib file can run code"
             )
         )
-    reader = _arrays if content.startswith(_ZIP) else _pickled
-    return _opened(os.fspath(path), content, reader)
+    reader = _load_arrays if content.startswith(_ZIP) else _load_joblib
+    return _open(os.fspath(path), content, reader)
 
 
 def read_arrays(path: Path) -> Artifact:
-    """Read an artifact of arrays and JSON, and nothing else, wherever it comes from.
+    """Read an artifact of arrays and JSON from any source; other formats are refused.
 
     Raises:
-        ArtifactError: no such file, or it is no such artifact.
+        ArtifactError: If there is no such file, or if it is not such an artifact.
     """
-    return _opened(str(path), _content(path), _arrays)
+    return _open(str(path), _read_bytes(path), _load_arrays)
 
 
 def read_pretrained(code: str) -> Artifact:
-    """The artifact that ships for a language.
+    """Read the bundled artifact of a language.
 
     Raises:
-        UnknownNameError: no such language.
-        ArtifactError: the installation lacks it, or it was changed.
+        UnknownNameError: If there is no such language.
+        ArtifactError: If the file is missing or was changed.
     """
     name = f"{Language.of(code).code}.joblib"
-    content, fault = _checked(name)
+    content, fault = _check_shipped(name)
     if fault:
         raise ArtifactError(f"{fault}; install the package again with: {install_command()}")
-    return _opened(name, content, _pickled)
+    return _open(name, content, _load_joblib)
 
 
 def ships(path: Path) -> bool:
-    """Whether a file is, byte for byte, one of those that ship; it is not opened.
+    """Return whether a file equals a bundled surrogate byte for byte, without opening it.
 
     Raises:
-        ArtifactError: no such file, or the installation lacks its manifest.
+        ArtifactError: If there is no such file, or if the installation lacks its manifest.
     """
-    return _digest(_content(path)) in _shipped().values()
+    return _digest(_read_bytes(path)) in _shipped_digests().values()
 
 
 def verify(folder: Path | None = None) -> dict[str, str]:
-    """What is wrong with each surrogate of a folder, or of the package; empty where nothing is.
+    """Return the problem of each surrogate in a folder, or in the package; empty if it is valid.
 
-    Nothing is opened: a file is sound if its SHA-256 is that of the surrogate of its name that
-    ships. A manifest that lies beside the files proves nothing, and is not read.
+    No surrogate is opened. A file is valid if its SHA-256 is that of the bundled surrogate with the
+    same name. A manifest in the folder is not read, because it could have been changed with the
+    files.
 
     Raises:
-        ArtifactError: the folder has no joblib file, or the installation lacks its manifest.
+        ArtifactError: If the folder has no joblib file, or if the installation lacks its manifest.
     """
     if folder is None:
-        return {code: _checked(f"{code}.joblib")[1] for code in LANGUAGES}
+        return {code: _check_shipped(f"{code}.joblib")[1] for code in LANGUAGES}
     files = sorted(folder.glob("*.joblib"))
     if not files:
         raise ArtifactError(f"{folder}: there is no surrogate (NAME.joblib) in it")
-    digests = _shipped()
+    digests = _shipped_digests()
     return {
         file.name: ""
-        if _digest(_content(file)) == digests.get(file.name)
+        if _digest(_read_bytes(file)) == digests.get(file.name)
         else f"{file}: is not the surrogate {file.name} that ships with this version"
         if file.name in digests
-        else f"{file}: no surrogate of this name ships"
+        else f"{file}: no surrogate with this name ships with this version"
         for file in files
     }
 
 
-def _checked(name: str) -> tuple[bytes, str]:
-    """What a shipped artifact has in it, and what is wrong with it."""
+def _check_shipped(name: str) -> tuple[bytes, str]:
+    """Return the bytes of a bundled artifact, and its problem or an empty text."""
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"
     content = source.read_bytes()
-    wrong = _shipped().get(name) != _digest(content)
-    why = f"{name}: its SHA-256 is not the one in {MANIFEST}, so it was changed or cut short"
-    return content, why if wrong else ""
+    wrong = _shipped_digests().get(name) != _digest(content)
+    problem = f"{name}: its SHA-256 is not the one in {MANIFEST}, so it was changed or truncated"
+    return content, problem if wrong else ""
 
 
-def _shipped() -> dict[str, str]:
-    """The SHA-256 of what ships, by name of the file."""
+def _shipped_digests() -> dict[str, str]:
+    """Return the SHA-256 of each bundled artifact by file name."""
     try:
         digests = json.loads((PRETRAINED / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ArtifactError(
-            f"{MANIFEST} of the surrogates that ship cannot be read ({error}); install "
+            f"{MANIFEST} of the bundled surrogates cannot be read ({error}); install "
             f"the package again with: {install_command()}"
         ) from None
     return {str(name): str(digest) for name, digest in digests.items()}
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise ArtifactError(f"{path}: no such file")
     if path.stat().st_size > limit_of("file"):
@@ -287,23 +297,25 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _opened(name: str, content: bytes, payload: Callable[[bytes], Mapping[str, Any]]) -> Artifact:
+def _open(name: str, content: bytes, payload: Callable[[bytes], Mapping[str, Any]]) -> Artifact:
     try:
-        return _unpacked(payload(content))
+        return _unpack(payload(content))
     except MissingPackageError:
         raise
-    except Exception as error:  # foreign bytes raise anything
-        raise ArtifactError(f"{name}: no surrogate that this version reads ({error})") from error
+    except Exception as error:  # damaged or foreign files can raise any error
+        raise ArtifactError(
+            f"{name}: not a surrogate that this version can read ({error})"
+        ) from error
 
 
-def _pickled(content: bytes) -> Mapping[str, Any]:
+def _load_joblib(content: bytes) -> Mapping[str, Any]:
     import joblib
 
     payload: Mapping[str, Any] = joblib.load(io.BytesIO(content))
     return payload
 
 
-def _arrays(content: bytes) -> Mapping[str, Any]:
+def _load_arrays(content: bytes) -> Mapping[str, Any]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
     if size > MOST_BYTES:
@@ -313,16 +325,16 @@ def _arrays(content: bytes) -> Mapping[str, Any]:
     return payload | {name: payload[name].item() for name in ("format", "about")}
 
 
-def _unpacked(payload: Mapping[str, Any]) -> Artifact:
+def _unpack(payload: Mapping[str, Any]) -> Artifact:
     if payload["format"] != FORMAT:
         raise ValueError(f"format {payload['format']}, this version reads {FORMAT}")
     about = json.loads(payload["about"])
     data = {}
     for code, entry in about["languages"].items():
         fields: dict[str, Any] = {name: tuple(entry[name]) for name in NAMES}
-        for name, (_, wide) in ARRAYS.items():
-            fields[name] = payload[f"{code}/{name}"].astype(wide)
-        own = {name: _facts(facts) for name, facts in entry.get("facts", {}).items()}
+        for name, (_, memory_type) in ARRAYS.items():
+            fields[name] = payload[f"{code}/{name}"].astype(memory_type)
+        user_facts = {name: _unpack_facts(facts) for name, facts in entry.get("facts", {}).items()}
         if f"{code}/score" in payload:
             columns = {
                 name: payload[f"{code}/{name}"].astype(kind) for name, kind in COLUMNS.items()
@@ -330,11 +342,11 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
             fields["judgments"] = Judgments(fields["query_ids"], fields["models"], **columns)
         for name in ("groups", "clusters", "unbound"):
             fields[name] = tuple(entry.get(name, ()))
-        data[code] = TrainingData(code, **fields, facts=own)
-    of_shared, of_all = ({code: payload[f"{code}/{of}"] for code in data} for of in RESIDUALS)
+        data[code] = TrainingData(code, **fields, facts=user_facts)
+    of_shared, of_all = ({code: payload[f"{code}/{name}"] for code in data} for name in RESIDUALS)
     recipe = dict(about["recipe"])
-    of_verdicts, of_means = recipe.pop("weights", (0.0, 1.0))
-    weights = float(of_verdicts), float(of_means)
+    verdict_weight, mean_weight = recipe.pop("weights", (0.0, 1.0))
+    weights = float(verdict_weight), float(mean_weight)
     candidate = Candidate(Recipe(**recipe), of_shared, of_all, weights)
     trees = None
     if "trees/start" in payload:
@@ -346,18 +358,18 @@ def _unpacked(payload: Mapping[str, Any]) -> Artifact:
     return artifact
 
 
-def _facts(entry: Mapping[str, Any]) -> Facts:
+def _unpack_facts(entry: Mapping[str, Any]) -> Facts:
     return Facts(**{**entry, "needs": tuple(entry["needs"])})  # JSON has lists only
 
 
 def _check(artifact: Artifact) -> None:
-    """Refuse numbers and names that do not fit together.
+    """Raise an error if numbers and names of an artifact do not fit together.
 
     Raises:
-        ValueError: says which.
+        ValueError: If they do not; the message names the problem.
     """
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
-        raise ValueError("it has no languages, or they do not have the same features")
+        raise ValueError("it has no languages, or its languages have different features")
     recipe, trees = artifact.candidate.recipe, artifact.trees
     needed = recipe.verdicts and trees is None
     (features,) = {len(part.features) for part in artifact.data.values()}
@@ -372,39 +384,39 @@ def _check(artifact: Artifact) -> None:
             "y": (tournaments, models),
         }
         sizes = {name: getattr(part, name).shape for name in shapes}
-        of = artifact.candidate
-        residuals = of.of_shared[code], of.of_all[code]
+        candidate = artifact.candidate
+        residuals = candidate.of_shared[code], candidate.of_all[code]
         texts = (*part.models, *part.features, *part.query_ids, *part.groups, *part.clusters)
-        known = set(part.models)
+        model_names = set(part.models)
         sound = (
             sizes == shapes
             and min(models, tournaments, len(part.features)) > 0
             and len(part.groups) in (0, models)
             and len(part.clusters) in (0, len(part.query_ids))
             and all(isinstance(text, str) for text in texts)
-            and all(model in known for model in part.unbound)
+            and all(model in model_names for model in part.unbound)
             and all(array.shape == (models,) for array in residuals)
             and all(np.isfinite(array).all() for array in (part.y, *residuals))
             and not np.isinf(part.values).any()
-            and _sound(part.judgments, part, needed=needed)
+            and _judgments_fit(part.judgments, part, needed=needed)
         )
         if not sound:
-            raise ValueError(f"the names and numbers of {code!r} do not fit together")
+            raise ValueError(f"names and numbers of language {code!r} do not fit together")
 
 
-def _sound(judgments: Judgments | None, part: TrainingData, *, needed: bool) -> bool:
+def _judgments_fit(judgments: Judgments | None, part: TrainingData, *, needed: bool) -> bool:
     if judgments is None:
         return not needed
     models, rows = len(part.models), judgments.score.shape
     return (
         len(rows) == 1
         and all(column.shape == rows for column in (judgments.query, judgments.a, judgments.b))
-        and _places(judgments.query, len(part.query_ids))
-        and _places(judgments.a, models)
-        and _places(judgments.b, models)
+        and _indices_below(judgments.query, len(part.query_ids))
+        and _indices_below(judgments.a, models)
+        and _indices_below(judgments.b, models)
         and bool(np.all(np.isin(judgments.score, (0.0, 0.5, 1.0))))
     )
 
 
-def _places(column: NDArray[np.int32], number: int) -> bool:
+def _indices_below(column: NDArray[np.int32], number: int) -> bool:
     return bool(np.all((column >= 0) & (column < number)))

@@ -1,4 +1,4 @@
-"""Drafts of responses: the texts that were written for a query, and the manners of writing."""
+"""Drafts of simulated responses: bundled texts for each query, and manners of writing."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What was written for one query by hand, besides its reference.
+    """Handwritten texts for one query, besides its reference.
 
-    ``true`` are two true answers or, where no passage answers, two abstentions: one longer, one
-    conversational. ``terse`` is a true answer in few words, an abstention where there is none.
-    ``false`` is a fluent lie in its own words, or a confident invention.
+    Attributes:
+        true: Two true answers, one longer and one conversational. If no passage answers the query,
+            two abstentions.
+        terse: A true answer in few words; an abstention if there is none.
+        false: A fluent lie in other words than the reference, or a confident invention.
     """
 
     true: tuple[str, str]
@@ -49,7 +51,7 @@ class Texts:
 
 @cache
 def bundled_texts(code: str) -> Mapping[str, Texts]:
-    """The texts that ship for the bundled corpus of a language, by query id."""
+    """Return the bundled texts for the bundled corpus of a language, by query id."""
     source = resources.files("mirage") / "data" / "responses" / f"{Language.of(code).code}.jsonl"
     rows = map(json.loads, source.read_text(encoding="utf-8").splitlines())
     return MappingProxyType(
@@ -59,13 +61,13 @@ def bundled_texts(code: str) -> Mapping[str, Texts]:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Templates of a language that go with any query.
+    """Templates of a language that fit any query.
 
     Attributes:
-        faults: Templates by kind, with the slots ``{true}``, ``{false}``, ``{right}``,
-            ``{wrong}`` and ``{others}``.
+        faults: Templates by kind, with the slots ``{true}``, ``{false}``, ``{right}``, ``{wrong}``
+            and ``{others}``.
         truths: Templates of true answers that mention wrong ones, with the same slots.
-        manners: What chat models write around an answer.
+        manners: Phrases that chat models write around an answer.
     """
 
     faults: Mapping[str, tuple[str, ...]]
@@ -75,13 +77,13 @@ class Phrases:
 
 @cache
 def bundled_phrases(code: str) -> Phrases:
-    """Return the phrases that ship for a language."""
+    """Return the bundled phrases of a language."""
     source = resources.files("mirage") / "data" / "phrases" / f"{Language.of(code).code}.json"
     return read_phrases(source.read_text(encoding="utf-8"))
 
 
 def read_phrases(text: str) -> Phrases:
-    """Return the phrases in the text of a file."""
+    """Parse phrases from the JSON text of a file."""
     sections = json.loads(text)
     return Phrases(
         *(
@@ -93,7 +95,13 @@ def read_phrases(text: str) -> Phrases:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Markdown around an answer; ``sources`` introduces a list of the passages that it cites."""
+    """Markdown around an answer.
+
+    Attributes:
+        before: Text before the answer.
+        after: Text after the answer.
+        sources: Introduction of a list of the passages that the answer cites.
+    """
 
     before: str
     after: str
@@ -108,10 +116,15 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A response before it is written as text, with the faults that it has.
+    """A response before it is written as text, with its faults.
 
-    ``faults`` are names of :data:`mirage.surrogate.utilities.LEFT`. ``complete`` is the share of
-    the sentences that were not dropped. ``frame`` is the Markdown around the answer, if any.
+    Attributes:
+        reason: Reasoning before the answer.
+        sentences: Sentences of the answer with their citations.
+        faults: Names in :data:`mirage.surrogate.utilities.LEFT`.
+        complete: Share of the sentences that were not dropped.
+        headings: Whether the text has the headings ``##Reason:`` and ``##Answer:``.
+        frame: Markdown around the answer, if any.
     """
 
     reason: str
@@ -122,24 +135,24 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return the same draft with more faults on record."""
+        """Return this draft with additional faults."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
-        """The same draft with other sentences."""
+        """Return this draft with other sentences."""
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
-        """The same draft, each sentence citing something else."""
+        """Return this draft with the citations that ``cite`` returns for each sentence."""
         return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
 
     def worded(self, word: Callable[[str], str]) -> Draft:
-        """The same draft, each sentence in other words."""
+        """Return this draft with the text that ``word`` returns for each sentence."""
         return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
     @property
     def text(self) -> str:
-        """Its sentences without their citations."""
+        """The sentences without their citations."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     def answer(self, language: Language) -> str:
@@ -147,7 +160,7 @@ class Draft:
         return " ".join(_with_brackets(sentence, language) for sentence in self.sentences)
 
     def written(self, language: Language) -> str:
-        """The response as text."""
+        """Return the response as text."""
         answer = self.answer(language)
         if self.frame is not None:
             cited = dict.fromkeys(id_ for s in self.sentences for id_ in s.citations)
@@ -158,7 +171,7 @@ class Draft:
 
 
 def _with_brackets(sentence: Sentence, language: Language) -> str:
-    """The sentence with its citations before its final punctuation."""
+    """Return the sentence with its citations before its final punctuation."""
     body = sentence.text.rstrip(language.terminators)
     citations = "".join(f"[{citation}]" for citation in sentence.citations)
     return f"{body} {citations}{sentence.text[len(body) :]}" if citations else sentence.text
@@ -166,7 +179,7 @@ def _with_brackets(sentence: Sentence, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a response may draw on: the query, the corpora of all languages, and its manner."""
+    """Sources of a response: the query, the corpora of all languages, and a manner of writing."""
 
     query: Query
     corpora: Mapping[str, MirageDataset]
@@ -179,7 +192,7 @@ class Scene:
 
     @property
     def texts(self) -> Texts:
-        """What was written for the query."""
+        """The handwritten texts for the query."""
         return bundled_texts(self.query.language)[self.query.id]
 
     @property
@@ -189,16 +202,16 @@ class Scene:
 
     @property
     def relevant(self) -> tuple[Passage, ...]:
-        """The shown passages that answer the query."""
+        """The passages shown with the query that answer it."""
         return tuple(p for p in self.query.passages if p.id in self.query.relevant)
 
     @property
     def misleading(self) -> tuple[Passage, ...]:
-        """The shown passages that do not answer it."""
+        """The passages shown with the query that do not answer it."""
         return tuple(p for p in self.query.passages if p.id not in self.query.relevant)
 
     def sentences_of(self, *passages: Passage) -> tuple[Sentence, ...]:
-        """The sentences of passages, each citing its own."""
+        """Return the sentences of passages; each sentence cites its passage."""
         return tuple(
             Sentence(text, (passage.id,))
             for passage in passages
@@ -206,15 +219,20 @@ class Scene:
         )
 
     def stated(self, text: str) -> list[bool]:
-        """Whether a text states each right answer, in one of its forms."""
+        """Return whether a text states each right answer in one of its forms."""
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
-        """The same with another query."""
+        """Return this scene with another query."""
         return replace(self, query=query)
 
     def abroad(self, place: int) -> Scene:
-        """The same query in another language: 0 for English, or Spanish, and 1 for one nearby."""
+        """Return the scene of the same query in another language.
+
+        Args:
+            place: 0 for English (Spanish if the query is English), 1 for the language of the
+                corpora that follows the query's in :data:`mirage.languages.LANGUAGES`.
+        """
         code = self.query.language
         codes = [other for other in LANGUAGES if other in self.corpora]
         following = codes[codes.index(code) + 1 :] + codes
@@ -223,40 +241,42 @@ class Scene:
         return self.at(self.corpora[(main, neighbour)[place]][self.query.id])
 
     def parsed(self, text: str, *, headings: bool = False, reason: str = "") -> Draft:
-        """A draft that says what a text says."""
-        found = parse(text, self.query.language, self.query.passage_ids)
-        return Draft(found.reason or reason, found.sentences, headings=headings)
+        """Parse a text into a draft."""
+        response = parse(text, self.query.language, self.query.passage_ids)
+        return Draft(response.reason or reason, response.sentences, headings=headings)
 
 
 # Manners of writing -------------------------------------------------------------------------------
 
 
-def _reference(scene: Scene) -> Draft:
+def _write_reference(scene: Scene) -> Draft:
     return scene.parsed(scene.query.reference or "", headings=True)
 
 
-def _plain(scene: Scene) -> Draft:
-    return replace(_reference(scene), reason="", headings=False)
+def _write_plain(scene: Scene) -> Draft:
+    return replace(_write_reference(scene), reason="", headings=False)
 
 
-def _long(scene: Scene) -> Draft:
-    return scene.parsed(scene.texts.true[0], headings=True, reason=_reference(scene).reason)
+def _write_long(scene: Scene) -> Draft:
+    return scene.parsed(scene.texts.true[0], headings=True, reason=_write_reference(scene).reason)
 
 
-def _casual(scene: Scene) -> Draft:
+def _write_casual(scene: Scene) -> Draft:
     return scene.parsed(scene.texts.true[1])
 
 
-def _terse(scene: Scene) -> Draft:
+def _write_terse(scene: Scene) -> Draft:
     return scene.parsed(scene.texts.terse)
 
 
-def _quoting(scene: Scene) -> Draft:
-    """One sentence of each relevant passage, that with most answers, then most of the reference.
+def _write_quotes(scene: Scene) -> Draft:
+    """Write one sentence of each relevant passage.
 
-    As the reference where no sentence states an answer, as of sums.
+    The sentence with the most answers is chosen, then the one that shares most words with the
+    reference. If the sentences do not state all answers, as in questions about sums, the reference
+    is written.
     """
-    draft, language = _reference(scene), scene.query.language
+    draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))
 
     def worth(sentence: Sentence) -> tuple[int, int]:
@@ -276,14 +296,14 @@ def filled(
     """Return a template with the query's answers in its slots.
 
     Args:
-        template: A text with slots, as :class:`Phrases` has them.
-        query: The query, with its right and wrong answers.
+        template: Text with the slots of :class:`Phrases`.
+        query: Query with its right and wrong answers.
         true: A true answer in one or more sentences.
         false: A lie in one or more sentences.
-        wrong: Which wrong answer is taken; the number is counted round.
+        wrong: Index of the wrong answer, modulo their number.
 
     Returns:
-        The text; ``None`` if the query lacks what a slot needs.
+        The text; ``None`` if the query lacks the value for a slot.
     """
     rivals = [forms[0] for forms in query.wrong_answers]
     values = {
@@ -297,14 +317,14 @@ def filled(
     return template.format_map(values) if all(values[name] for name in slots) else None
 
 
-def _opening(kind: str) -> Callable[[Scene], Draft]:
-    """Return a manner whose answers first mention a wrong one and reject it.
+def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
+    """Return a manner whose answers first mention a wrong answer and reject it.
 
-    It writes as the casual manner does if a query has no wrong answer to mention.
+    It writes like the casual manner if the query has no wrong answer to mention.
     """
 
     def write(scene: Scene) -> Draft:
-        draft, rng = _casual(scene), _stream(scene, kind)
+        draft, rng = _write_casual(scene), _random_stream(scene, kind)
         templates = scene.phrases.truths[kind]
         text = filled(
             templates[int(rng.integers(len(templates)))],
@@ -317,58 +337,69 @@ def _opening(kind: str) -> Callable[[Scene], Draft]:
     return write
 
 
-def _chatty(scene: Scene) -> Draft:
-    rng = _stream(scene, "chatty")
+def _write_chatty(scene: Scene) -> Draft:
+    rng = _random_stream(scene, "chatty")
     draft = scene.parsed(scene.texts.true[int(rng.integers(2))])
     return framed(draft, scene.phrases, rng)
 
 
 def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
-    """Return a draft inside Markdown as chat models write it, drawn from phrases."""
+    """Return a draft in random Markdown like that of chat models.
 
-    def drawn(name: str, chance: float) -> str:
+    Args:
+        draft: Draft to frame.
+        phrases: Phrases to draw from.
+        rng: Random generator.
+    """
+
+    def draw_phrase(name: str, chance: float) -> str:
         if rng.random() >= chance:
             return ""
         return phrases.manners[name][int(rng.integers(len(phrases.manners[name])))]
 
-    heading = drawn("headings", 0.6)
+    heading = draw_phrase("headings", 0.6)
     # The first label introduces an answer, the last one states a confidence.
     label, remark = (phrases.manners["labels"][i] if rng.random() < 0.4 else "" for i in (0, -1))
-    before = [drawn("openers", 0.7), f"## {heading}" if heading else ""]
+    before = [draw_phrase("openers", 0.7), f"## {heading}" if heading else ""]
     after = [f"- **{remark}**" if remark else ""]
-    after += [drawn("closers", 0.7), drawn("disclaimers", 0.3), drawn("signatures", 0.3)]
+    after += [
+        draw_phrase("closers", 0.7),
+        draw_phrase("disclaimers", 0.3),
+        draw_phrase("signatures", 0.3),
+    ]
     frame = Frame(
         "".join(f"{text}\n\n" for text in before if text) + (f"**{label}:** " if label else ""),
         "\n\n".join(filter(None, after)),
-        drawn("sources", 0.5),
+        draw_phrase("sources", 0.5),
     )
     return replace(draft, reason="", headings=False, frame=frame)
 
 
-def _stream(scene: Scene, name: str) -> np.random.Generator:
-    """Return a random stream that depends on the query and a name alone."""
+def _random_stream(scene: Scene, name: str) -> np.random.Generator:
+    """Return a random generator that depends only on the query and a name."""
     language, query = scene.query.language.encode(), scene.query.id.encode()
     return np.random.default_rng([*language, *query, *name.encode()])
 
 
 MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
     {
-        "reference": _reference,
-        "plain": _plain,
-        "long": _long,
-        "casual": _casual,
-        "terse": _terse,
-        "quoting": _quoting,
-        "contrasting": _opening("contrast"),
-        "correcting": _opening("corrected"),
-        "chatty": _chatty,
+        "reference": _write_reference,
+        "plain": _write_plain,
+        "long": _write_long,
+        "casual": _write_casual,
+        "terse": _write_terse,
+        "quoting": _write_quotes,
+        "contrasting": _make_rejecting_manner("contrast"),
+        "correcting": _make_rejecting_manner("corrected"),
+        "chatty": _write_chatty,
     }
 )
-"""How a faultless system may write: as the reference does, with and without headings; longer;
-casually; in few words; in the words of the passages; with a wrong answer that it rejects; with
-the Markdown and the courtesies of a chat model."""
+"""How a faultless system may write: like the reference, with and without headings; longer;
+casually; in few words; in the words of the passages; with a wrong answer that it rejects; with the Markdown
+and the courtesies of a chat model.
+"""
 
 
 def faultless(scene: Scene) -> Draft:
-    """What a system without a fault writes, in its manner."""
+    """Write the response of a system without faults, in the manner of the scene."""
     return MANNERS[scene.manner](scene)

@@ -1,4 +1,4 @@
-"""The regressors a surrogate may be made of, by name."""
+"""Regressors that a surrogate can use, by name."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ __all__ = [
 
 
 class Regressor(Protocol):
-    """What a fitted regressor does."""
+    """Interface of a fitted regressor."""
 
     def predict(self, X: Floats) -> Floats:
-        """Targets (rows,) for rows ``X`` (rows, features)."""
+        """Return targets (rows,) for rows ``X`` (rows, features)."""
 
 
 def fit_regressor(
     name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
-    """A regressor for standardised features, fitted to the tournaments of one or more languages.
+    """Fit a regressor for standardised features to the tournaments of one or more languages.
 
     Args:
-        name: one of :data:`NAMES`.
+        name: One of :data:`NAMES`.
         monotone: 1 for a feature that must not lower the logit as it rises, -1 for one that must
             not raise it, 0 for any other.
-        X: features of each language, ``(tournaments, models, features)``.
-        y: logits of each language, ``(tournaments, models)``.
-        seed: of everything random.
+        X: Features of each language, ``(tournaments, models, features)``.
+        y: Logits of each language, ``(tournaments, models)``.
+        seed: Random seed.
 
     Raises:
-        UnknownNameError: no estimator has this name.
-        MissingPackageError: the estimator needs an extra that is not installed.
+        UnknownNameError: If no estimator has this name.
+        MissingPackageError: If the estimator needs an extra that is not installed.
     """
     if name == LAMBDAMART:
         from mirage.surrogate._lambdamart import fit_lambdamart
@@ -64,9 +64,9 @@ def fit_regressor(
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Keep numerical libraries to one thread: on so few rows, more of them wait for each other.
+    """Limit numerical libraries to one thread, because threads wait for each other on few rows.
 
-    On a busy machine that makes boosting fifty times as fast.
+    On a busy machine this makes boosting fifty times as fast.
     """
     context: AbstractContextManager[Any] = _controller().limit(limits=1)
     return context
@@ -76,7 +76,7 @@ def one_thread() -> AbstractContextManager[Any]:
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    import_module("sklearn.ensemble")  # a controller sees only the libraries that are loaded
+    import_module("sklearn.ensemble")  # a controller limits only libraries that are loaded
 
     return ThreadpoolController()
 
@@ -119,18 +119,18 @@ ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
         "ensemble.RandomForestRegressor", n_estimators=100, random_state=seed
     ),
 }
-"""Those of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
+"""Estimators of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
 
 SELECTED_FROM = ("ridge", "svr", "mlp", "monotone_boosting", "monotone_forest")
-"""What ``"auto"`` tries, from the stiffest to the most flexible.
+"""Estimators that ``"auto"`` tries, from the least to the most flexible.
 
-Not the forest: what it can learn beyond the monotone one is that a good feature costs, and it takes
-as long as most of the others together. Not LambdaMART: what is selected must not depend on which
-extras are installed.
+The forest is left out: beyond the monotone one it can only learn that a good feature has costs, and
+it takes as long as most others together. LambdaMART is left out, because the selection must not
+depend on the installed extras.
 """
 
 LINEAR = "linear"
-"""A ridge regression with right signs for each language by itself, and nothing shared."""
+"""Ridge regression with constrained signs, fitted to each language by itself."""
 
 LAMBDAMART = "lambdamart"
 
@@ -138,7 +138,7 @@ VERDICTS = "verdicts"
 """No regressor: a score of single responses, stacked with means; it needs judgments."""
 
 VERDICT_TREES = "verdict_trees"
-"""Boosted trees that learn which responses win, without wrong signs; they need judgments."""
+"""Boosted trees with constrained signs that learn which responses win; they need judgments."""
 
 NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
 """All estimators; LambdaMART needs the extra ``ltr``."""

@@ -1,4 +1,4 @@
-"""What each kind of fault costs on a query, in the logits of a fitted surrogate."""
+"""Cost of each kind of fault in the logits of a fitted surrogate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage.surrogate.ranker import SurrogateRanker
-from mirage.surrogate.simulation import SYSTEMS, named
+from mirage.surrogate.simulation import SYSTEMS, system_name
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
 __all__ = ["CITATION_FAULTS", "FALSEHOODS", "FaultCost", "fault_costs", "order_violations"]
@@ -23,13 +23,13 @@ FALSEHOODS = (
 
 
 class FaultCost(NamedTuple):
-    """What a kind of fault costs.
+    """Cost of a kind of fault.
 
     Attributes:
         kind: Name of the fault.
-        utility: What the simulated judge takes off a response with it, in natural-log odds.
-        queries: How many queries the systems with this fault alone have it on.
-        logit: How much the surrogate's logit falls if every query has it.
+        utility: Utility that the simulated judge subtracts for it, in natural-log odds.
+        queries: Number of queries that are changed by the fault, over all systems with it alone.
+        logit: Decrease of the surrogate's logit if every query has the fault.
     """
 
     kind: str
@@ -41,28 +41,29 @@ class FaultCost(NamedTuple):
 def fault_costs(
     ranker: SurrogateRanker, language: str, *, utilities: Utilities = UTILITIES
 ) -> list[FaultCost]:
-    """Return what each kind of fault costs in a language, the cheapest first.
+    """Return the cost of each kind of fault in a language, the cheapest first.
 
-    A cost compares the systems that have one kind of fault with the faultless systems of the same
-    manner. It is divided by the share of the queries on which any feature differs, so that faults
-    which only some queries can have compare with the others.
+    A cost compares the systems with one kind of fault to the faultless systems of the same manner.
+    It is divided by the share of queries on which any feature differs. Faults that only some
+    queries can have are therefore comparable with the others.
 
     Args:
-        ranker: A surrogate; kinds that it was not trained on are left out.
+        ranker: A surrogate; kinds that it was not trained on are skipped.
         language: One of its languages.
-        utilities: Those that it was trained with.
+        utilities: Utilities that it was trained with.
 
-    >>> ranker = SurrogateRanker.pretrained("sw")
-    >>> logits = {cost.kind: cost.logit for cost in fault_costs(ranker, "sw")}
-    >>> logits["uncited"] < logits["lying"]
-    True
+    Example:
+        >>> ranker = SurrogateRanker.pretrained("sw")
+        >>> logits = {cost.kind: cost.logit for cost in fault_costs(ranker, "sw")}
+        >>> logits["uncited"] < logits["lying"]
+        True
     """
     part, logits = ranker.data[language], ranker.fitted_logits(language)
     rows = {model: row for row, model in enumerate(part.models)}
     total: dict[str, list[tuple[float, int]]] = {}
     for system in SYSTEMS:
-        alone = [named(kind, system.manner) for kind in system.faults]
-        if alone != [system.name] or not {system.name, system.manner} <= rows.keys():
+        single_fault_names = [system_name(kind, system.manner) for kind in system.faults]
+        if single_fault_names != [system.name] or not {system.name, system.manner} <= rows.keys():
             continue  # a mixture, or a system that the surrogate was not trained on
         spoilt, clean = rows[system.name], rows[system.manner]
         changed = _changed_queries(part.values[spoilt], part.values[clean])
@@ -84,16 +85,17 @@ def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
 
 
 def order_violations(costs: list[FaultCost]) -> list[str]:
-    """Return in words which faults cost no more than one that is to cost less.
+    """Return a message for each fault that costs no more than one that should be cheaper.
 
-    Missing or wrong citations are to cost less than a wrong abstention, and that less than any
-    falsehood.
+    Missing or wrong citations should cost less than a wrong abstention, and a wrong abstention less
+    than any falsehood.
     """
     logits = {cost.kind: cost.logit for cost in costs}
     order = [(worse, "refusal") for worse in FALSEHOODS]
     order += [(worse, fault) for worse in ("refusal", *FALSEHOODS) for fault in CITATION_FAULTS]
     return [
-        f"{worse} costs {logits[worse]:.2f} a query, {fault} {logits[fault]:.2f}"
+        f"{worse} costs {logits[worse]:.2f} per query, but should cost more than {fault} "
+        f"({logits[fault]:.2f})"
         for worse, fault in order
         if {worse, fault} <= logits.keys() and logits[worse] <= logits[fault]
     ]

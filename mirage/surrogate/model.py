@@ -1,15 +1,16 @@
-"""The model inside a surrogate: one regressor for all languages, and what each language adds.
+"""The model inside a surrogate: one regressor for all languages, plus a part for each language.
 
-A language has 10 to 40 models to learn from, and that is few. Features are centred within their
-language and scaled alike in all; a *shared* regressor then learns from the models of every
-language together, and a ridge regression per language learns what is left of that language's
-logits. Where there is no shared part, that ridge is monotone: no more of a feature such as citation
-recall may cost rank. How much either part gets is chosen on models that were held out (in all
-languages at once, for a model is likely good or bad in several).
+A language has only 10 to 40 models to train on. Features are centred within their language and
+scaled in the same way in all languages. A *shared* regressor is trained on the models of all
+languages together. A ridge regression per language (the *language part*) is then trained on the
+residuals. If there is no shared regressor, the ridge regression is monotone: more of a good
+feature, such as citation recall, cannot lower the rank. The weight of each part is selected on
+held-out models. These are held out in all languages at once, because the quality of a model is
+correlated between languages.
 
-Where the single verdicts are at hand, they are learnt from too (``_verdicts``).
-Verdicts say which response is better, not how far models are apart, so the logits that they give
-are stretched, and stacked with those of the means, by weights set on held-out models.
+If single verdicts are available, the model is trained on them as well (``_verdicts``). Verdicts
+determine which response is better but not the distances between models. Their logits are therefore
+rescaled and stacked with those of the mean features, with weights fitted on held-out models.
 """
 
 from __future__ import annotations
@@ -41,43 +42,45 @@ Data = Mapping[str, TrainingData]
 Residuals = dict[str, Floats]
 
 ALPHAS = (10.0, 3.0)
-"""Strengths of the ridge of the language part."""
+"""Ridge strengths of the language part."""
 
 FARTHEST = 3.0
-"""How many standard deviations from the mean a feature may lie; what lies farther is put there.
+"""Limit in standard deviations from the mean at which features are clipped.
 
-A feature that hardly differs between the models learnt from may be far off in a new one.
+A feature that hardly differs between the training models may be extreme in a new one.
 """
 
 ROWS = 1000
-"""How many rows the shared regressor learns from, a row being a model in a tournament."""
+"""Target number of rows to train the shared regressor on; a row is a model in a tournament."""
 
 ROWS_PER_MODEL = 10
-"""Most of these rows that are one model's in one language: they are nearly the same."""
+"""Largest number of these rows from one model in a language; they are nearly equal."""
 
 ENOUGH = 15
-"""How many models every language has to have for trees to learn from verdicts: they take time, and
-of fewer it cannot be told whether they predict better than slopes."""
+"""Fewest models in every language for training trees on verdicts. Trees take time, and with fewer
+models it is uncertain whether they predict better than linear scores.
+"""
 
 PRIOR = 1.0
-"""How many models it weighs that the verdicts' logits are right as they are."""
+"""Weight, in numbers of models per language, of the prior that the verdicts' logits need no scaling."""
 
 FOLDS, FOLDS_OF_GROUPS = 6, 12
-"""Parts in which models are held out; more of them where models have groups, so that few whole
-groups are out at a time."""
+"""Number of folds of held-out models, without groups and with groups of models.
+
+More folds with groups keep the number of whole groups in a fold small."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to make a model.
+    """Configuration of a model.
 
     Attributes:
-        shared: the estimator of the shared part, ``None`` to leave every language alone.
-        alpha: ridge strength of the language part, ``None`` to leave that part out. In units of
-            models: an ``alpha`` of 10 weighs as much as 10 models.
-        verdicts: whether single verdicts are learnt from; without ``shared`` and ``alpha`` nothing
-            else is.
-        trees: whether that is by boosted trees, and not by slopes.
+        shared: Estimator of the shared part; ``None`` to train each language by itself.
+        alpha: Ridge strength of the language part; ``None`` to leave that part out. The unit is
+            models: an ``alpha`` of 10 has the weight of 10 models.
+        verdicts: Whether single verdicts are used. Without ``shared`` and ``alpha``, nothing else
+            is.
+        trees: Whether verdicts train boosted trees instead of linear scores.
     """
 
     shared: str | None
@@ -101,7 +104,15 @@ class Recipe:
 
 @dataclass(frozen=True)
 class PooledModel:
-    """A fitted model: features ``(..., features)`` of a language's models to logits ``(...)``."""
+    """A fitted model from mean features ``(..., features)`` to logits ``(...)``.
+
+    Attributes:
+        shared: Shared regressor, if any.
+        scale: Standard deviation of each feature.
+        centres: Mean of each feature by language.
+        offsets: Mean logit by language.
+        slopes: Coefficients of the language part by language.
+    """
 
     shared: Regressor | None
     scale: Floats
@@ -110,8 +121,8 @@ class PooledModel:
     slopes: Mapping[str, Floats]
 
     def predict(self, language: str, X: Floats) -> Floats:
-        """Logits of models of a language that was learnt from."""
-        rows = _standardised(X, self.centres[language], self.scale).reshape(-1, X.shape[-1])
+        """Return logits of models of a training language."""
+        rows = _standardise(X, self.centres[language], self.scale).reshape(-1, X.shape[-1])
         logits = rows @ self.slopes[language] + self.offsets[language]
         if self.shared is not None:
             with one_thread():
@@ -121,13 +132,13 @@ class PooledModel:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A fitted recipe: features of a model's responses to its logit.
+    """A fitted recipe, which maps the features of a model's responses to its logit.
 
     Attributes:
-        means: the model of mean features, if there is one.
-        scores: of single responses, or shares that they win, where verdicts were learnt from.
-        data: what was learnt from, by language.
-        weights: of the logit that the verdicts give, and of that of the means, each less the mean
+        means: Model of mean features, if there is one.
+        scores: Scores of single responses, or shares that they win, if verdicts were used.
+        data: Training data by language.
+        weights: Weights of the logits from verdicts and from means, each centred on the mean logit
             of the training models.
     """
 
@@ -144,17 +155,19 @@ class FittedModel:
         *,
         queries: NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Logits of models of a language that was learnt from.
+        """Return logits of models of a training language.
 
         Args:
-            language: one that was learnt from.
-            values: features of responses, ``(models, queries, features)``; with ``counts``, those
+            language: Language of the models.
+            values: Features of responses, ``(models, queries, features)``; with ``counts``, those
                 of one model, ``(queries, features)``.
-            counts: how often each draw holds each query, ``(draws, queries)``.
-            queries: their places among those that were learnt from, if they all are among them.
+            counts: Number of times that each draw has each query, ``(draws, queries)``.
+            queries: Indices of the queries in the training data; ``None`` if any query is not among
+                them.
 
         Returns:
-            ``(models,)``, over all queries; with ``counts``, those of the draws, ``(draws,)``.
+            Logits over all queries, ``(models,)``; with ``counts``, those of the draws,
+            ``(draws,)``.
         """
         profile = np.nanmean(values, axis=-2) if counts is None else mean_features(values, counts)
         if self.scores is None:
@@ -164,11 +177,11 @@ class FittedModel:
         if isinstance(self.scores, Shares):
             wins = self.scores.wins(language, values)
         else:
-            theirs = self.scores.of(language, part.values)
+            training_scores = self.scores.of(language, part.values)
             paired = queries is not None
             wins = expected_wins(
                 self.scores.of(language, values),
-                theirs[:, queries] if paired else theirs,
+                training_scores[:, queries] if paired else training_scores,
                 paired=paired,
             )
         share = wins.mean(axis=-1) if counts is None else counts @ wins / counts.sum(axis=1)
@@ -179,7 +192,10 @@ class FittedModel:
         return logits
 
     def response_logits(self, language: str, values: Floats) -> Floats:
-        """What single responses are worth, ``(queries,)``: differences are logits of a verdict."""
+        """Return logits of single responses, ``(queries,)``.
+
+        The difference of two is the logit of a verdict.
+        """
         if self.scores is not None:
             return self.scores.of(language, values)
         assert self.means is not None
@@ -188,11 +204,13 @@ class FittedModel:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A recipe, with its residuals ``actual - predicted`` on models that it had not seen.
+    """A recipe with its residuals ``actual - predicted`` on held-out models.
 
-    Residuals are by language, in the order of the language's models: ``of_shared`` of the shared
-    part of the means alone, ``of_all`` of everything. ``weights`` are those of the verdicts and of
-    the means.
+    Attributes:
+        recipe: Configuration of the model.
+        of_shared: Residuals of the shared part alone by language, in the order of its models.
+        of_all: Residuals of the whole model by language, in the order of its models.
+        weights: Weights of the verdicts and of the means.
     """
 
     recipe: Recipe
@@ -208,38 +226,47 @@ def select(
     verdicts: bool = False,
     seed: int,
 ) -> Candidate:
-    """The stiffest recipe that does not predict held-out models significantly worse than the best.
+    """Select the least flexible recipe that predicts held-out models about as well as the best.
 
-    ``estimators`` are names of the shared part, ``None`` for none. Recipes are tried from the
-    stiffest to the most flexible; with ``verdicts``, which need judgments, first those that learn
-    from verdicts alone, then from verdicts and the best means. In place of these stand verdicts by
-    trees, where every language has :data:`ENOUGH` models and slopes predict worse. A model's loss
-    is the mean over its languages of its squared residual over the variance of the language's
-    logits. Taken is the first recipe whose mean loss is not above the smallest one at the 5 % level
-    of a one-sided paired t-test over models: of few models, the smallest loss is often luck.
-    (A relative of the one-standard-error rule of Breiman et al. 1984, Classification and Regression
-    Trees.)
+    Recipes are tried from the least to the most flexible. With ``verdicts``, recipes from verdicts
+    alone come first, then those from verdicts and the best means. If every language has
+    :data:`ENOUGH` models and linear scores predict worse than trees, one recipe with trees replaces
+    both.
+
+    The loss of a model is the squared residual divided by the variance of the language's logits,
+    averaged over its languages. The first recipe is selected whose mean loss is not significantly
+    above the smallest one, in a one-sided paired t-test over models at the 5 % level. With few
+    models, the smallest loss is often due to chance. (The rule is similar to the one-standard-error
+    rule of Breiman et al. 1984, Classification and Regression Trees.)
+
+    Args:
+        data: Training data by language.
+        estimators: Names of estimators for the shared part; ``None`` for no shared part.
+        verdicts: Whether to try recipes with verdicts, which need judgments.
+        seed: Random seed.
 
     Raises:
-        FeatureError: too few models to hold any out.
+        FeatureError: If there are too few models to hold any out.
     """
     folds = _folds(data, seed)
     candidates = list(_candidates(data, estimators, folds, seed))
     if verdicts:
-        of_verdicts = _of_verdicts(data, folds, seed)
-        alone = _stacked(data, of_verdicts, None, folds)
-        both = _stacked(data, of_verdicts, _stiffest(data, candidates), folds)
-        of_these = [alone, both]
+        verdict_logits = _verdict_logits(data, folds, seed)
+        alone = _stack(data, verdict_logits, None, folds)
+        both = _stack(data, verdict_logits, _least_flexible(data, candidates), folds)
+        verdict_candidates = [alone, both]
         if min(len(part.models) for part in data.values()) >= ENOUGH:
-            of_trees = _of_verdicts(data, folds, seed, trees=True)
-            trees = _stacked(data, of_trees, None, folds, trees=True)
-            if _mean_loss(data, trees) < min(_mean_loss(data, one) for one in of_these):
-                of_these = [trees]
-        candidates = [*of_these, *candidates]
-    return _stiffest(data, candidates)
+            tree_logits = _verdict_logits(data, folds, seed, trees=True)
+            trees = _stack(data, tree_logits, None, folds, trees=True)
+            if _mean_loss(data, trees) < min(
+                _mean_loss(data, candidate) for candidate in verdict_candidates
+            ):
+                verdict_candidates = [trees]
+        candidates = [*verdict_candidates, *candidates]
+    return _least_flexible(data, candidates)
 
 
-def _stiffest(data: Data, candidates: Sequence[Candidate]) -> Candidate:
+def _least_flexible(data: Data, candidates: Sequence[Candidate]) -> Candidate:
     from scipy.special import stdtrit
 
     losses = np.array([_losses(data, candidate.of_all) for candidate in candidates])
@@ -259,19 +286,21 @@ def _candidates(
             alphas = [None, *alphas] if len(data) > 1 else [None]
         for alpha in alphas:
             recipe = Recipe(name, alpha)
-            yield _with_language_part(data, recipe, of_shared, folds)
+            yield _add_language_part(data, recipe, of_shared, folds)
 
 
-def _with_language_part(
+def _add_language_part(
     data: Data, recipe: Recipe, of_shared: Residuals, folds: Sequence[set[str]]
 ) -> Candidate:
     settings = recipe, folds, _scale(data)
-    after = {code: _after_ridge(part, of_shared[code], *settings) for code, part in data.items()}
-    return Candidate(recipe, of_shared, after)
+    residuals = {
+        code: _ridge_residuals(part, of_shared[code], *settings) for code, part in data.items()
+    }
+    return Candidate(recipe, of_shared, residuals)
 
 
 def _losses(data: Data, residuals: Residuals) -> Floats:
-    """Each model's loss, in the order of :func:`_model_names`."""
+    """Return each model's loss, in the order of :func:`_model_names`."""
     by_model: dict[str, list[float]] = {name: [] for name in _model_names(data)}
     for code, part in data.items():
         losses = residuals[code] ** 2 / max(float(part.mean_y.var()), 1e-12)
@@ -285,16 +314,16 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """One recipe, with its residuals on held-out models."""
+    """Return a recipe with its residuals on held-out models."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:
         of_shared = _held_out_residuals(data, recipe.shared, folds, seed)
-        of_means = replace(recipe, verdicts=False)
-        means = _with_language_part(data, of_means, of_shared, folds)
+        means_recipe = replace(recipe, verdicts=False)
+        means = _add_language_part(data, means_recipe, of_shared, folds)
     if recipe.verdicts:
-        of_verdicts = _of_verdicts(data, folds, seed, trees=recipe.trees)
-        return _stacked(data, of_verdicts, means, folds, trees=recipe.trees)
+        verdict_logits = _verdict_logits(data, folds, seed, trees=recipe.trees)
+        return _stack(data, verdict_logits, means, folds, trees=recipe.trees)
     assert means is not None
     return means
 
@@ -302,11 +331,16 @@ def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
 def fit_model(
     data: Data, candidate: Candidate, *, seed: int, trees: TreeArrays | None = None
 ) -> FittedModel:
-    """The model of a recipe, fitted to all the data.
+    """Fit the model of a recipe to all training data.
 
-    The language part learns from the residuals of the shared part on models that this had not
-    seen: on those it has seen, a forest leaves next to nothing. With ``trees``, which were fitted
-    to the same data before, none are fitted.
+    The language part is trained on the residuals of the shared part on held-out models. Residuals
+    on its training models would be too small; those of a forest are almost 0.
+
+    Args:
+        data: Training data by language.
+        candidate: Recipe with its residuals.
+        seed: Random seed.
+        trees: Trees that were fitted to the same data before; they are used without fitting.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
@@ -328,7 +362,7 @@ def _fit_means(data: Data, candidate: Candidate, seed: int) -> PooledModel:
         return model
     slopes = {}
     for code, part in data.items():
-        Z = _standardised(part.mean_X, model.centres[code], model.scale)
+        Z = _standardise(part.mean_X, model.centres[code], model.scale)
         slopes[code] = _slopes(Z, candidate.of_shared[code], candidate.recipe, part.monotone)
     return replace(model, slopes=slopes)
 
@@ -340,8 +374,8 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
     scale = _scale(data)
     shared = None
     if name is not None:
-        n = _tournaments_seen(data)
-        X = [_standardised(part.X[:n], centres[code], scale) for code, part in data.items()]
+        n = _training_tournaments(data)
+        X = [_standardise(part.X[:n], centres[code], scale) for code, part in data.items()]
         y = [part.y[:n] - offsets[code] for code, part in data.items()]
         with one_thread():
             shared = fit_regressor(name, monotone, X, y, seed=seed)
@@ -350,14 +384,14 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
 
 
 def _signs(data: Data) -> list[int]:
-    """The direction of each feature, where all languages agree on it."""
+    """Return the direction of each feature; 0 if languages do not agree on it."""
     by_language = np.array([part.monotone for part in data.values()])
     agree = (by_language == by_language[0]).all(axis=0)
     return [int(sign) for sign in np.where(agree, by_language[0], 0)]
 
 
-def _tournaments_seen(data: Data) -> int:
-    """How many tournaments of each language the shared regressor sees."""
+def _training_tournaments(data: Data) -> int:
+    """Return the number of tournaments per language that the shared regressor is trained on."""
     models = sum(len(part.models) for part in data.values())
     return min(max(ROWS // models, 1), ROWS_PER_MODEL)
 
@@ -365,12 +399,12 @@ def _tournaments_seen(data: Data) -> int:
 def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
-    """What the shared part leaves of the logits of models that it has not seen."""
+    """Return the residuals of the shared part on held-out models."""
     residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
         if any(len(part.models) < 2 for part in rest.values()):
-            raise FeatureError("a surrogate needs three models or more a language to learn from")
+            raise FeatureError("a surrogate needs at least three models per language to train on")
         shared = _fit_shared(rest, name, seed)
         for code, part in data.items():
             rows = [i for i, model in enumerate(part.models) if model in fold]
@@ -378,12 +412,12 @@ def _held_out_residuals(
     return residuals
 
 
-def _of_verdicts(
+def _verdict_logits(
     data: Data, folds: Sequence[set[str]], seed: int, *, trees: bool = False
 ) -> Residuals:
-    """The logits that verdicts give to models that no verdict was learnt of.
+    """Return logits from verdicts for models that were held out.
 
-    Each less the mean logit of the models that were learnt from.
+    Each is centred on the mean logit of the training models.
     """
     logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
@@ -392,80 +426,90 @@ def _of_verdicts(
         for code, part in data.items():
             rows = [i for i, name in enumerate(part.models) if name in fold]
             if rows:
-                every = np.arange(len(part.query_ids))
-                found = model.logits(code, part.values[rows], queries=every)
-                logits[code][rows] = found - rest[code].mean_y.mean()
+                all_queries = np.arange(len(part.query_ids))
+                held_out_logits = model.logits(code, part.values[rows], queries=all_queries)
+                logits[code][rows] = held_out_logits - rest[code].mean_y.mean()
     return logits
 
 
-def _stacked(
+def _stack(
     data: Data,
-    of_verdicts: Residuals,
+    verdict_logits: Residuals,
     means: Candidate | None,
     folds: Sequence[set[str]],
     *,
     trees: bool = False,
 ) -> Candidate:
-    """Verdicts alone, or with means, with weights that are set on held-out models.
+    """Combine the logits from verdicts with those from means, by weights fitted on held-out models.
 
-    Stacking with weights that are not negative (Breiman 1996, Stacked Regressions, Machine Learning
-    24). The residuals of a fold are those with the weights that the other folds set.
+    This is stacking with weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning
+    24). The residuals of a fold use weights from the other folds.
+
+    Args:
+        data: Training data by language.
+        verdict_logits: Logits from verdicts for held-out models.
+        means: Candidate from means; ``None`` to use verdicts alone.
+        folds: Sets of models that are held out together.
+        trees: Whether the verdicts trained trees.
     """
-    actual = _centred(data, folds)
-    columns = {code: of_verdicts[code][:, None] for code in data}
+    actual = _centred_logits(data, folds)
+    columns = {code: verdict_logits[code][:, None] for code in data}
     if means is not None:
         columns = {
-            code: np.column_stack([of_verdicts[code], actual[code] - means.of_all[code]])
+            code: np.column_stack([verdict_logits[code], actual[code] - means.of_all[code]])
             for code in data
         }
     of_all = {code: np.empty(len(part.models)) for code, part in data.items()}
     for fold in folds:
-        weights = _weights(data, columns, actual, fold)
+        weights = _stacking_weights(data, columns, actual, fold)
         for code, part in data.items():
-            rows = _members(part, fold)
+            rows = _fold_mask(part, fold)
             of_all[code][rows] = actual[code][rows] - columns[code][rows] @ weights
-    found: list[float] = _weights(data, columns, actual, set()).tolist()
+    final_weights: list[float] = _stacking_weights(data, columns, actual, set()).tolist()
     if means is None:
         recipe = Recipe(None, None, verdicts=True, trees=trees)
-        return Candidate(recipe, of_all, of_all, (found[0], 0.0))
+        return Candidate(recipe, of_all, of_all, (final_weights[0], 0.0))
     recipe = replace(means.recipe, verdicts=True, trees=trees)
-    return Candidate(recipe, means.of_shared, of_all, (found[0], found[1]))
+    return Candidate(recipe, means.of_shared, of_all, (final_weights[0], final_weights[1]))
 
 
-def _centred(data: Data, folds: Sequence[set[str]]) -> Residuals:
-    """Each model's logit, less the mean of the models that are not held out with it."""
+def _centred_logits(data: Data, folds: Sequence[set[str]]) -> Residuals:
+    """Return each model's logit minus the mean of the models that are not held out with it."""
     actual = {code: np.empty(len(part.models)) for code, part in data.items()}
     for fold in folds:
         for code, part in data.items():
-            rows = _members(part, fold)
+            rows = _fold_mask(part, fold)
             actual[code][rows] = part.mean_y[rows] - part.mean_y[~rows].mean()
     return actual
 
 
-def _members(part: TrainingData, fold: set[str]) -> NDArray[np.bool_]:
+def _fold_mask(part: TrainingData, fold: set[str]) -> NDArray[np.bool_]:
     return np.array([name in fold for name in part.models])
 
 
-def _weights(data: Data, columns: Residuals, actual: Residuals, without: set[str]) -> Floats:
-    """Weights of predictions, none negative, drawn to verdicts as they are and no means.
+def _stacking_weights(
+    data: Data, columns: Residuals, actual: Residuals, without: set[str]
+) -> Floats:
+    """Return non-negative weights of predictions, shrunk towards 1 for verdicts and 0 for means.
 
-    As if :data:`PRIOR` more models in each language said so, of which the few are not sure.
+    The prior has the weight of :data:`PRIOR` models in each language, so that it matters if there
+    are few models.
     """
     from scipy.optimize import nnls
 
-    inside = {code: ~_members(part, without) for code, part in data.items()}
-    unit = {code: max(float(part.mean_y.std()), 1e-6) for code, part in data.items()}
-    X = np.concatenate([columns[code][inside[code]] / unit[code] for code in data])
-    y = np.concatenate([actual[code][inside[code]] / unit[code] for code in data])
+    inside = {code: ~_fold_mask(part, without) for code, part in data.items()}
+    spread = {code: max(float(part.mean_y.std()), 1e-6) for code, part in data.items()}
+    X = np.concatenate([columns[code][inside[code]] / spread[code] for code in data])
+    y = np.concatenate([actual[code][inside[code]] / spread[code] for code in data])
     pull = np.sqrt(PRIOR * len(data) * np.mean(X**2, axis=0))
-    first = np.zeros(X.shape[1])
-    first[0] = 1.0
-    found, _ = nnls(np.vstack([X, np.diag(pull)]), np.concatenate([y, pull * first]))
-    return np.asarray(found)
+    prior = np.zeros(X.shape[1])
+    prior[0] = 1.0
+    weights, _ = nnls(np.vstack([X, np.diag(pull)]), np.concatenate([y, pull * prior]))
+    return np.asarray(weights)
 
 
 def _folds(data: Data, seed: int) -> list[set[str]]:
-    """The models of all languages in parts of nearly one size, groups left whole."""
+    """Split the models of all languages into folds of similar size that keep groups together."""
     members: dict[str, set[str]] = {}
     for part in data.values():
         for row, model in enumerate(part.models):
@@ -481,39 +525,42 @@ def _model_names(data: Data) -> list[str]:
     return sorted({model for part in data.values() for model in part.models})
 
 
-def _after_ridge(
+def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """What shared and language part together leave of the logits of models neither has seen."""
+    """Return the residuals of shared and language part together on held-out models."""
     if recipe.alpha is None:
         return of_shared
     residuals = np.empty_like(of_shared)
     for fold in folds:
         out = np.array([model in fold for model in part.models])
-        Z = _standardised(part.mean_X, part.mean_X[~out].mean(axis=0), scale)
+        Z = _standardise(part.mean_X, part.mean_X[~out].mean(axis=0), scale)
         slopes = _slopes(Z[~out], of_shared[~out], recipe, part.monotone)
         residuals[out] = of_shared[out] - Z[out] @ slopes
     return residuals
 
 
 def _scale(data: Data) -> Floats:
-    """Standard deviation of each feature between a language's models; 1 where there is none."""
+    """Return each feature's standard deviation between a language's models, or 1 if it is 0."""
     variance = np.mean([part.mean_X.var(axis=0) for part in data.values()], axis=0)
     return np.where(variance > 1e-12, np.sqrt(variance), 1.0)
 
 
-def _standardised(X: Floats, centre: Floats, scale: Floats) -> Floats:
+def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
     return np.clip((X - centre) / scale, -FARTHEST, FARTHEST)
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Coefficients of the language part: ridge, without wrong signs if it stands alone."""
+    """Return the language part's ridge coefficients.
+
+    Their signs are constrained if there is no shared part.
+    """
     from scipy.optimize import lsq_linear
 
     assert recipe.alpha is not None
     signs = np.array(monotone) * (recipe.shared is None)
     bounds = np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
-    # Ridge as least squares: a row for each coefficient pulls it to 0.
+    # Ridge as bounded least squares: an added row per coefficient shrinks it towards 0.
     rows = np.vstack([Z, np.sqrt(recipe.alpha) * np.eye(len(monotone))])
     targets = np.concatenate([y, np.zeros(len(monotone))])
     return np.asarray(lsq_linear(rows, targets, bounds).x)

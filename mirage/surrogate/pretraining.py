@@ -1,4 +1,4 @@
-"""How the surrogates that ship were made, from the bundled corpora alone."""
+"""Training of the bundled surrogates, from the bundled corpora alone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ TOURNAMENTS = 200
 
 
 class Arena(NamedTuple):
-    """What a surrogate learns from.
+    """Training data of a surrogate.
 
     Attributes:
         tables: Features of each system.
         tournaments: Logits of the systems in tournaments.
-        judgments: The verdicts behind the tournaments: every pair of systems on every query.
+        judgments: Verdicts behind the tournaments, one for every pair of systems on every query.
     """
 
     tables: list[FeatureTable]
@@ -57,50 +57,60 @@ def simulated_arena(
     number: int = TOURNAMENTS,
     seed: int = 0,
 ) -> Arena:
-    """Return features and verdicts of simulated systems on the bundled corpus of a language.
+    """Compute features and verdicts of simulated systems on the bundled corpus of a language.
 
-    A tournament draws as many queries as the corpus has: more would pretend to more evidence
-    than there is. The features are those of :meth:`FeatureSuite.offline
-    <mirage.FeatureSuite.offline>` by default. They are computed on ``scored_on``, the bundled
-    corpus by default, or that corpus without some of what is known of its queries.
+    A tournament draws as many queries as the corpus has, because more would overstate the evidence.
+
+    Args:
+        code: Language code.
+        suite: Features to compute; by default those of :meth:`FeatureSuite.offline
+            <mirage.FeatureSuite.offline>`.
+        systems: Simulated systems.
+        scored_on: Dataset on which features are computed: by default the bundled corpus, or that
+            corpus with fewer fields of its queries.
+        utilities: Utilities of the simulated judge.
+        number: Number of tournaments.
+        seed: Random seed.
     """
-    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     corpus = corpora[code]
-    runs, worth = simulate(corpora, code, systems, utilities=utilities, seed=seed)
-    judgments = judge(worth, [run.model for run in runs], corpus.query_ids, seed=seed)
+    runs, system_utilities = simulate(corpora, code, systems, utilities=utilities, seed=seed)
+    judgments = judge(system_utilities, [run.model for run in runs], corpus.query_ids, seed=seed)
     tournaments = BradleyTerry().bootstrap(
         judgments, tournaments=number, queries=len(corpus), seed=seed
     )
-    known = scored_on or corpus
-    tables = list(_scored(suite or FeatureSuite.offline(code), known, runs))
+    scored_corpus = scored_on or corpus
+    tables = list(_score_runs(suite or FeatureSuite.offline(code), scored_corpus, runs))
     return Arena(tables, tournaments, judgments)
 
 
 def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
-    """The verdicts behind :func:`simulated_arena`: every pair of systems on every query."""
-    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
-    runs, worth = simulate(corpora, code, SYSTEMS, seed=seed)
-    return judge(worth, [run.model for run in runs], corpora[code].query_ids, seed=seed)
+    """Return the verdicts of :func:`simulated_arena` on every pair of systems and every query."""
+    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
+    runs, system_utilities = simulate(corpora, code, SYSTEMS, seed=seed)
+    return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
 
 
 def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:
-    """The responses of some of the simulated systems, by name, as surrogates learnt from them."""
-    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    """Return the responses of some simulated systems, by name, as in the training of surrogates."""
+    corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in names]
     return {run.model: run for run in simulate(corpora, code, systems, seed=seed)[0]}
 
 
-def _scored(
+def _score_runs(
     suite: FeatureSuite, corpus: MirageDataset, runs: Iterable[Run]
 ) -> Iterator[FeatureTable]:
-    """A table a run; a text that several systems give is scored once."""
-    known: dict[Response, Floats] = {}
+    """Yield one feature table per run; a text that several systems give is scored once."""
+    values_by_response: dict[Response, Floats] = {}
     for run in runs:
-        new = tuple(response for response in run if response not in known)
+        new = tuple(response for response in run if response not in values_by_response)
         if new:
             table = suite.score(corpus, run.model_copy(update={"responses": new}), progress=False)
-            known |= {one: table.select([one.query_id]).values[0] for one in new}
-        values = np.stack([known[run[id_]] for id_ in corpus.query_ids])
+            values_by_response |= {
+                response: table.select([response.query_id]).values[0] for response in new
+            }
+        values = np.stack([values_by_response[run[id_]] for id_ in corpus.query_ids])
         yield FeatureTable(run.model, run.language, corpus.query_ids, suite.names, values)
 
 
@@ -112,13 +122,13 @@ def train_on_arena(
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
-    """Train a surrogate on the simulated arena of a language, in some minutes.
+    """Train a surrogate on the simulated arena of a language; this takes some minutes.
 
     Args:
-        code: The language.
-        utilities: How much each fault costs; see :mod:`mirage.surrogate.utilities`.
-        estimator: As :class:`SurrogateRanker` takes it.
-        tournaments: How many tournaments are drawn.
+        code: Language code.
+        utilities: Cost of each fault; see :mod:`mirage.surrogate.utilities`.
+        estimator: Name of an estimator, as in :class:`SurrogateRanker`.
+        tournaments: Number of tournaments to draw.
         seed: Random seed.
     """
     arena = simulated_arena(code, utilities=utilities, number=tournaments, seed=seed)
@@ -131,24 +141,31 @@ def train_on_arena(
 def write_pretrained(
     folder: Path, languages: Iterable[str] = tuple(LANGUAGES), *, n_jobs: int = 1
 ) -> list[str]:
-    """Train the surrogates of languages and write them, and the manifest, into a folder.
+    """Train the surrogates of languages and write them, with a manifest, into a folder.
 
-    The same versions of the libraries on the same platform give the same bytes. The files leave
-    out the verdicts, which would make them three times as large.
+    The same versions of the libraries on the same platform give the same bytes. The files do not
+    include the verdicts, which would make them three times as large.
+
+    Args:
+        folder: Output folder, created if missing.
+        languages: Language codes.
+        n_jobs: Number of processes.
 
     Returns:
-        In words, which faults cost less than they are to; see
+        Messages about faults that cost less than they should; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed
 
     folder.mkdir(parents=True, exist_ok=True)
-    violations = Parallel(n_jobs=n_jobs)(delayed(_write_one)(folder, code) for code in languages)
+    violations = Parallel(n_jobs=n_jobs)(
+        delayed(_write_language)(folder, code) for code in languages
+    )
     write_manifest(folder)
-    return [violation for of_language in violations for violation in of_language]
+    return [violation for messages in violations for violation in messages]
 
 
-def _write_one(folder: Path, code: str) -> list[str]:
+def _write_language(folder: Path, code: str) -> list[str]:
     with one_thread():  # sums over several threads differ in their last bits
         ranker = train_on_arena(code)
         write_joblib(folder / f"{code}.joblib", ranker.artifact.without_verdicts())

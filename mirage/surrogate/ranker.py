@@ -1,4 +1,4 @@
-"""The surrogate: from the features of a model's responses to its logit, without a judge."""
+"""The surrogate, which predicts a model's logit from features of its responses, without a judge."""
 
 from __future__ import annotations
 
@@ -42,25 +42,30 @@ from mirage.surrogate.training import TrainingData, data_and_left_out, require_v
 __all__ = ["Prediction", "SurrogateRanker", "Validation"]
 
 STACKED_WITH = (None, "ridge")
-"""What verdicts are stacked with: stiff models of the means, which take no time."""
+"""Estimators that are stacked with verdicts: simple models of the means, which train fast."""
 
 _LOG = logging.getLogger("mirage.surrogate")
 
 
 FEWEST_ANSWERED = 5
-"""Queries that a model has to have answered: of fewer, too little is known of the others."""
+"""Fewest queries that a model must have answered to be ranked."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """A model's predicted logit, natural-log odds on the scale of the training models.
 
-    ``draws`` (tournaments,) are logits in the tournaments of the training data: the t-th has the
-    queries of the t-th tournament, and an error such as the surrogate makes on models that it has
-    not seen. They compare with the t-th logits of the training models. ``unfamiliar`` says in words
-    how the model's features are unlike those of any training model; empty where they are not.
-    ``assumed`` are the features that the model has on no query and that were taken at their mean
-    over the training models.
+    Attributes:
+        model: Name of the model.
+        language: Language code.
+        logit: Predicted logit.
+        draws: Logits in the tournaments of the training data, ``(tournaments,)``. The t-th has the
+            queries of the t-th tournament and a random prediction error like those on held-out
+            models. It is comparable with the t-th logits of the training models.
+        unfamiliar: Features in which the model differs from all training models, as text; empty if
+            it does not differ.
+        assumed: Features that the model has on no query; their mean over the training models was
+            used.
     """
 
     model: str
@@ -71,13 +76,16 @@ class Prediction:
     assumed: tuple[str, ...] = ()
 
     def interval(self, *, level: float = 0.95) -> tuple[float, float]:
-        """Lower and upper percentile of the draws.
+        """Return the lower and upper percentile of the draws.
 
-        Each draw stands for an equal share of what may be (Hazen's plotting positions), so that
-        few draws do not make the interval narrower.
+        Percentiles use Hazen's plotting positions, which give each draw the same probability. The
+        interval is therefore not narrower if there are few draws.
+
+        Args:
+            level: Confidence level of the interval.
 
         Raises:
-            SettingError: ``level`` is not between 0 and 1.
+            SettingError: If ``level`` is not between 0 and 1.
         """
         check_level(level)
         tail = (1 - level) / 2
@@ -87,16 +95,16 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """How well models that were held out are predicted; arrays are ``(splits, held out)``.
+    """Predictions of held-out models; arrays are ``(splits, held out)``.
 
     Attributes:
-        held_out: the models of each split.
-        predicted: predicted logits, by language.
-        actual: their Bradley-Terry logits, mean over tournaments, by language.
-        covered: whether the 95 % interval holds the actual logit, by language.
-        spread: squares of the actual logits about the mean of the models that were learnt from in
-            the split, an array of the same shape, by language.
-        spread_in_paper: the same about the mean of all models of the language.
+        held_out: Models of each split.
+        predicted: Predicted logits by language.
+        actual: Bradley-Terry logits by language, mean over tournaments.
+        covered: Whether the 95 % interval includes the actual logit, by language.
+        spread: Squared differences of the actual logits from the mean of the split's training
+            models, by language.
+        spread_in_paper: Squared differences from the mean of all models of the language.
     """
 
     held_out: tuple[tuple[str, ...], ...]
@@ -108,9 +116,9 @@ class Validation:
 
     @property
     def tau(self) -> dict[str, float]:
-        """Kendall's tau-b between predicted and actual order of a split, mean over splits.
+        """Kendall's tau-b between predicted and actual order, mean over splits, by language.
 
-        A split whose predictions are all equal counts 0.
+        A split with equal predictions counts as 0.
         """
         return {
             code: float(np.mean(np.nan_to_num(list(map(kendall_tau, logits, self.actual[code])))))
@@ -119,21 +127,22 @@ class Validation:
 
     @property
     def r2(self) -> dict[str, float]:
-        """Share of the variance of held-out logits that is predicted, over all splits together.
+        """Share of the variance of held-out logits that is predicted, over all splits, by language.
 
-        ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, the mean being that of the
-        models that were learnt from, which is what one would predict without any feature: the
-        predictive Q2 (Wold 1982; Schüürmann et al. 2008, Journal of Chemical Information and
-        Modeling 48(11), equation 9). 0 is no better than that mean, and it can be far below.
+        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``. The mean is that of the
+        training models, the best prediction without features. This is the predictive Q2 (Wold 1982;
+        Schüürmann et al. 2008, Journal of Chemical Information and Modeling 48(11), equation 9). 0
+        is no better than the mean, and values can be far below 0.
         """
         return self._share(self.spread)
 
     @property
     def r2_in_paper(self) -> dict[str, float]:
-        """As :attr:`r2`, but about the mean of all models, those held out among them.
+        """The value of :attr:`r2` with the mean of all models, including the held-out ones.
 
-        So MIRAGE-Bench's tables have it. Nobody who predicts knows that mean: to predict the mean
-        of the training models scores less than 0 here (-0.25 with 2 of 10 held out).
+        MIRAGE-Bench's tables use this definition. The mean is unknown at prediction time:
+        predicting the mean of the training models gives a value below 0 (-0.25 with 2 of 10 held
+        out).
         """
         return self._share(self.spread_in_paper)
 
@@ -145,41 +154,50 @@ class Validation:
 
     @property
     def coverage(self) -> dict[str, float]:
-        """Share of held-out logits inside their 95 % interval."""
+        """Share of held-out logits inside their 95 % interval, by language."""
         return {code: float(inside.mean()) for code, inside in self.covered.items()}
 
 
-class _View(NamedTuple):
-    """What some values of a model's features make of it."""
+class _Estimate(NamedTuple):
+    """An estimate of a model's logit from one version of its feature values.
+
+    Attributes:
+        profile: Mean of each feature.
+        logit: Predicted logit.
+        spread: Deviations of the logit over draws of queries.
+        errors: Random prediction errors of the surrogate, one per draw.
+    """
 
     profile: Floats
     logit: float
     spread: Floats
-    """Of the logit, over draws of queries."""
     errors: Floats
-    """Of the surrogate, a draw each."""
 
 
 class SurrogateRanker:
-    """Learns from feature tables and tournaments, and ranks a new model without a judge.
+    """A surrogate that ranks new models without a judge, from feature tables and tournaments.
 
-    For each tournament the mean features of each model on its queries stand against that
-    tournament's logits (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716); where the judgments are
-    given, single verdicts are learnt from as well. Learn from one language or, better, from several
-    at once: see :mod:`mirage.surrogate.model`.
+    The training pairs are, for each tournament, the mean features of each model on its queries and
+    the tournament's logits (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If judgments are
+    passed, single verdicts are used as well. Train on one language or, better, on several at once:
+    see :mod:`mirage.surrogate.model`.
 
     Args:
-        estimator: a name of :data:`~mirage.surrogate.estimators.NAMES`: ``"linear"`` is a ridge
-            regression for each language in which no feature has the wrong sign;
-            ``"forest"`` is the paper's; ``"lambdamart"`` needs the extra ``ltr``; ``"verdicts"``
-            learns from judgments and from means; ``"verdict_trees"`` learns boosted trees from
-            judgments, for fifteen models or more; ``"auto"`` selects one of
-            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models, and is
-            ``"verdicts"`` if there are judgments.
-        seed: of everything random in fitting and in the draws of predictions.
+        estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or one of the last three
+            below. ``"linear"`` is a ridge regression per language with constrained signs.
+            ``"forest"`` is that of the paper. ``"lambdamart"`` needs the extra ``ltr``.
+            ``"verdicts"`` uses judgments and mean features. ``"verdict_trees"`` trains boosted
+            trees on judgments, for at least fifteen models. ``"auto"`` selects one of
+            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models; with judgments it
+            is ``"verdicts"``.
+        seed: Random seed of fitting and of the draws of predictions.
 
     Raises:
-        UnknownNameError: no estimator has this name.
+        UnknownNameError: If no estimator has this name.
+
+    Example:
+        >>> SurrogateRanker("ridge", seed=1)
+        SurrogateRanker('ridge', seed=1)
     """
 
     def __init__(self, estimator: str = "auto", *, seed: int = 0) -> None:
@@ -192,7 +210,7 @@ class SurrogateRanker:
         self._candidate: Candidate | None = None
         self._model: FittedModel | None = None
         self._left_out: dict[str, str] = {}
-        self._known: dict[str, Familiarity] = {}
+        self._familiarities: dict[str, Familiarity] = {}
 
     def __repr__(self) -> str:
         state = f", recipe={self.recipe}, languages={list(self._data)}" if self._candidate else ""
@@ -206,47 +224,50 @@ class SurrogateRanker:
         judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
         groups: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
-        """Learn from tables of models, of one language or several, and their tournaments.
+        """Train on feature tables of models, in one language or several, and their tournaments.
+
+        A language is left out if its tables lack a feature that those of most languages have, or if
+        a model has one of these features on no query. :attr:`left_out` has the reason.
 
         Args:
-            tables: a table for every model of the tournaments, with the same features.
-            tournaments: those of the tables' language; of several languages, a mapping.
-            judgments: the verdicts that the tournaments were fitted to; of several languages, a
-                mapping. Only ``"auto"``, ``"verdicts"`` and ``"verdict_trees"`` use them.
-            groups: by model, what it has in common with others, such as a kind of fault. Models of
-                one group are held out together where errors are measured, so that intervals hold
-                for kinds that were not seen.
+            tables: One table for every model of the tournaments, all with the same features.
+            tournaments: Tournaments of the tables' language; a mapping by language if there are
+                several.
+            judgments: Verdicts behind the tournaments; a mapping by language if there are several.
+                Only ``"auto"``, ``"verdicts"`` and ``"verdict_trees"`` use them.
+            groups: Group of each model, such as its kind of fault. Models of one group are held out
+                together when errors are measured, so that intervals are also valid for new kinds.
 
-        A language whose tables lack a feature that those of most languages have, or in which a
-        model has one on no query, is left out; :attr:`left_out` says why.
+        Returns:
+            The fitted surrogate itself.
 
         Raises:
-            FeatureError: tables or tournaments do not fit together, every language is left out, a
-                language has fewer than three models, or an estimator that learns from judgments has
+            FeatureError: If tables and tournaments do not fit together, every language is left out,
+                a language has fewer than three models, or an estimator that needs judgments has
                 none.
-            UnknownNameError: a model or a query of the tournaments has no features, or one of the
+            UnknownNameError: If a model or query of the tournaments has no features, or one of the
                 judgments is in no tournament.
-            MissingPackageError: the estimator needs an extra that is not installed.
+            MissingPackageError: If the estimator needs an extra that is not installed.
         """
         data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
-        for why in left_out.values():
-            _LOG.warning("left out of the surrogate: %s", why)
+        for reason in left_out.values():
+            _LOG.warning("language left out of the surrogate: %s", reason)
         self.fit_data(data)
         self._left_out = left_out
         return self
 
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
-        """Learn from numbers that were put together before."""
+        """Train on data that :func:`mirage.surrogate.training.training_data` returned."""
         judged = all(part.judgments is not None for part in data.values())
         if self.estimator in (VERDICTS, VERDICT_TREES) and not judged:
             raise FeatureError(
-                f"the estimator {self.estimator!r} learns from judgments: give those that the "
+                f"the estimator {self.estimator!r} learns from judgments: pass those that the "
                 "tournaments were fitted to, as in fit(tables, tournaments, judgments=judgments)"
             )
         self._left_out = {}
         if self.estimator == VERDICT_TREES:
             recipe = Recipe(None, None, verdicts=True, trees=True)
-            return self._refitted(data, evaluate(data, recipe, seed=self.seed))
+            return self._refit(data, evaluate(data, recipe, seed=self.seed))
         verdicts = judged and self.estimator in ("auto", VERDICTS)
         estimators: Sequence[str | None] = {
             "auto": (None, *SELECTED_FROM),
@@ -260,17 +281,17 @@ class SurrogateRanker:
             verdicts=verdicts,
             seed=self.seed,
         )
-        return self._refitted(data, candidate)
+        return self._refit(data, candidate)
 
     @property
     def data(self) -> Mapping[str, TrainingData]:
-        """What was learnt from, by language."""
-        self._fitted()
+        """The training data by language."""
+        self._require_fitted()
         return self._data
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """Why a language that was given was not learnt from, by its code."""
+        """The reason why a language was left out of the training, by its code."""
         return self._left_out
 
     @property
@@ -280,34 +301,39 @@ class SurrogateRanker:
 
     @property
     def recipe(self) -> Recipe:
-        """The estimator and the pooling of languages that was chosen."""
-        return self._fitted()[0].recipe
+        """The selected estimator and pooling of languages."""
+        return self._require_fitted()[0].recipe
 
     def predict(self, table: FeatureTable) -> Prediction:
-        """The logit of a model, with draws that cover which queries were asked and the surrogate.
+        """Predict the logit of a model, with draws for its uncertainty.
 
-        The draws take the queries of the training tournaments where the table answers them all,
-        and else as many of those that it answers, with replacement, those of one cluster together,
-        widened as Student's t asks for so many. A query without any feature is one that the model
-        failed on: it counts as the worst that a training model had on it, feature by feature, so
-        that not to answer never helps. To each draw is added an error such as the
-        recipe made on held-out models with features like these: see
-        :mod:`mirage.surrogate.familiarity`. The jackknife+ (Barber et al. 2021, Annals of
-        Statistics 49(1)), which assumes no distribution, has no ends at 95 % for fewer than 19
-        models: ``benchmarks/held_out_intervals.py`` compares them.
+        If the table answers all queries of the training tournaments, the draws use those of the
+        tournaments. Otherwise clusters of its answered queries are drawn with replacement and
+        widened as by Student's t. A query without any feature counts as failed: each feature gets
+        the worst value of a training model on this query. A model therefore cannot gain by not
+        answering.
+
+        A random prediction error is added to each draw; it is like the errors on held-out models
+        with similar features (:mod:`mirage.surrogate.familiarity`). The jackknife+ (Barber et al.
+        2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 % with
+        fewer than 19 models. ``benchmarks/held_out_intervals.py`` compares the two.
+
+        A feature that the model has on no query is an error if it needs data that a query may lack.
+        Otherwise its mean over the training models is used. An example is the language of answers
+        that are too short to identify it.
 
         Args:
-            table: the model's features; it may have more of them than needed, in any order.
+            table: Features of the model. It may have more features than needed, in any order.
+
+        Returns:
+            The logit with its draws.
 
         Raises:
-            FeatureError: fewer than :data:`FEWEST_ANSWERED` queries were answered, a feature is
-                missing, or the model has one on no query though the
-                feature needs something that a query may lack. One that needs nothing, such as the
-                language of answers that are all too short to tell, is taken at its mean over the
-                training models.
-            UnknownNameError: the table's language was not learnt from.
+            FeatureError: If fewer than :data:`FEWEST_ANSWERED` queries were answered, or a feature
+                is missing from the table or from all queries.
+            UnknownNameError: If the surrogate was not trained on the table's language.
         """
-        self._fitted()
+        self._require_fitted()
         if table.language in self._left_out:
             raise FeatureError(
                 f"{table.language!r} was left out of this surrogate: "
@@ -321,58 +347,69 @@ class SurrogateRanker:
                 "was trained on; score the model with a suite that has them"
             )
         part = self._data[table.language]
-        answered = _answered(table)
-        table, assumed = _with_values(table.columns(self.features), part)
-        given = table.select(answered)
+        answered = _answered_queries(table)
+        table, assumed = _fill_missing_features(table.columns(self.features), part)
+        answered_table = table.select(answered)
         if set(part.query_ids) <= set(answered):
-            table = given = given.select(part.query_ids)
-        versions = [given.values]
-        if len(given) < len(table):
-            versions.append(_at_worst(table, given, part))
-        order = (*given.query_ids, *(id_ for id_ in table.query_ids if id_ not in set(answered)))
-        views = [self._view(table, values, order[: len(values)], part) for values in versions]
-        # What is least favourable: not to answer never helps.
-        least = min(views, key=lambda view: view.logit)
-        spread = max((view.spread for view in views), key=np.std)
-        errors = max((view.errors for view in views), key=np.std)
+            table = answered_table = answered_table.select(part.query_ids)
+        versions = [answered_table.values]
+        if len(answered_table) < len(table):
+            versions.append(_fill_with_worst(table, answered_table, part))
+        order = (
+            *answered_table.query_ids,
+            *(id_ for id_ in table.query_ids if id_ not in set(answered)),
+        )
+        estimates = [
+            self._estimate(table, values, order[: len(values)], part) for values in versions
+        ]
+        # Use the least favourable estimate, so that a model cannot gain by not answering.
+        least = min(estimates, key=lambda estimate: estimate.logit)
+        spread = max((estimate.spread for estimate in estimates), key=np.std)
+        errors = max((estimate.errors for estimate in estimates), key=np.std)
         draws = least.logit + spread + errors
         unlike = self._familiarity(part.language).unlike(least.profile)
         return Prediction(table.model, table.language, least.logit, draws, unlike, assumed)
 
-    def _view(
+    def _estimate(
         self, table: FeatureTable, values: Floats, queries: tuple[str, ...], part: TrainingData
-    ) -> _View:
-        _, model = self._fitted()
+    ) -> _Estimate:
+        _, model = self._require_fitted()
         counts, clusters = part.counts, part.clusters
         if queries != part.query_ids:
             clusters = tuple(cluster_names(queries, table.clusters))
             counts = draw_clusters(clusters, None, len(counts), seed=self.seed)
         profile = np.nanmean(values, axis=0)
-        places = _places_of(queries, part.query_ids)
-        (logit,) = model.logits(part.language, values[None], queries=places).tolist()
-        drawn = model.logits(part.language, values, counts, queries=places)
+        indices = _indices_of(queries, part.query_ids)
+        (logit,) = model.logits(part.language, values[None], queries=indices).tolist()
+        drawn_logits = model.logits(part.language, values, counts, queries=indices)
         seed = [self.seed, *table.model.encode()]
-        errors = self._familiarity(part.language).errors(profile, len(drawn), seed)
-        return _View(profile, logit, widened(drawn, counts, clusters) - logit, errors)
+        errors = self._familiarity(part.language).errors(profile, len(drawn_logits), seed)
+        return _Estimate(profile, logit, widened(drawn_logits, counts, clusters) - logit, errors)
 
     def fitted_logits(self, language: str) -> Floats:
-        """Return what the surrogate makes of the models that it learnt from, (models,).
+        """Return the logits that the surrogate predicts for its training models, ``(models,)``.
 
-        In natural-log odds, in the order of their models in :attr:`data`. Unlike their logits in
-        :attr:`data`, which verdicts gave, these follow from features alone.
+        They are natural-log odds, in the order of the models in :attr:`data`. Unlike the logits in
+        :attr:`data`, which come from verdicts, they depend on features alone.
+
+        Args:
+            language: Language code.
         """
-        _, model = self._fitted()
+        _, model = self._require_fitted()
         part = self._data[language]
         return model.logits(language, part.values, queries=np.arange(len(part.query_ids)))
 
     def scores(self, table: FeatureTable) -> Floats:
-        """What each response is worth: the difference of two is the logit of a verdict on them.
+        """Return a score for each response; differences are logits of verdicts.
 
-        As far as verdicts tell, where they were learnt from; else the logit of a model all of whose
-        responses had the features of this one. What a response lacks is taken at the mean of the
-        training models. Raises are those of :meth:`predict`.
+        If no verdicts were used in training, a score is the logit of a model whose responses all
+        have the features of this one. A missing feature is replaced by its mean over the training
+        models. Errors are those of :meth:`predict`.
+
+        Args:
+            table: Features of the model.
         """
-        _, model = self._fitted()
+        _, model = self._require_fitted()
         if table.language not in self._data:
             raise UnknownNameError("language of this surrogate", table.language, self._data)
         part = self._data[table.language]
@@ -381,10 +418,10 @@ class SurrogateRanker:
         return model.response_logits(part.language, np.where(np.isnan(values), means, values))
 
     def _familiarity(self, language: str) -> Familiarity:
-        if language not in self._known:
-            candidate, _ = self._fitted()
-            self._known[language] = Familiarity.of(self._data[language], candidate.of_all)
-        return self._known[language]
+        if language not in self._familiarities:
+            candidate, _ = self._require_fitted()
+            self._familiarities[language] = Familiarity.of(self._data[language], candidate.of_all)
+        return self._familiarities[language]
 
     def cross_validate(
         self,
@@ -394,20 +431,25 @@ class SurrogateRanker:
         n_jobs: int = 1,
         executor: Executor | None = None,
     ) -> Validation:
-        """Predict models that were held out of everything, selection included.
+        """Predict models that were held out of everything, including the selection of the recipe.
 
         Args:
-            holdout: models held out at a time, in all languages at once. With several languages
-                only models that all of them have are held out.
-            repeats: splits. If there are no more different ones than this, each is taken once;
-                else models are shuffled and dealt out, so that each is held out equally often.
-            executor: whose workers fit and predict, in place of processes.
+            holdout: Number of models held out at a time, in all languages at once. With several
+                languages only models that all of them have are held out.
+            repeats: Number of splits. If there are no more distinct splits than this, each is used
+                once. Otherwise models are shuffled and dealt, so that each is held out equally
+                often.
+            n_jobs: Number of processes.
+            executor: Executor whose workers fit and predict, instead of processes.
+
+        Returns:
+            Predicted and actual logits of the held-out models.
 
         Raises:
-            FeatureError: too few models to hold so many out, or the surrogate was stored without
-                the verdicts that it learnt from, as those that ship are.
-            SettingError: ``repeats`` is below 1.
-            NotFittedError: nothing was fitted or loaded.
+            FeatureError: If there are too few models to hold that many out. Also if the surrogate
+                was stored without its verdicts, as bundled ones are.
+            SettingError: If ``repeats`` is below 1.
+            NotFittedError: If the surrogate is not fitted.
         """
         from joblib import Parallel, delayed
 
@@ -422,45 +464,51 @@ class SurrogateRanker:
             {code: np.array([result[code][part] for result in results]) for code in self._data}
             for part in range(3)
         )
-        learnt, every = {}, {}
+        spread, spread_in_paper = {}, {}
         for code, part in self._data.items():
             means = [[part.without(models).mean_y.mean()] for models in splits]
-            learnt[code] = (actual[code] - np.array(means)) ** 2
-            every[code] = (actual[code] - part.mean_y.mean()) ** 2
-        return Validation(tuple(splits), predicted, actual, covered, learnt, every)
+            spread[code] = (actual[code] - np.array(means)) ** 2
+            spread_in_paper[code] = (actual[code] - part.mean_y.mean()) ** 2
+        return Validation(tuple(splits), predicted, actual, covered, spread, spread_in_paper)
 
     def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
-        """How much worse held-out models are predicted when a feature is another model's.
+        """Return the permutation importance of each feature on held-out models, largest first.
 
-        Permutation importance (Breiman 2001, Random Forests, section 10), on held-out models:
-        the rise of the mean squared error, over the variance of the logits, when a held-out
-        model's value is replaced by that of each other model in turn; mean over languages. The
-        recipe is kept, and refitted without the held-out models. Largest first. ``holdout`` and
-        ``repeats``, and what is raised, are as for :meth:`cross_validate`.
+        The importance is the increase of the mean squared error, divided by the variance of the
+        logits, if a held-out model's value is replaced by that of each other model in turn (Breiman
+        2001, Random Forests, section 10). It is averaged over languages. The recipe is kept and
+        fitted again without the held-out models. Arguments and errors are those of
+        :meth:`cross_validate`.
+
+        Args:
+            holdout: Number of models held out at a time.
+            repeats: Number of splits.
         """
         self._require_verdicts()
-        candidate, _ = self._fitted()
-        rise = np.zeros(len(self.features))
+        candidate, _ = self._require_fitted()
+        increase = np.zeros(len(self.features))
         splits = list(deal_splits(shared_models(self._data), holdout, repeats, self.seed))
         for models in splits:
             rest = {code: part.without(models) for code, part in self._data.items()}
             refit = evaluate(rest, candidate.recipe, seed=self.seed)
             model = fit_model(rest, refit, seed=self.seed)
             for part in self._data.values():
-                rise += _rise_of_error(model, part, models) / (len(splits) * len(self._data))
-        order = np.argsort(-rise, kind="stable")
-        return {self.features[i]: float(rise[i]) for i in order}
+                increase += _error_increase(model, part, models) / (len(splits) * len(self._data))
+        order = np.argsort(-increase, kind="stable")
+        return {self.features[i]: float(increase[i]) for i in order}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was learnt from, the chosen recipe and its trees, if it has any.
+        """Write the training data, the selected recipe and its trees, if any.
 
-        :meth:`load` refits everything but trees.
+        :meth:`load` fits everything but trees again. The file has arrays and JSON (``.npz``) and
+        cannot run code, whatever its name.
 
-        The file holds arrays and JSON (``.npz``), in which nothing can run, whatever its name.
+        Args:
+            path: Path of the file.
 
         Raises:
-            ArtifactError: the file cannot be written.
-            NotFittedError: nothing was fitted or loaded.
+            ArtifactError: If the file cannot be written.
+            NotFittedError: If the surrogate is not fitted.
         """
         artifacts.write(path, self.artifact)
 
@@ -469,144 +517,164 @@ class SurrogateRanker:
         """Read a surrogate that :meth:`save` wrote, under any version of scikit-learn.
 
         Args:
-            path: the file.
-            trust: read it though it is none of those that ship, which their SHA-256 in the
-                package shows. Trust what you made, or who made it: a surrogate decides which model
-                stands above which, and reading one in joblib, as earlier versions wrote them, runs
-                code that it brings along.
+            path: Path of the file.
+            trust: Whether to read a file that is not a bundled surrogate, which is identified by
+                its SHA-256. Trust only your own files or those of authors you trust: a surrogate
+                decides how models are ranked, and joblib files, as earlier versions wrote them, can
+                run code.
 
         Raises:
-            ArtifactError: no such file, not a surrogate, or not trusted.
-            MissingPackageError: the estimator needs an extra that is not installed.
+            ArtifactError: If there is no such file, or it is not a surrogate or not trusted.
+            MissingPackageError: If the estimator needs an extra that is not installed.
         """
         return cls.restored(artifacts.read(path, trust=trust))
 
     @classmethod
     def pretrained(cls, language: str) -> Self:
-        """The surrogate that ships for a language: trained on the simulated arena."""
+        """Return the bundled surrogate of a language, trained on the simulated arena.
+
+        Args:
+            language: Language code.
+        """
         return cls.restored(artifacts.read_pretrained(language))
 
     @property
     def artifact(self) -> artifacts.Artifact:
-        """What is kept of it on disk: what was learnt from, and the chosen recipe."""
-        candidate, model = self._fitted()
+        """The contents of its file: the training data and the selected recipe."""
+        candidate, model = self._require_fitted()
         trees = model.scores.trees if isinstance(model.scores, Shares) else None
         return artifacts.Artifact(self.estimator, self.seed, candidate, self._data, trees)
 
     @classmethod
     def restored(cls, artifact: artifacts.Artifact) -> Self:
-        """The surrogate of an artifact, refitted.
+        """Return the surrogate of an artifact, fitted again.
+
+        Args:
+            artifact: Contents of a surrogate file.
 
         Raises:
-            ArtifactError: it cannot be refitted from what the artifact holds.
-            MissingPackageError: the estimator needs an extra that is not installed.
+            ArtifactError: If fitting fails on the data of the artifact.
+            MissingPackageError: If the estimator needs an extra that is not installed.
         """
         try:
             ranker = cls(artifact.estimator, seed=artifact.seed)
-            return ranker._refitted(artifact.data, artifact.candidate, artifact.trees)
+            return ranker._refit(artifact.data, artifact.candidate, artifact.trees)
         except MissingPackageError:
             raise
-        except Exception as error:  # numbers of others fail anywhere
+        except Exception as error:  # foreign data can fail anywhere
             raise ArtifactError(f"the surrogate cannot be refitted ({error})") from error
 
-    def _refitted(
+    def _refit(
         self,
         data: Mapping[str, TrainingData],
         candidate: Candidate,
         trees: TreeArrays | None = None,
     ) -> Self:
-        self._data, self._candidate, self._known = dict(data), candidate, {}
+        self._data, self._candidate, self._familiarities = dict(data), candidate, {}
         self._model = fit_model(self._data, candidate, seed=self.seed, trees=trees)
         return self
 
     def _require_verdicts(self) -> None:
-        candidate, _ = self._fitted()
+        candidate, _ = self._require_fitted()
         stored = all(part.judgments is not None for part in self._data.values())
         if candidate.recipe.verdicts and not stored:
             raise FeatureError(
-                "this surrogate was stored without the verdicts that it learnt from, so it cannot "
-                "be fitted again without some models; train it again with `mirage surrogate train` "
-                "or mirage.surrogate.pretraining.train_on_arena"
+                "this surrogate was stored without the verdicts of its training, so it cannot be "
+                "fitted again without some models; train it with `mirage surrogate train` or "
+                "mirage.surrogate.pretraining.train_on_arena"
             )
 
-    def _fitted(self) -> tuple[Candidate, FittedModel]:
+    def _require_fitted(self) -> tuple[Candidate, FittedModel]:
         if self._candidate is None or self._model is None:
-            raise NotFittedError("this surrogate has learnt nothing yet: call fit or load first")
+            raise NotFittedError("this surrogate is not fitted: call fit or load first")
         return self._candidate, self._model
 
 
-def _with_values(table: FeatureTable, part: TrainingData) -> tuple[FeatureTable, tuple[str, ...]]:
-    """The table with the training models' means for features that could not be told at all."""
-    without = [
+def _fill_missing_features(
+    table: FeatureTable, part: TrainingData
+) -> tuple[FeatureTable, tuple[str, ...]]:
+    """Replace features without any value by their mean over the training models.
+
+    Only features that need no data of the query are replaced; others without values raise an error.
+
+    Returns:
+        The table and the names of the replaced features.
+    """
+    missing = [
         j
         for j, name in enumerate(table.features)
         if np.isnan(table.values[:, j]).all() and not facts(name, part.facts).needs
     ]
-    if not without or np.isnan(table.values).all():
+    if not missing or np.isnan(table.values).all():
         require_values(table)
         return table, ()
     values = table.values.copy()
-    values[:, without] = part.mean_X[:, without].mean(axis=0)
+    values[:, missing] = part.mean_X[:, missing].mean(axis=0)
     filled = replace(table, values=values)
     require_values(filled)
-    return filled, tuple(table.features[j] for j in without)
+    return filled, tuple(table.features[j] for j in missing)
 
 
-def _answered(table: FeatureTable) -> tuple[str, ...]:
-    """The queries with any feature, where they are enough."""
+def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
+    """Return the queries that have any feature, if there are enough."""
     rows = np.flatnonzero(~np.isnan(table.values).all(axis=1)).tolist()
     if len(rows) < FEWEST_ANSWERED:
         raise FeatureError(
             f"model {table.model!r} answered {len(rows)} of {len(table)} queries "
-            f"({table.language}), and a rank takes {FEWEST_ANSWERED} or more; have it answer more"
+            f"({table.language}); at least {FEWEST_ANSWERED} answered queries are needed to rank it"
         )
     return tuple(table.query_ids[row] for row in rows)
 
 
-def _at_worst(table: FeatureTable, given: FeatureTable, part: TrainingData) -> Floats:
-    """The features, where a query that is not given has the worst that a training model had on it.
+def _fill_with_worst(
+    table: FeatureTable, answered_table: FeatureTable, part: TrainingData
+) -> Floats:
+    """Append a row for each unanswered query with the worst values of the training models on it.
 
-    Of a query that no training model answered, the worst on any; and never more than the mean of
-    what is given. A feature without a direction has none that is worst, and is NaN there.
+    If no training model answered the query, the worst value on any query is used. The value is at
+    most the mean of the answered queries. A feature without a direction has no worst value and
+    becomes NaN.
     """
     signs = np.array(part.monotone)
-    turn = np.where(signs < 0, -1, 1)
-    on_query = np.fmin.reduce(turn * part.values, axis=0)
+    direction = np.where(signs < 0, -1, 1)
+    on_query = np.fmin.reduce(direction * part.values, axis=0)
     on_any = np.fmin.reduce(on_query, axis=0)
-    places = {id_: place for place, id_ in enumerate(part.query_ids)}
-    answered = set(given.query_ids)
+    positions = {id_: position for position, id_ in enumerate(part.query_ids)}
+    answered = set(answered_table.query_ids)
     rows = [
-        on_query[places[id_]] if id_ in places else on_any
+        on_query[positions[id_]] if id_ in positions else on_any
         for id_ in table.query_ids
         if id_ not in answered
     ]
     worst = np.array(rows).reshape(-1, len(signs))
     worst = np.where(np.isnan(worst), on_any, worst)
-    worst = turn * np.fmin(worst, turn * np.nanmean(given.values, axis=0))
+    worst = direction * np.fmin(worst, direction * np.nanmean(answered_table.values, axis=0))
     worst[:, signs == 0] = np.nan
-    return np.concatenate([given.values, worst])
+    return np.concatenate([answered_table.values, worst])
 
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:
-    """The models that every language has, sorted."""
+    """Return the models that every language has, sorted."""
     return sorted(set.intersection(*(set(part.models) for part in data.values())))
 
 
 def deal_splits(
     models: Sequence[str], holdout: int, repeats: int, seed: int
 ) -> Iterator[tuple[str, ...]]:
+    """Return splits: sets of ``holdout`` models, each distinct set once if there are few."""
     if repeats < 1:
-        raise SettingError(f"models are held out in 1 split or more, not {repeats}")
+        raise SettingError(f"repeats must be at least 1, got {repeats}")
     if not 1 <= holdout <= len(models) - 3:
         raise FeatureError(
-            f"cannot hold {holdout} of {len(models)} models out and learn from three or more"
+            f"cannot hold {holdout} of {len(models)} models out: at least one must be held out, "
+            "and three must remain to train on"
         )
     if comb(len(models), holdout) <= repeats:
         return combinations(models, holdout)
-    return islice(_deals(models, holdout, np.random.default_rng(seed)), repeats)
+    return islice(_shuffled_splits(models, holdout, np.random.default_rng(seed)), repeats)
 
 
-def _deals(
+def _shuffled_splits(
     models: Sequence[str], holdout: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, ...]]:
     while True:
@@ -618,7 +686,7 @@ def _deals(
 def _predict_held_out(
     estimator: str, seed: int, data: Mapping[str, TrainingData], models: tuple[str, ...]
 ) -> dict[str, tuple[Floats, Floats, NDArray[np.bool_]]]:
-    """By language: predicted and actual logits of the held-out models, and who is covered."""
+    """Return predicted logits, actual logits and coverage of the held-out models, by language."""
     ranker = SurrogateRanker(estimator, seed=seed)
     ranker.fit_data({code: part.without(models) for code, part in data.items()})
     results = {}
@@ -632,26 +700,29 @@ def _predict_held_out(
     return results
 
 
-def _places_of(query_ids: Sequence[str], among: Sequence[str]) -> NDArray[np.intp] | None:
-    """Where queries stand among others; ``None`` unless all do."""
-    place = {query_id: i for i, query_id in enumerate(among)}
-    places = [place.get(query_id, -1) for query_id in query_ids]
-    return None if -1 in places else np.array(places, dtype=np.intp)
+def _indices_of(query_ids: Sequence[str], among: Sequence[str]) -> NDArray[np.intp] | None:
+    """Return the indices of queries in ``among``; ``None`` unless all are in it."""
+    index = {query_id: i for i, query_id in enumerate(among)}
+    indices = [index.get(query_id, -1) for query_id in query_ids]
+    return None if -1 in indices else np.array(indices, dtype=np.intp)
 
 
-def _rise_of_error(model: FittedModel, part: TrainingData, models: Sequence[str]) -> Floats:
-    """Rise of the mean squared error, over the variance of logits, per replaced feature."""
+def _error_increase(model: FittedModel, part: TrainingData, models: Sequence[str]) -> Floats:
+    """Return the increase of the mean squared error for each replaced feature.
+
+    It is divided by the variance of the logits.
+    """
     rows = [part.models.index(name) for name in models]
-    every = np.arange(len(part.query_ids))
+    all_queries = np.arange(len(part.query_ids))
     actual, variance = part.mean_y[rows], part.mean_y.var()
-    predicted = model.logits(part.language, part.values[rows], queries=every)
+    predicted = model.logits(part.language, part.values[rows], queries=all_queries)
     before = np.mean((predicted - actual) ** 2)
-    rise = np.zeros(len(part.features))
+    increase = np.zeros(len(part.features))
     for row, logit in zip(rows, actual, strict=True):
         for j in range(len(part.features)):
-            # The model's responses once for each model, with this model's values of the feature.
+            # One copy of the responses per model; each copy has that model's values of feature j.
             values = np.repeat(part.values[row][None], len(part.models), axis=0)
             values[:, :, j] = part.values[:, :, j]
-            after = np.mean((model.logits(part.language, values, queries=every) - logit) ** 2)
-            rise[j] += (after - before) / max(variance, 1e-12) / len(rows)
-    return rise
+            after = np.mean((model.logits(part.language, values, queries=all_queries) - logit) ** 2)
+            increase[j] += (after - before) / max(variance, 1e-12) / len(rows)
+    return increase

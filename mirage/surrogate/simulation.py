@@ -1,9 +1,9 @@
-"""The simulated arena: RAG systems with known faults, and a judge that knows the faults.
+"""The simulated arena: RAG systems with known faults, and a judge that scores these faults.
 
-No LLM and no human label is needed: a system answers in one of several manners of writing, with
-texts that people wrote for the bundled corpus, after faults of known kinds in known amounts were
-done to them. Faults are done to several manners, and the judge sees what was done, never the
-manner: what a surrogate learns here is how features react to faults, whatever the wording.
+It needs no LLM and no human labels. A system answers in one of several manners of writing, with
+handwritten texts for the bundled corpus. Known kinds of fault are then applied to a share of its
+responses. Faults are applied in several manners, and the judge depends on the faults only, never on
+the manner. A surrogate therefore learns how features react to faults, whatever the wording.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ __all__ = ["ANCHORS", "GROUPS", "SYSTEMS", "System", "judge", "simulate"]
 class System:
     """A simulated RAG system.
 
-    ``faults`` gives the share of queries, 0 to 1, that each kind of fault hits, and ``manner`` how
-    it writes, a key of :data:`~mirage.surrogate.drafts.MANNERS`.
+    Attributes:
+        name: Name of the system.
+        faults: Share of queries, 0 to 1, that each kind of fault affects.
+        manner: Manner of writing, a key of :data:`~mirage.surrogate.drafts.MANNERS`.
     """
 
     name: str
@@ -39,13 +41,13 @@ class System:
 
 
 FULLY = ("reference", "casual", "terse")
-"""The manners to which most faults are done on all queries; on others it is on a half or less."""
+"""Manners in which most faults affect all queries; others have them on at most half."""
 
 CLAIMS = (
     *("denying", "mention-lie", "listing", "undecided", "guessing"),
     *("abstain-then-lie", "other-question", "swapped", "half-right"),
 )
-"""The faults in what a response asserts."""
+"""Faults in the assertions of a response."""
 
 _SIX = ("reference", "plain", "long", "casual", "terse", "quoting")
 _EVERYWHERE = {manner: 1.0 if manner in FULLY else 0.25 for manner in _SIX}
@@ -53,8 +55,8 @@ _PARTLY = {"reference": 1.0, "casual": 0.5, "terse": 0.5, "long": 0.25, "chatty"
 _SAME_TEXT = {"reference": 1.0, "casual": 0.5, "long": 0.25}
 _REWRITTEN = dict.fromkeys(FULLY, 1.0)
 
-# Faults whose text is the same whatever the manner are done to few manners.
-_PLACED: Mapping[str, Mapping[str, float]] = {
+# Faults with the same text in every manner are applied in few manners.
+_SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
     "garbled": {"reference": 1.0},
     **dict.fromkeys(("off-topic", "answered-anyway", "refusal", "lying", "dumping"), _REWRITTEN),
     **dict.fromkeys(CLAIMS, _PARTLY),
@@ -62,55 +64,55 @@ _PLACED: Mapping[str, Mapping[str, float]] = {
     # Only a text that mentions a right and a wrong answer can have them exchanged.
     "swapped": dict.fromkeys(("long", "contrasting", "correcting"), 1.0),
 }
-# Faults that are done to the manners which mention wrong answers, and to the chatty one.
-_MENTIONING = ("uncited", "wrongly-cited", "mixed-language")
-_CHATTY = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity", "answered-anyway")
+# Faults that are also applied in the manners that mention wrong answers, and in the chatty one.
+_MENTIONING_KINDS = ("uncited", "wrongly-cited", "mixed-language")
+_CHATTY_KINDS = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity", "answered-anyway")
 
 
-def _with_one_fault() -> Iterator[System]:
+def _single_fault_systems() -> Iterator[System]:
     """Yield the systems with one fault: every kind in several manners."""
     for kind in ARENA_FAULTS:
-        shares = dict(_PLACED.get(kind, _EVERYWHERE))
-        if kind in _MENTIONING:
+        shares = dict(_SHARES_BY_KIND.get(kind, _EVERYWHERE))
+        if kind in _MENTIONING_KINDS:
             shares |= {"contrasting": 0.5, "correcting": 0.5}
-        if kind in _CHATTY:
+        if kind in _CHATTY_KINDS:
             shares |= {"chatty": 0.5}
         for manner, share in shares.items():
-            yield System(named(kind, manner), {kind: share}, manner)
+            yield System(system_name(kind, manner), {kind: share}, manner)
 
 
-def named(kind: str, manner: str) -> str:
-    """The name of a system with one fault on all queries: ``uncited``, ``uncited-terse``."""
+def system_name(kind: str, manner: str) -> str:
+    """Return the name of a system with one fault: ``uncited``, ``uncited-terse``."""
     return kind if manner == "reference" else f"{kind}-{manner}"
 
 
 def _mixtures(
     name: str, number: int, most: int, shares: Sequence[float], seed: int
 ) -> Iterator[System]:
-    """Systems with one to ``most`` kinds of fault, each on one of the shares of the queries."""
+    """Yield systems with one to ``most`` kinds of fault, each on one of the shares of the queries."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind in ARENA_FAULTS if kind != "garbled"]
     for i in range(number):
-        some = rng.choice(kinds, size=rng.integers(1, most + 1), replace=False)
-        faults = zip(map(str, some), rng.choice(shares, size=len(some)).tolist(), strict=True)
+        chosen = rng.choice(kinds, size=rng.integers(1, most + 1), replace=False)
+        faults = zip(map(str, chosen), rng.choice(shares, size=len(chosen)).tolist(), strict=True)
         yield System(f"{name}-{i + 1:02d}", dict(faults), str(rng.choice(list(MANNERS))))
 
 
 SYSTEMS: tuple[System, ...] = (
     *(System(manner, {}, manner) for manner in MANNERS),
-    *_with_one_fault(),
+    *_single_fault_systems(),
     *_mixtures("mixture", 30, 4, (0.2, 0.4, 0.6, 0.8), seed=0),
     *_mixtures("light", 60, 3, (0.05, 0.1, 0.15, 0.2, 0.3), seed=1),
 )
-"""The systems that the pretrained surrogates learn from.
+"""Systems that the pretrained surrogates are trained on.
 
-Most systems that people build have few faults on few queries, so many of these are light.
+Many have few faults on few queries, because most real systems do.
 """
 
 GROUPS: Mapping[str, str] = {
     system.name: "+".join(system.faults) or "faultless" for system in SYSTEMS
 }
-"""The kinds of fault of each system: what is held out together, whatever the manner."""
+"""Kinds of fault of each system; systems with the same kinds are held out together."""
 
 _MANNERS_WITH_FAULTS = ("casual", "terse")
 
@@ -118,13 +120,14 @@ ANCHORS = (
     *_SIX,
     *FAULTS,
     *(
-        named(kind, manner)
+        system_name(kind, manner)
         for kind in ("wrong-entity", "uncited")
         for manner in _MANNERS_WITH_FAULTS
     ),
 )
-"""The systems that a leaderboard shows: truthful and lying ones of several manners, and every kind
-of fault that any response can have."""
+"""Systems that a leaderboard shows: truthful and lying ones in several manners, and every kind of
+fault that any response can have.
+"""
 
 
 def simulate(
@@ -135,39 +138,39 @@ def simulate(
     utilities: Utilities = UTILITIES,
     seed: int,
 ) -> tuple[list[Run], NDArray[np.float64]]:
-    """Return what each system answers to the corpus of a language, and how good that is.
+    """Return the responses of each system to the corpus of a language, and their utilities.
 
     Args:
         corpora: Parallel datasets by language.
-        code: The language.
-        systems: The systems.
-        utilities: What the judge makes of faults.
+        code: Language code.
+        systems: Systems to simulate.
+        utilities: Utilities of the judge for faults.
         seed: Random seed; the same seed gives the same texts.
 
     Returns:
-        A run for each system, and the judge's utilities of shape ``(systems, queries)``.
+        One run per system, and utilities of shape ``(systems, queries)``.
     """
     corpus, language = corpora[code], Language.of(code)
-    runs, worth = [], np.empty((len(systems), len(corpus)))
+    runs, response_utilities = [], np.empty((len(systems), len(corpus)))
     for i, system in enumerate(systems):
-        # One stream a system and language: adding a system changes no other one.
+        # One random generator per system and language, so that new systems do not change others.
         rng = np.random.default_rng([seed, *code.encode(), *system.name.encode()])
-        hit = {
-            kind: _hit(kind, share, len(corpus), [seed, *code.encode()])
+        affected = {
+            kind: _affected_queries(kind, share, len(corpus), [seed, *code.encode()])
             for kind, share in system.faults.items()
         }
         responses = []
         for j, query in enumerate(corpus):
-            kinds = [kind for kind in ARENA_FAULTS if j in hit.get(kind, ())]
-            draft = _spoilt(Scene(query, corpora, system.manner), kinds, rng)
+            kinds = [kind for kind in ARENA_FAULTS if j in affected.get(kind, ())]
+            draft = _apply_faults(Scene(query, corpora, system.manner), kinds, rng)
             responses.append(Response(query_id=query.id, text=draft.written(language)))
-            worth[i, j] = utilities.of(draft.faults, complete=draft.complete)
+            response_utilities[i, j] = utilities.of(draft.faults, complete=draft.complete)
         runs.append(Run(model=system.name, language=code, responses=tuple(responses)))
-    return runs, worth
+    return runs, response_utilities
 
 
-def _spoilt(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Return the faultless draft after the faults of some kinds, as far as it can have them."""
+def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
+    """Return the faultless draft after applying the faults that it can have."""
     draft = faultless(scene)
     for kind in kinds:
         changed = ARENA_FAULTS[kind].done_to(draft, scene, rng)
@@ -184,11 +187,23 @@ def judge(
     seed: int,
     tie_below: float = 0.4,
 ) -> Judgments:
-    """Verdicts on every pair of models and every query, given utilities ``(models, queries)``.
+    """Return verdicts on every pair of models and every query.
 
-    The judge prefers the response with the higher utility after logistic noise of scale 1, so
-    that without ties the verdicts follow Bradley-Terry with utilities for logits. A noisy
-    difference of less than ``tie_below`` is a tie.
+    The judge prefers the response with the higher utility after adding logistic noise of scale 1.
+    Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as logits.
+
+    Args:
+        utilities: Utility of each response, ``(models, queries)``.
+        models: Names of the models.
+        query_ids: Ids of the queries.
+        seed: Random seed.
+        tie_below: A noisy difference below this is a tie.
+
+    Example:
+        >>> import numpy as np
+        >>> judgments = judge(np.array([[9.0], [0.0]]), ["good", "bad"], ["q1"], seed=0)
+        >>> len(judgments), judgments.score.tolist()
+        (1, [1.0])
     """
     a, b = np.triu_indices(len(models), k=1)
     noise = np.random.default_rng(seed).logistic(size=(len(a), len(query_ids)))
@@ -203,7 +218,7 @@ def judge(
     )
 
 
-def _hit(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
-    """The queries that a fault hits; those of a smaller share are among those of a larger one."""
+def _affected_queries(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
+    """Return the queries that a fault affects; a larger share includes those of a smaller one."""
     order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
     return set(order[: round(share * queries)].tolist())

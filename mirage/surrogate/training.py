@@ -1,4 +1,4 @@
-"""What a surrogate learns from: features and logits of one language's models, per tournament."""
+"""Training data of a surrogate: features and logits of one language's models, per tournament."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ __all__ = ["TrainingData", "data_and_left_out", "placed_judgments", "training_da
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """One language's models, with what their features and logits were in each tournament.
+    """One language's models with their features and logits in each tournament.
 
     Attributes:
         language: ISO 639-1 code.
-        models: names, in the order of all arrays here.
-        features: names, in the order of the last axis of ``values`` and ``X``.
-        query_ids: the queries that tournaments draw from.
-        values: each feature of each response, ``(models, queries, features)``, NaN where missing.
-        counts: how many times each tournament drew each query, ``(tournaments, queries)``.
-        y: logits, ``(tournaments, models)``.
-        facts: of features that are not this library's, by name; see :class:`FeatureTable`.
-        clusters: the cluster of each query where tournaments draw whole clusters, as in
-            :class:`mirage.Tournaments`; empty where every query is by itself.
-        groups: what models have in common, such as a kind of fault, a name a model; models of one
-            group are held out together. Empty where every model stands for itself.
-        judgments: the verdicts behind the tournaments, with the same models and queries in the same
-            order; ``None`` where they are not at hand.
-        unbound: models of which the tournaments tell no distance
+        models: Names, in the order of all arrays here.
+        features: Names, in the order of the last axis of ``values`` and ``X``.
+        query_ids: Queries that tournaments draw from.
+        values: Each feature of each response, ``(models, queries, features)``; NaN if missing.
+        counts: Number of times that each tournament drew each query, ``(tournaments, queries)``.
+        y: Logits, ``(tournaments, models)``.
+        facts: Facts about user-defined features by name; see :class:`FeatureTable`.
+        groups: Group of each model, such as a kind of fault; models of one group are held out
+            together. Empty if every model is its own group.
+        clusters: Cluster of each query if tournaments draw whole clusters, as in
+            :class:`mirage.Tournaments`; empty if every query is its own cluster.
+        judgments: Verdicts behind the tournaments, with the same models and queries in the same
+            order; ``None`` if they are not available.
+        unbound: Models whose distance the tournaments do not determine
             (:attr:`mirage.Tournaments.unbound`).
     """
 
@@ -60,22 +60,25 @@ class TrainingData:
 
     @cached_property
     def monotone(self) -> list[int]:
-        """1 for a feature that must not lower the logit as it rises, -1 for one that must not
-        raise it, 0 for any other."""
+        """The direction of each feature as a number.
+
+        1 if the feature must not lower the logit as it rises, -1 if it must not raise it, and 0 for
+        any other.
+        """
         signs = {True: 1, False: -1, None: 0}
-        known = (facts(name, self.facts) for name in self.features)
-        return [signs[entry.higher_is_better(self.language)] for entry in known]
+        feature_facts = (facts(name, self.facts) for name in self.features)
+        return [signs[entry.higher_is_better(self.language)] for entry in feature_facts]
 
     def group(self, row: int) -> str:
-        """What a model is held out with; itself by default."""
+        """Return the group with which a model is held out, by default its own name."""
         return self.groups[row] if self.groups else self.models[row]
 
     @cached_property
     def X(self) -> Floats:
         """Mean features over the queries of each tournament, ``(tournaments, models, features)``.
 
-        With :attr:`y` these are the rows that Algorithm 1 of the paper (MIRAGE-Bench, arXiv
-        2410.13716) learns from.
+        With :attr:`y` these are the training rows of Algorithm 1 of the paper (MIRAGE-Bench, arXiv
+        2410.13716).
         """
         return np.stack([mean_features(values, self.counts) for values in self.values], axis=1)
 
@@ -93,17 +96,17 @@ class TrainingData:
     def draws(self) -> Floats:
         """Logits whose percentiles are intervals, ``(tournaments, models)``.
 
-        Those of the tournaments, by :func:`mirage.statistics.bootstrap.widened`.
+        They are the logits of the tournaments after :func:`mirage.statistics.bootstrap.widened`.
         """
         return widened(self.y, self.counts, self.clusters)
 
     def table(self, row: int) -> FeatureTable:
-        """The features of one model, as a table."""
+        """Return the features of one model as a table."""
         names, values = (self.query_ids, self.features), self.values[row]
         return FeatureTable(self.models[row], self.language, *names, values, facts=self.facts)
 
     def of(self, models: Iterable[str]) -> TrainingData:
-        """The same data with some of the models only."""
+        """Return the same data with only some of the models."""
         members = set(models)
         rows = [i for i, model in enumerate(self.models) if model in members]
         part = replace(
@@ -112,15 +115,15 @@ class TrainingData:
             values=self.values[rows],
             y=self.y[:, rows],
             groups=tuple(self.groups[i] for i in rows) if self.groups else (),
-            judgments=None if self.judgments is None else _between(self.judgments, rows),
+            judgments=None if self.judgments is None else _restrict_judgments(self.judgments, rows),
             unbound=tuple(model for model in self.unbound if model in members),
         )
-        # What was computed once is not computed again for each part.
+        # Copy cached properties, because computing them again for each fold is slow.
         part.__dict__.update(X=np.ascontiguousarray(self.X[:, rows]), mean_X=self.mean_X[rows])
         return part
 
     def without(self, models: Iterable[str]) -> TrainingData:
-        """The same data without some of the models."""
+        """Return the same data without some of the models."""
         return self.of(set(self.models).difference(models))
 
 
@@ -130,14 +133,20 @@ def training_data(
     groups: Mapping[str, str] = MappingProxyType({}),
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> dict[str, TrainingData]:
-    """Put tables, ``tournaments`` and judgments together, language by language.
+    """Combine tables, tournaments and judgments language by language.
 
-    What is taken and raised is as for :meth:`mirage.SurrogateRanker.fit`, but a language whose
-    features do not fit is an error too.
+    Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, except that a language
+    whose features do not fit is an error too.
+
+    Args:
+        tables: One table per model.
+        tournaments: Tournaments of the language, or a mapping by language.
+        groups: Group of each model.
+        judgments: Verdicts behind the tournaments, or a mapping by language.
     """
     data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
-    for why in left_out.values():
-        raise FeatureError(why)
+    for reason in left_out.values():
+        raise FeatureError(reason)
     return data
 
 
@@ -147,72 +156,83 @@ def data_and_left_out(
     groups: Mapping[str, str] = MappingProxyType({}),
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike] | None = None,
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
-    """The data of every language, and why a language is left out, by its code.
+    """Return the data of every language, and the reasons why languages are left out, by code.
 
-    It is where its tables do not have the features that most languages have, or a model has one of
-    these on no query.
+    A language is left out if its tables do not have the features that most languages have, or if a
+    model has one of these on no query.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
         by_language.setdefault(table.language, []).append(table)
     if not by_language:
-        raise FeatureError("no feature table to learn from")
-    drawn = _by_language(tournaments, Tournaments, "tournaments", by_language)
-    judged = {} if judgments is None else _judged(judgments, by_language)
-    features = _features_of_most(by_language)
+        raise FeatureError("no feature table was passed; training needs one per model")
+    tournaments_by_language = _require_by_language(
+        tournaments, Tournaments, "tournaments", by_language
+    )
+    judgments_by_language = (
+        {} if judgments is None else _judgments_by_language(judgments, by_language)
+    )
+    features = _most_common_features(by_language)
     data: dict[str, TrainingData] = {}
     left_out: dict[str, FeatureError] = {}
-    for code, of_language in by_language.items():
+    for code, language_tables in by_language.items():
         try:
-            part = _of_one_language(code, of_language, drawn[code], features, groups)
+            part = _language_data(
+                code, language_tables, tournaments_by_language[code], features, groups
+            )
         except FeatureError as error:
             left_out[code] = error
         else:
             data[code] = replace(
-                part, judgments=placed_judgments(judged[code], part) if judged else None
+                part,
+                judgments=placed_judgments(judgments_by_language[code], part)
+                if judgments_by_language
+                else None,
             )
     if not data:
         raise next(iter(left_out.values()))
     return data, {code: str(error) for code, error in left_out.items()}
 
 
-def _judged(
+def _judgments_by_language(
     judgments: JudgmentsLike | Mapping[str, JudgmentsLike], by_language: Mapping[str, object]
 ) -> dict[str, Judgments]:
     if not isinstance(judgments, Mapping):
         judgments = as_judgments(judgments)
-    given = _by_language(judgments, Judgments, "judgments", by_language)
-    return {code: as_judgments(given[code]) for code in by_language}
+    mapping = _require_by_language(judgments, Judgments, "judgments", by_language)
+    return {code: as_judgments(mapping[code]) for code in by_language}
 
 
-def _by_language(
-    given: Any, kind: type, what: str, by_language: Mapping[str, object]
+def _require_by_language(
+    value: Any, kind: type, noun: str, by_language: Mapping[str, object]
 ) -> Mapping[str, Any]:
-    """What is given for one language, or by language, for every language of the tables."""
-    if isinstance(given, kind):
+    """Return a mapping by language that has every language of the tables."""
+    if isinstance(value, kind):
         if len(by_language) > 1:
             raise FeatureError(
-                f"the tables are of the languages {', '.join(by_language)}: "
-                f"give a mapping from language to {what}"
+                f"the tables are in several languages ({', '.join(by_language)}): "
+                f"pass a mapping from language to {noun}"
             )
-        given = dict.fromkeys(by_language, given)
-    missing = [code for code in by_language if code not in given]
+        value = dict.fromkeys(by_language, value)
+    missing = [code for code in by_language if code not in value]
     if missing:
-        raise FeatureError(f"no {what} for the language {missing[0]!r} of the feature tables")
-    return cast("Mapping[str, Any]", given)
+        raise FeatureError(f"no {noun} for the language {missing[0]!r} of the feature tables")
+    return cast("Mapping[str, Any]", value)
 
 
-def _features_of_most(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
-    """The features of the first table of most languages, in the order of the first of these."""
+def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
+    """Return the features that most languages have, in the order of their first table."""
     first = [tables[0].features for tables in by_language.values()]
     (most, _), *_ = Counter(map(frozenset, first)).most_common()
     return next(names for names in first if frozenset(names) == most)
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Judgments with the models and queries of the data, in its order."""
-    models = _places(judgments.models, part.models, f"model of the {part.language!r} tournaments")
-    queries = _places(
+    """Return judgments with the models and queries of the data, in the order of the data."""
+    models = _indices_of(
+        judgments.models, part.models, f"model of the {part.language!r} tournaments"
+    )
+    queries = _indices_of(
         judgments.query_ids, part.query_ids, f"query of the {part.language!r} tournaments"
     )
     return replace(
@@ -225,19 +245,19 @@ def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
     )
 
 
-def _places(names: Sequence[str], among: Sequence[str], what: str) -> NDArray[np.int32]:
-    place = {name: i for i, name in enumerate(among)}
+def _indices_of(names: Sequence[str], among: Sequence[str], noun: str) -> NDArray[np.int32]:
+    index = {name: i for i, name in enumerate(among)}
     for name in names:
-        if name not in place:
-            raise UnknownNameError(what, name, among)
-    return np.array([place[name] for name in names], dtype=np.int32)
+        if name not in index:
+            raise UnknownNameError(noun, name, among)
+    return np.array([index[name] for name in names], dtype=np.int32)
 
 
-def _between(judgments: Judgments, rows: Sequence[int]) -> Judgments:
-    """The judgments between some of the models, with their places among these."""
-    place = np.full(len(judgments.models), -1, dtype=np.int32)
-    place[rows] = np.arange(len(rows))
-    a, b = place[judgments.a], place[judgments.b]
+def _restrict_judgments(judgments: Judgments, rows: Sequence[int]) -> Judgments:
+    """Return the judgments between some of the models, renumbered."""
+    new_index = np.full(len(judgments.models), -1, dtype=np.int32)
+    new_index[rows] = np.arange(len(rows))
+    a, b = new_index[judgments.a], new_index[judgments.b]
     both = (a >= 0) & (b >= 0)
     return replace(
         judgments,
@@ -249,7 +269,7 @@ def _between(judgments: Judgments, rows: Sequence[int]) -> Judgments:
     )
 
 
-def _of_one_language(
+def _language_data(
     code: str,
     tables: Sequence[FeatureTable],
     tournaments: Tournaments,
@@ -258,7 +278,7 @@ def _of_one_language(
 ) -> TrainingData:
     by_model = {table.model: table for table in tables}
     values = []
-    own: dict[str, Facts] = {}
+    user_facts: dict[str, Facts] = {}
     require_models(tournaments.models, tuple(by_model), f"{code!r} feature table")
     for model in tournaments.models:
         table = by_model[model]
@@ -267,11 +287,11 @@ def _of_one_language(
         else:
             raise FeatureError(
                 f"model {model!r} ({code}) has the features {', '.join(table.features)}; "
-                f"the first table has {', '.join(features)}"
+                f"expected {', '.join(features)}"
             )
         require_values(table)
         values.append(table.select(tournaments.query_ids).values)
-        own |= table.facts
+        user_facts |= table.facts
     return TrainingData(
         code,
         tournaments.models,
@@ -280,52 +300,57 @@ def _of_one_language(
         np.stack(values),
         tournaments.counts,
         tournaments.logits,
-        own,
+        user_facts,
         tuple(groups.get(model, model) for model in tournaments.models) if groups else (),
         tournaments.clusters,
         unbound=tournaments.unbound,
     )
 
 
-def require_models(judged: Sequence[str], given: Sequence[str], what: str) -> None:
-    """Refuse models that were judged, and of which nothing is given.
+def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -> None:
+    """Raise an error if a judged model has no entry in ``available``.
 
     Raises:
-        JudgmentError: no name of the one is among the other; names both.
-        UnknownNameError: one model has none.
+        JudgmentError: If no judged model is available; the message lists both.
+        UnknownNameError: If some judged model is missing.
     """
-    missing = [model for model in judged if model not in given]
+    missing = [model for model in judged if model not in available]
     if missing and len(missing) == len(judged):
         raise JudgmentError(
-            f"the names of models do not match: judged were {_listed(judged)}, and the {what}s are "
-            f"of {_listed(given)}; name these as the judgments do (--name on the command line)"
+            f"the names of models do not match: the judgments are of {_format_names(judged)}, but "
+            f"the {noun}s are of {_format_names(available)}; use the names of the judgments "
+            "(--name on the command line)"
         )
     if missing:
-        raise UnknownNameError(f"{what} of the judged model", missing[0], given)
+        raise UnknownNameError(f"{noun} of the judged model", missing[0], available)
 
 
-def _listed(names: Sequence[str], most: int = 10) -> str:
+def _format_names(names: Sequence[str], most: int = 10) -> str:
     more = f", ... ({len(names)} in all)" if len(names) > most else ""
     return (", ".join(map(repr, names[:most])) or "none") + more
 
 
 def require_values(table: FeatureTable) -> None:
-    """Refuse a model that has some feature on no query; the error says which, and why."""
+    """Raise a FeatureError if a model has some feature on no query, with the reason."""
     for feature, mean in zip(table.features, table.mean(), strict=True):
         if np.isnan(mean):
-            why = next((w for (_, name), w in table.reasons.items() if name == feature), "")
+            reason = next(
+                (text for (_, name), text in table.reasons.items() if name == feature), ""
+            )
             raise FeatureError(
-                f"model {table.model!r} ({table.language}) has {feature!r} on no query"
-                + (f" ({why})" if why else "")
-                + "; leave this feature out of the suite, or give what it needs"
+                f"model {table.model!r} ({table.language}) has no value of {feature!r} on any query"
+                + (f" ({reason})" if reason else "")
+                + "; remove this feature from the suite, or provide the data that it needs"
             )
 
 
 def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
-    """Means ``(draws, features)`` of ``values (queries, features)``, given ``counts``.
+    """Return means ``(draws, features)`` of ``values (queries, features)`` over draws of queries.
 
-    ``counts (draws, queries)`` says how often a draw holds each query. Where a draw happens to
-    hold no query that has a feature, the mean over all queries stands in.
+    Args:
+        values: Features, NaN if missing.
+        counts: Number of times that each draw has each query, ``(draws, queries)``. If a draw has
+            no query with a feature, the mean over all queries is used.
     """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0)

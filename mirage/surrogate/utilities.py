@@ -1,16 +1,15 @@
-"""The utilities of the simulated judge: how much each part of a response counts, and what each
-kind of fault leaves of it.
+"""Utilities of the simulated judge: the weights of a response's parts, and the effects of faults.
 
-The order of faults is a decision, and these numbers state it. From best to worst:
+The order of faults is a design decision, and these numbers define it. From best to worst:
 
 1. correct and supported;
 2. correct, but not cited or wrongly cited;
-3. half right: the answer stands beside a false statement;
+3. half right: the answer appears beside a false statement;
 4. no answer: a wrong abstention, then a list of candidates or a response that does not decide;
 5. a falsehood: a wrong answer in any wording, a denial of the right one, an answer to another
-   question, or an invention where no passage answers.
+   question, or an invention if no passage answers.
 
-Users who rank faults differently give their own numbers: see :func:`read_utilities`.
+Users with another order can pass their own numbers: see :func:`read_utilities`.
 """
 
 from __future__ import annotations
@@ -30,9 +29,16 @@ __all__ = ["LEFT", "UTILITIES", "WEIGHTS", "Quality", "Utilities", "read_utiliti
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The parts of a response that the judge knows, each from 0 (worst) to 1.
+    """Parts of a response that the judge scores, each from 0 (worst) to 1.
 
-    The manner of writing is no part of it.
+    The manner of writing is not included.
+
+    Attributes:
+        correct: Correctness of the answer.
+        grounded: Support by the cited passages.
+        language: Use of the query's language.
+        complete: Completeness of the answer.
+        form: Compliance with the requested format.
     """
 
     correct: float = 1.0
@@ -47,14 +53,14 @@ class Quality:
 
 
 WEIGHTS = Quality(correct=7.0, grounded=1.0, language=2.8, complete=1.4, form=0.5)
-"""The utility of each part, in natural-log odds.
+"""Utility of each part, in natural-log odds.
 
-Grounding weighs a seventh of correctness, so that missing citations never cost as much as a
-falsehood or a wrong abstention.
+Grounding has a seventh of the weight of correctness, so that missing citations never cost as much
+as a falsehood or a wrong abstention.
 """
 
 _FALSE = Quality(correct=0.0, grounded=0.1, complete=0.5)
-# A response that does not answer says nothing false, so most of its correctness is left.
+# A response that does not answer asserts nothing false, so it keeps most of its correctness.
 _NO_CHOICE = Quality(correct=0.85, grounded=0.25, complete=0.2)
 
 LEFT: Mapping[str, Quality] = MappingProxyType(
@@ -63,14 +69,14 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         "over-cited": Quality(grounded=0.7),
         "uncited": Quality(grounded=0.25),
         "wrongly-cited": Quality(grounded=0.1),
-        "truncated": Quality(),  # the share of sentences that is left counts as complete
+        "truncated": Quality(),  # ``complete`` is the share of sentences that remain
         "padded": Quality(complete=0.6, form=0.7),
         "verbose": Quality(complete=0.8, form=0.6),
         "format-broken": Quality(complete=0.8, form=0.0),
         # Another language.
         "mixed-language": Quality(language=0.4),
         "wrong-language": Quality(language=0.0),
-        # The answer is there, with something false or beside the point.
+        # The answer is included, with something false or irrelevant.
         "wrong-number": Quality(0.8, 0.7),
         "cut-off": Quality(0.8, 0.5, complete=0.2, form=0.5),
         "hallucinated": Quality(0.8, 0.5),
@@ -91,32 +97,33 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         "guessing": _FALSE,
         "abstain-then-lie": _FALSE,
         "swapped": _FALSE,
-        # What more a fault costs if it also takes the answer away.
+        # Additional cost of a fault if it also removes the answer.
         "wrong-number in the answer": Quality(correct=0.1),
         "cut-off before the answer": Quality(correct=0.3),
         "garbled": Quality(0.0, 0.0, 0.3, 0.2, 0.0),
     }
 )
-"""What each kind of fault leaves of each part; 1 if nothing is lost."""
+"""Factor of each kind of fault on each part; 1 if nothing is lost."""
 
 
 @dataclass(frozen=True)
 class Utilities:
-    """How much a simulated judge likes a response, by the faults that it has.
+    """Utility of a response for a simulated judge, by its faults.
 
     Attributes:
         weights: Utility of each part of the quality, in natural-log odds.
-        left: What each kind of fault leaves of each part.
+        left: Factor of each kind of fault on each part.
 
-    >>> UTILITIES.cost("uncited") < UTILITIES.cost("refusal") < UTILITIES.cost("lying")
-    True
+    Example:
+        >>> UTILITIES.cost("uncited") < UTILITIES.cost("refusal") < UTILITIES.cost("lying")
+        True
     """
 
     weights: Quality = WEIGHTS
     left: Mapping[str, Quality] = field(default_factory=lambda: LEFT)
 
     def quality(self, faults: Iterable[str], *, complete: float = 1.0) -> Quality:
-        """Return what is left of a response with some faults.
+        """Return the quality of a response with some faults.
 
         Args:
             faults: Names of the faults.
@@ -128,12 +135,15 @@ class Utilities:
         return quality
 
     def of(self, faults: Iterable[str], *, complete: float = 1.0) -> float:
-        """Return the utility of a response with some faults, as :meth:`quality` takes them."""
+        """Return the utility of a response with some faults.
+
+        Arguments are those of :meth:`quality`.
+        """
         quality = self.quality(faults, complete=complete)
         return float(sum(map(mul, astuple(quality), astuple(self.weights))))
 
     def cost(self, *faults: str) -> float:
-        """Return how much utility a faultless response loses by some faults."""
+        """Return the utility that a faultless response loses by some faults."""
         return self.of(()) - self.of(faults)
 
     def changed(self, plain: Mapping[str, Any]) -> Utilities:
@@ -144,40 +154,49 @@ class Utilities:
                 are left out keep their numbers.
 
         Raises:
-            UnknownNameError: There is no such section, fault or part.
-            SettingError: A number is missing or outside its range.
+            UnknownNameError: If a section, fault or part does not exist.
+            SettingError: If a number is missing or outside its range.
+
+        Example:
+            >>> UTILITIES.changed({"weights": {"grounded": 3.0}}).weights.grounded
+            3.0
         """
-        sections = _mapping("utilities", plain)
+        sections = _require_mapping("utilities", plain)
         for section in sections:
             if section not in ("weights", "faults"):
                 raise UnknownNameError("section of the utilities", section, ("weights", "faults"))
-        weights = _numbers("weights", sections.get("weights", {}), most=None)
-        left = dict(self.left)
-        for fault, numbers in _mapping("faults", sections.get("faults", {})).items():
-            if fault not in left:
-                raise UnknownNameError("kind of fault", fault, left)
-            left[fault] = replace(left[fault], **_numbers(f"faults: {fault}", numbers, most=1.0))
-        return Utilities(replace(self.weights, **weights), MappingProxyType(left))
+        weights = _parse_numbers("weights", sections.get("weights", {}), most=None)
+        factors = dict(self.left)
+        for fault, numbers in _require_mapping("faults", sections.get("faults", {})).items():
+            if fault not in factors:
+                raise UnknownNameError("kind of fault", fault, factors)
+            factors[fault] = replace(
+                factors[fault], **_parse_numbers(f"faults: {fault}", numbers, most=1.0)
+            )
+        return Utilities(replace(self.weights, **weights), MappingProxyType(factors))
 
 
 UTILITIES = Utilities()
-"""The utilities that the surrogates that ship were trained with."""
+"""Utilities that the bundled surrogates were trained with."""
 
 
 def read_utilities(path: Path) -> Utilities:
-    """Read utilities from a YAML or JSON file; names that it leaves out keep their numbers.
+    """Read utilities from a YAML or JSON file; names that are left out keep their numbers.
 
-    Such a file makes citations count more, and a list of candidates less::
+    This file gives citations a larger weight, and a list of candidates a higher cost::
 
         weights:
           grounded: 3.0
         faults:
           listing: {correct: 0.2}
 
+    Args:
+        path: Path of the file.
+
     Raises:
-        SettingError: The file is not YAML or JSON, or a number is missing or outside its range.
-        UnknownNameError: It names a section, fault or part that does not exist.
-        DatasetError: The file cannot be read.
+        SettingError: If the file is not YAML or JSON, or if a number is missing or out of range.
+        UnknownNameError: If it names a section, fault or part that does not exist.
+        DatasetError: If the file cannot be read.
     """
     import yaml
 
@@ -193,21 +212,21 @@ def read_utilities(path: Path) -> Utilities:
         raise SettingError(f"{path}: {error}") from None
 
 
-def _mapping(name: str, plain: Any) -> Mapping[str, Any]:
+def _require_mapping(name: str, plain: Any) -> Mapping[str, Any]:
     if not isinstance(plain, Mapping):
-        raise SettingError(f"{name}: give a mapping from names to numbers, not {plain!r}")
+        raise SettingError(f"{name}: expected a mapping from names to numbers, got {plain!r}")
     return plain
 
 
-def _numbers(name: str, plain: Any, *, most: float | None) -> dict[str, float]:
+def _parse_numbers(name: str, plain: Any, *, most: float | None) -> dict[str, float]:
     parts = tuple(part.name for part in fields(Quality))
     numbers = {}
-    for part, number in _mapping(name, plain).items():
+    for part, number in _require_mapping(name, plain).items():
         if part not in parts:
             raise UnknownNameError(f"part of a response in {name}", part, parts)
         numeric = isinstance(number, int | float) and not isinstance(number, bool)
         if not numeric or not 0 <= number <= (most or 100.0):
             limits = f"between 0 and {most or 100.0:g}"
-            raise SettingError(f"{name}: {part}: give a number {limits}, not {number!r}")
+            raise SettingError(f"{name}: {part}: expected a number {limits}, got {number!r}")
         numbers[part] = float(number)
     return numbers
