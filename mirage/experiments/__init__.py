@@ -1,15 +1,15 @@
-"""The experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
+"""Experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
 
-An arena is what one language has: a feature table for every model, the judgments on their
-responses, and the tournaments that follow from these. Each experiment takes arenas by language
-and returns a :class:`Result`, whose rows are typed.
+An arena is the data of one language: a feature table for every model, the judgments on their
+responses, and the tournaments computed from the judgments. Each experiment takes arenas by language
+and returns a :class:`Result` with typed rows.
 
-Where an experiment has a surrogate, ``estimator`` is a name that
-:class:`~mirage.surrogate.SurrogateRanker` takes. ``pooled=True`` learns from all languages
-together, as this library does; ``pooled=False`` makes a surrogate for each language alone, as the
-paper does. The paper's own is ``estimator="forest", pooled=False``.
+If an experiment uses a surrogate, ``estimator`` is a name that
+:class:`~mirage.surrogate.SurrogateRanker` accepts. With ``pooled=True``, one surrogate is trained
+on all languages, as in the rest of this library. With ``pooled=False``, each language has its own
+surrogate, as in the paper. The paper's surrogate is ``estimator="forest", pooled=False``.
 
-Runs and judgments for an arena of one's own come from LLMs set as the papers set theirs with
+To make runs and judgments for your own arena with the papers' LLM settings, use
 ``LLM(model, **GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.
 """
 

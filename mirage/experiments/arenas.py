@@ -1,4 +1,4 @@
-"""What the experiments are made on: the arena of one language, in memory or in files."""
+"""Arenas, the input of the experiments: data of one language, in memory or in files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["Arena", "read_arena", "read_hub_arena"]
 
 @dataclass(frozen=True, eq=False)
 class Arena:
-    """What one language has: features of models, judgments on them, and tournaments of these.
+    """Data of one language: features of models, judgments on them, and tournaments.
 
     Attributes:
-        tables: a table for every model of the judgments, all with the same features.
-        judgments: on pairs of these models.
-        tournaments: logits of the models in many tournaments.
+        tables: One table for every model of the judgments, all with the same features.
+        judgments: Judgments on pairs of these models.
+        tournaments: Logits of the models in many tournaments.
     """
 
     tables: tuple[FeatureTable, ...]
@@ -43,41 +43,52 @@ class Arena:
         queries: int | None = 100,
         seed: int = 0,
     ) -> Arena:
-        """The arena of these tables and judgments, with ``tournaments`` of so many queries at most.
+        """Make an arena of tables and judgments by drawing tournaments.
 
-        Never are more drawn than were judged (:meth:`mirage.BradleyTerry.bootstrap`).
+        Args:
+            tables: One table for every model of the judgments.
+            judgments: Judgments on pairs of these models.
+            tournaments: Number of tournaments.
+            queries: Largest number of queries per tournament; at most the judged ones are drawn
+                (:meth:`mirage.BradleyTerry.bootstrap`).
+            seed: Random seed.
 
         Raises:
-            JudgmentError: as :meth:`mirage.arena.BradleyTerry.bootstrap`.
+            JudgmentError: If :meth:`mirage.arena.BradleyTerry.bootstrap` fails.
         """
-        drawn = BradleyTerry().bootstrap(
+        drawn_tournaments = BradleyTerry().bootstrap(
             judgments, tournaments=tournaments, queries=queries, seed=seed, progress=False
         )
-        return cls(tuple(tables), judgments, drawn)
+        return cls(tuple(tables), judgments, drawn_tournaments)
 
     def with_features(self, features: Sequence[str]) -> Arena:
-        """The same arena with some of the features only."""
+        """Return this arena with only some of the features."""
         return replace(self, tables=tuple(table.columns(features) for table in self.tables))
 
 
 def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
     """Read ``folder/{language}/features.jsonl`` and ``folder/{language}/judgments.jsonl``.
 
-    A line of the first holds one response's features, null where one could not be computed:
+    A line of the first file has the features of one response, null if one could not be computed:
     ``{"query_id": "q1", "model": "x", "features": {"answer_bleu": 0.3, ...}}``. A line of the
-    second is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y", "verdict": "a"}``.
-    ``options`` are those of :meth:`Arena.of`.
+    second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y", "verdict":
+    "a"}``.
+
+    Args:
+        folder: Folder with one folder per language.
+        language: Language code.
+        **options: Options of :meth:`Arena.of`.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
-        JudgmentError: the judgments give no logits.
+        DatasetError: If a line is invalid; the message has the file, the line and the problem.
+        JudgmentError: If no logits can be fitted to the judgments.
     """
-    here = Path(folder) / language
+    language_folder = Path(folder) / language
     by_model: dict[str, dict[str, dict[str, float]]] = {}
-    for where, row in read_rows(here / "features.jsonl"):
+    for where, row in read_rows(language_folder / "features.jsonl"):
         query_id, model, values = _features(row, where)
         if by_model.setdefault(model, {}).setdefault(query_id, values) is not values:
-            raise DatasetError(f"{where}: model {model!r} has query {query_id!r} a second time")
+            raise DatasetError(f"{where}: duplicate query {query_id!r} of model {model!r}")
     names = tuple(
         dict.fromkeys(
             name for rows in by_model.values() for values in rows.values() for name in values
@@ -88,7 +99,8 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
         matrix = [[values.get(name, np.nan) for name in names] for values in rows.values()]
         tables.append(FeatureTable(model, language, tuple(rows), names, np.array(matrix)))
     judgments = Judgments.from_records(
-        validated(Judgment, row, where) for where, row in read_rows(here / "judgments.jsonl")
+        validated(Judgment, row, where)
+        for where, row in read_rows(language_folder / "judgments.jsonl")
     )
     return Arena.of(tables, judgments, **options)
 
@@ -96,8 +108,8 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
 def read_hub_arena(language: str, path: str | Path | None = None, **options: Any) -> Arena:
     """Read the arena of MIRAGE-Bench: its published feature values and GPT-4o's judgments.
 
-    Values and judgments are counted as the paper counts them: a feature without a value is 0, ties
-    are left out, and the last of several verdicts on a pair counts.
+    Values and judgments are counted as in the paper: a feature without a value is 0, ties are left
+    out, and the last of several verdicts on a pair counts.
 
     Args:
         language: ISO 639-1 code of one of the benchmark's 18 languages.
@@ -107,7 +119,7 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
     Raises:
         DatasetError: If the hub cannot be reached or a file is damaged.
         MissingPackageError: If the extra ``hub`` is not installed.
-        JudgmentError: If the judgments give no logits.
+        JudgmentError: If no logits can be fitted to the judgments.
     """
     benchmark = official.load(language, path=path, as_in_paper=True)
     judgments = Judgments.from_records(benchmark.judgments)
@@ -116,20 +128,20 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
 
 
 def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, float]]:
-    """Query id, model and features of one line."""
+    """Return query id, model and features of one line."""
     for name in ("query_id", "model"):
         if not isinstance(row.get(name), str):
-            raise DatasetError(f"{where}: {name!r} has to be a text")
+            raise DatasetError(f"{where}: {name!r} must be a text")
     values = row.get("features")
     if not isinstance(values, dict) or not all(
         value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         for value in values.values()
     ):
-        raise DatasetError(f"{where}: 'features' has to be an object of numbers and nulls")
+        raise DatasetError(f"{where}: 'features' must be an object of numbers and nulls")
     try:
         numbers = {
             name: np.nan if value is None else float(value) for name, value in values.items()
         }
     except OverflowError:
-        raise DatasetError(f"{where}: 'features' holds a number beyond all others") from None
+        raise DatasetError(f"{where}: 'features' has a number that is too large") from None
     return row["query_id"], row["model"], numbers

@@ -1,8 +1,9 @@
-"""The figures and tables of BERGEN (arXiv 2407.01102), on any grid or on the published numbers.
+"""Figures and tables of BERGEN (arXiv 2407.01102), on any grid or on the published numbers.
 
-Each function takes a :class:`~mirage.benchmarking.ResultTable`. In one of your own, the retriever
-``none`` is closed book, and ``oracle`` shows the relevant passages; differences are between the
-same queries, and have intervals. :func:`published` gives the paper's tables, which have neither.
+Each function takes a :class:`~mirage.benchmarking.ResultTable`. In your own tables, the retriever
+``none`` is closed book, and ``oracle`` shows the relevant passages. Differences are computed on the
+same queries and have intervals. :func:`published` returns the paper's tables, which have no values
+per query and no intervals.
 """
 
 from __future__ import annotations
@@ -49,35 +50,39 @@ __all__ = [
 ]
 
 NONE, ORACLE = "none", "oracle"
-"""The retrievers of closed-book cells, and of those that show the relevant passages."""
+"""Retrievers of closed-book cells, and of cells that show the relevant passages."""
 
 TUNED = " + QLoRA"
-"""What the names of fine-tuned generators of the paper end in."""
+"""Suffix of the names of the paper's fine-tuned generators."""
 
 SYSTEM = ("retriever", "reranker")
 RETRIEVAL = ("dataset", "corpus", "language", "query", *SYSTEM)
-"""What the measures of retrieval hang on."""
+"""Axes that determine the measures of retrieval."""
 
 
 # The published numbers ----------------------------------------------------------------------------
 
 
 def published(number: int = 4) -> ResultTable:
-    """One of the paper's tables; cells have no intervals, for the paper gives none.
+    """Return one of the paper's tables; cells have no intervals, because the paper has none.
 
     Args:
-        number: of the table. 4 are the main results, with the retrieval quality of Table 5 beside
-            them where the paper measured it. 2 is fine-tuning, with the zero-shot numbers of Table
-            4; 3, 10, 11 and 12 are multilingual, 5 and 7 are on retrieval, 9 is on prompts, and 14
-            on how metrics agree with the judge.
+        number: Number of the table. 4 is the main results, with the retrieval quality of Table 5 if
+            the paper measured it. 2 is fine-tuning, with the zero-shot numbers of Table 4. 3, 10,
+            11 and 12 are multilingual, 5 and 7 are on retrieval, and 9 is on prompts. 14 is on the
+            agreement of metrics with the judge.
 
     Raises:
-        SettingError: there are no numbers of such a table.
+        SettingError: If there are no numbers for this table.
+
+    Example:
+        >>> published(5).metrics
+        ('R@5',)
     """
-    tables = _published()
+    tables = _read_published()
     if str(number) not in tables:
-        raise SettingError(f"tables {', '.join(tables)} are published as numbers, not {number}")
-    cells = {2: _fine_tuned, 4: _with_recall}.get(number, lambda: _cells(str(number)))()
+        raise SettingError(f"no numbers for table {number}; choose one of {', '.join(tables)}")
+    cells = {2: _tuning_cells, 4: _main_cells}.get(number, lambda: _cells(str(number)))()
     table = tables[str(number)]
     notes = (
         f"BERGEN (arXiv 2407.01102), Table {number}, printed to {table['decimals']} decimals.",
@@ -87,8 +92,8 @@ def published(number: int = 4) -> ResultTable:
     return ResultTable(table["title"], cells, tuple(metrics), notes)
 
 
-def _with_recall() -> tuple[Cell, ...]:
-    """Table 4, with what Table 5 says of the same systems."""
+def _main_cells() -> tuple[Cell, ...]:
+    """Return Table 4 with the retrieval quality of the same systems from Table 5."""
     recall = {_key(cell, RETRIEVAL): cell.scores for cell in _cells("5")}
     return tuple(
         replace(cell, scores={**cell.scores, **recall.get(_key(cell, RETRIEVAL), {})})
@@ -96,28 +101,28 @@ def _with_recall() -> tuple[Cell, ...]:
     )
 
 
-def _fine_tuned() -> tuple[Cell, ...]:
-    """Table 2, behind the cells of Table 4 that it is compared with."""
+def _tuning_cells() -> tuple[Cell, ...]:
+    """Return Table 2 after the cells of Table 4 that it is compared with."""
     after = _cells("2")
     wanted = {_key(cell) for cell in after}
     before = (cell for cell in _cells("4") if _key(cell) in wanted)
-    tuned = (_renamed(cell, cell.settings["generator"] + TUNED) for cell in after)
+    tuned = (_rename_generator(cell, cell.settings["generator"] + TUNED) for cell in after)
     return (*before, *tuned)
 
 
-def _renamed(cell: Cell, generator: str) -> Cell:
+def _rename_generator(cell: Cell, generator: str) -> Cell:
     return replace(cell, settings={**cell.settings, "generator": generator})
 
 
 @cache
-def _published() -> dict[str, Any]:
+def _read_published() -> dict[str, Any]:
     source = resources.files("mirage") / "data" / "published" / "bergen.json"
     figures: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))["tables"]
     return figures
 
 
 def _cells(number: str) -> tuple[Cell, ...]:
-    table = _published()[number]
+    table = _read_published()[number]
     axes, metrics = table["axes"], table["metrics"]
     cells = []
     for row in table["rows"]:
@@ -130,24 +135,25 @@ def _cells(number: str) -> tuple[Cell, ...]:
 
 
 def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """What a cell is, by these axes or by all."""
+    """Return the settings of a cell on these axes, by default on all."""
     return tuple(sorted((a, v) for a, v in cell.settings.items() if not axes or a in axes))
 
 
-# What retrieval brings (Figures 3 and 5) ----------------------------------------------------------
+# Gains from retrieval (Figures 3 and 5) -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class GainRow(Line):
-    """How much answers gain from one system of retrieval on one dataset.
+    """Gain of the answers from one retrieval system on one dataset.
 
     Attributes:
-        dataset: its name.
-        retriever: the first stage.
-        reranker: the second.
-        generators: over how many the gain is the mean.
-        gain: mean of the metric, less that without retrieval.
-        lower: as ``upper``, an end of its 95 % interval.
+        dataset: Name of the dataset.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        generators: Number of generators over which the gain is averaged.
+        gain: Mean of the metric minus that without retrieval.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
     """
 
     keys: ClassVar[tuple[str, ...]] = SYSTEM
@@ -169,48 +175,49 @@ def retrieval_gain(
     retriever: str | None = None,
     reranker: str | None = None,
 ) -> Result[GainRow]:
-    """What retrieval brings over closed book, mean over generators (Figure 3).
+    """Compute the gain of retrieval over closed book, averaged over generators (Figure 3).
 
     The paper's figure has SPLADE-v3, reranked by DeBERTa-v3.
 
     Args:
-        table: with closed-book cells.
-        metric: of the answers.
-        retriever: show this alone; by default all but ``none`` and ``oracle``.
-        reranker: show this alone.
+        table: Table with closed-book cells.
+        metric: Metric of the answers.
+        retriever: Only retriever to include; by default all but ``none`` and ``oracle``.
+        reranker: Only reranker to include; by default all.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no cell has one without retrieval beside it.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has a matching cell without retrieval.
     """
     groups: dict[tuple[str, str, str], list[tuple[Cell, Cell]]] = {}
-    for cell, bare in _beside(table, metric):
+    for cell, bare in _pair_with_closed_book(table, metric):
         dataset, first, second = (cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM))
         if first.casefold() == ORACLE and retriever is None:
             continue
         if retriever in (None, first) and reranker in (None, second):
             groups.setdefault((dataset, first, second), []).append((cell, bare))
     rows = []
-    for place, pairs in groups.items():
+    for key, pairs in groups.items():
         gain, (lower, upper) = _mean_gain(pairs, metric)
         generators = len({cell.settings.get("generator", "") for cell, _ in pairs})
-        rows.append(GainRow(*place, generators, gain, lower, upper))
+        rows.append(GainRow(*key, generators, gain, lower, upper))
     rows.sort(key=lambda row: -row.gain)
-    title = f"{metric} with retrieval, less {metric} closed book"
-    return Result(title, tuple(_found(rows, table, "without retrieval (retriever: none)")))
+    title = f"{metric} with retrieval minus {metric} closed book"
+    return Result(title, tuple(_require_rows(rows, table, "without retrieval (retriever: none)")))
 
 
 @dataclass(frozen=True)
 class OracleRow(Line):
-    """What one generator gains on one dataset from the passages that hold the answer.
+    """Gain of one generator on one dataset from the passages that contain the answer.
 
     Attributes:
-        dataset: its name.
-        generator: its name.
-        closed_book: mean of the metric without retrieval.
-        oracle: the same with the relevant passages.
-        gain: their difference, over the queries that both have.
-        lower: as ``upper``, an end of its 95 % interval.
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        closed_book: Mean of the metric without retrieval.
+        oracle: Mean of the metric with the relevant passages.
+        gain: Their difference, over the queries that both have.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator",)
@@ -226,69 +233,72 @@ class OracleRow(Line):
 
 
 def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow]:
-    """What perfect retrieval would bring over closed book, by generator (Figure 5).
+    """Compute the gain of perfect retrieval over closed book, by generator (Figure 5).
 
     Args:
-        table: with cells of the retrievers ``none`` and ``oracle``.
-        metric: of the answers.
+        table: Table with cells of the retrievers ``none`` and ``oracle``.
+        metric: Metric of the answers.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no dataset has both.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no dataset has both.
     """
     rows = []
-    for cell, bare in _beside(table, metric):
+    for cell, bare in _pair_with_closed_book(table, metric):
         if cell.settings.get("retriever", "").casefold() == ORACLE:
             gain, (lower, upper) = _mean_gain([(cell, bare)], metric)
             means = bare.scores[metric].mean, cell.scores[metric].mean
             dataset, generator = (cell.settings.get(a, "") for a in ("dataset", "generator"))
             rows.append(OracleRow(dataset, generator, *means, gain, lower, upper))
-    title = f"{metric} with oracle passages, less {metric} closed book"
-    return Result(title, tuple(_found(rows, table, "with the retriever oracle, and with none")))
+    title = f"{metric} with oracle passages minus {metric} closed book"
+    return Result(
+        title,
+        tuple(_require_rows(rows, table, "with the retriever oracle and matching ones with none")),
+    )
 
 
-def _beside(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
-    """Cells with a number, each with the closed-book one which is otherwise most like it.
+def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
+    """Yield measured cells, each with the closed-book cell that shares most of its settings.
 
-    Closed-book cells have one corpus or none, so that not all settings are the same.
+    Not all settings need to be equal, because closed-book cells have one corpus or none.
     """
-    _known(table, metric)
+    _require_metrics(table, metric)
     measured = [cell for cell in table if metric in cell.scores]
-    others: dict[tuple[str, ...], list[Cell]] = {}
+    closed_book: dict[tuple[str, ...], list[Cell]] = {}
     for cell in measured:
         if _retriever(cell) == NONE:
-            others.setdefault(_who(cell), []).append(cell)
+            closed_book.setdefault(_generator_key(cell), []).append(cell)
     for cell in measured:
-        if _retriever(cell) != NONE and _who(cell) in others:
-            alike = others[_who(cell)]
-            yield cell, max(alike, key=lambda other: len({*_key(other)} & {*_key(cell)}))
+        if _retriever(cell) != NONE and _generator_key(cell) in closed_book:
+            candidates = closed_book[_generator_key(cell)]
+            yield cell, max(candidates, key=lambda other: len({*_key(other)} & {*_key(cell)}))
 
 
 def _retriever(cell: Cell) -> str:
     return cell.settings.get("retriever", "").casefold() or NONE
 
 
-def _who(cell: Cell) -> tuple[str, ...]:
+def _generator_key(cell: Cell) -> tuple[str, ...]:
     return tuple(cell.settings.get(axis, "") for axis in ("dataset", "language", "generator"))
 
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
-    """The mean of differences of cells, over the queries that both have where these are known."""
+    """Return the mean difference of cells, over the queries that both have if these are known."""
     if not all(metric in cell.values for pair in pairs for cell in pair):
         gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
         return float(np.mean(gaps)), NO_INTERVAL
     by_query: dict[str, list[float]] = {}
     clusters: dict[str, str] = {}
     for cell, bare in pairs:
-        known = dict(zip(bare.query_ids, bare.values[metric].tolist(), strict=True))
+        bare_values = dict(zip(bare.query_ids, bare.values[metric].tolist(), strict=True))
         clusters |= cell.clusters
         for id_, value in zip(cell.query_ids, cell.values[metric].tolist(), strict=True):
-            gap = value - known.get(id_, math.nan)
+            gap = value - bare_values.get(id_, math.nan)
             if not math.isnan(gap):
                 by_query.setdefault(id_, []).append(gap)
     if not by_query:
         return math.nan, NO_INTERVAL
-    means = np.array([np.mean(some) for some in by_query.values()])
+    means = np.array([np.mean(gaps) for gaps in by_query.values()])
     (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
     return row.mean, row.interval
 
@@ -298,15 +308,15 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
 
 @dataclass(frozen=True)
 class SystemRow(Line):
-    """One system on one dataset: how good what it found was, and what was made of it.
+    """Quality of retrieval and of answers of one system on one dataset.
 
     Attributes:
-        dataset: its name.
-        generator: its name.
-        retriever: the first stage.
-        reranker: the second.
-        retrieval: mean of the measure of retrieval; NaN where there is none, as closed book.
-        answers: mean of the metric of the answers.
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        retrieval: Mean of the retrieval measure; NaN if there is none, as for closed book.
+        answers: Mean of the metric of the answers.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator", *SYSTEM)
@@ -323,22 +333,22 @@ class SystemRow(Line):
 def retrieval_vs_generation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[SystemRow]:
-    """The quality of what was found, and that of the answers: the points of Figures 4, 6 and 7.
+    """Return the quality of retrieval and answers of each system: the points of Figures 4, 6 and 7.
 
-    :func:`retrieval_correlation` says how they go together.
+    :func:`retrieval_correlation` computes their correlation.
 
     Args:
-        table: with both; a cell without the measure of retrieval has that of another on the same
-            dataset by the same retriever and reranker.
-        metric: of the answers.
-        retrieval: of what was found.
+        table: Table with both measures. A cell without the retrieval measure gets that of another
+            cell with the same dataset, retriever and reranker.
+        metric: Metric of the answers.
+        retrieval: Measure of the retrieval.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no cell has both.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has both.
     """
-    _known(table, metric, retrieval)
-    found = {
+    _require_metrics(table, metric, retrieval)
+    retrieval_means = {
         _key(cell, RETRIEVAL): cell.scores[retrieval].mean
         for cell in reversed(table.cells)
         if retrieval in cell.scores
@@ -346,25 +356,25 @@ def retrieval_vs_generation(
     rows = []
     for cell in table:
         if metric in cell.scores:
-            quality = found.get(_key(cell, RETRIEVAL), math.nan)
-            named = {a: cell.settings.get(a, "") for a in ("dataset", "generator", *SYSTEM)}
+            quality = retrieval_means.get(_key(cell, RETRIEVAL), math.nan)
+            settings = {a: cell.settings.get(a, "") for a in ("dataset", "generator", *SYSTEM)}
             answers = cell.scores[metric].mean
-            rows.append(SystemRow(**named, retrieval=quality, answers=answers))
+            rows.append(SystemRow(**settings, retrieval=quality, answers=answers))
     both = (row for row in rows if not math.isnan(row.retrieval))
-    _found(both, table, f"with {retrieval} and {metric}")
+    _require_rows(both, table, f"with {retrieval} and {metric}")
     return Result(f"{retrieval} (retrieval) and {metric} (answers)", tuple(rows))
 
 
 @dataclass(frozen=True)
 class CorrelationRow(Line):
-    """Whether better retrieval goes with better answers, over systems.
+    """Correlation of retrieval and answers over systems.
 
     Attributes:
-        dataset: its name.
-        generator: its name.
-        reranked: ``yes`` or ``no``: of systems with a reranker, or without; ``any`` of all.
-        systems: how many have both numbers.
-        rho: Spearman's rank correlation; NaN with fewer than three.
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        reranked: ``yes`` for systems with a reranker, ``no`` for those without, ``any`` for all.
+        systems: Number of systems with both numbers.
+        rho: Spearman's rank correlation; NaN with fewer than three systems.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator", "reranked")
@@ -380,35 +390,35 @@ class CorrelationRow(Line):
 def retrieval_correlation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[CorrelationRow]:
-    """Spearman's rank correlation of retrieval and answers over systems (Figures 4 and 6, Table 7).
+    """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
 
-    It has no interval: systems are not drawn from anything. It takes the arguments of
+    It has no interval, because systems are not a random sample. Arguments are those of
     :func:`retrieval_vs_generation`.
 
     Args:
-        table: as there.
-        metric: of the answers.
-        retrieval: of what was found.
+        table: Table with both measures.
+        metric: Metric of the answers.
+        retrieval: Measure of the retrieval.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no cell has both.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has both.
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in retrieval_vs_generation(table, metric, retrieval):
         if not math.isnan(row.retrieval + row.answers):
             reranked = "no" if row.reranker.casefold() in ("", NONE) else "yes"
             for kind in ("any", reranked):
-                place = row.dataset, row.generator, kind
-                groups.setdefault(place, []).append((row.retrieval, row.answers))
+                key = row.dataset, row.generator, kind
+                groups.setdefault(key, []).append((row.retrieval, row.answers))
     rows = tuple(
-        CorrelationRow(*place, len(points), _spearman(points)) for place, points in groups.items()
+        CorrelationRow(*key, len(points), _spearman(points)) for key, points in groups.items()
     )
     return Result(f"Spearman's rho of {retrieval} and {metric} over systems", rows)
 
 
 def _spearman(points: Sequence[tuple[float, float]]) -> float:
-    """Pearson's correlation of mid-ranks (Spearman 1904); NaN where one of the two is constant."""
+    """Return Pearson's correlation of mid-ranks (Spearman 1904); NaN if either one is constant."""
     from scipy.stats import rankdata
 
     first, second = (rankdata(column) for column in zip(*points, strict=True))
@@ -422,17 +432,18 @@ def _spearman(points: Sequence[tuple[float, float]]) -> float:
 
 @dataclass(frozen=True)
 class ContextRow(Line):
-    """How well one generator answers from so many passages.
+    """Quality of one generator's answers with a given number of passages.
 
     Attributes:
-        dataset: its name.
-        retriever: the first stage.
-        reranker: the second.
-        generator: its name.
-        show_k: passages that it is shown.
-        mean: of the metric.
-        lower: as ``upper``, an end of its 95 % interval.
-        n: queries that are measured.
+        dataset: Name of the dataset.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        generator: Name of the generator.
+        show_k: Number of passages in its prompt.
+        mean: Mean of the metric.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        n: Number of measured queries.
     """
 
     keys: ClassVar[tuple[str, ...]] = (*SYSTEM, "generator", "show_k")
@@ -450,29 +461,29 @@ class ContextRow(Line):
 
 
 def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextRow]:
-    """The quality of answers by the number of passages that are shown (Figure 8).
+    """Return the quality of answers by the number of passages in the prompt (Figure 8).
 
     Args:
-        table: whose cells differ by the axis ``show_k``.
-        metric: of the answers.
+        table: Table with the axis ``show_k``.
+        metric: Metric of the answers.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no cell says how many passages it shows.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has the number of passages.
     """
-    _known(table, metric)
+    _require_metrics(table, metric)
     rows = []
     for cell in table:
-        shown = cell.settings.get("show_k", "")
-        if metric in cell.scores and shown.isdecimal() and _retriever(cell) != NONE:
+        show_k = cell.settings.get("show_k", "")
+        if metric in cell.scores and show_k.isdecimal() and _retriever(cell) != NONE:
             dataset, first, second, generator = (
                 cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM, "generator")
             )
             score = cell.scores[metric]
-            known = score.mean, *score.interval, score.n
-            rows.append(ContextRow(dataset, first, second, generator, int(shown), *known))
+            measures = score.mean, *score.interval, score.n
+            rows.append(ContextRow(dataset, first, second, generator, int(show_k), *measures))
     rows.sort(key=lambda r: (r.dataset, r.retriever, r.reranker, r.generator, r.show_k))
-    return Result(f"{metric} by passages shown", tuple(_found(rows, table, "with show_k")))
+    return Result(f"{metric} by passages shown", tuple(_require_rows(rows, table, "with show_k")))
 
 
 # Fine-tuning (Table 2) ----------------------------------------------------------------------------
@@ -480,16 +491,17 @@ def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextR
 
 @dataclass(frozen=True)
 class TuningRow(Line):
-    """What one generator gains from fine-tuning.
+    """Gain of one generator from fine-tuning.
 
     Attributes:
-        dataset: its name.
-        generator: before fine-tuning.
-        metric: its name.
-        before: mean of the metric.
-        after: that of the fine-tuned generator.
-        gain: their difference, over the queries that both have.
-        lower: as ``upper``, an end of its 95 % interval.
+        dataset: Name of the dataset.
+        generator: Name of the generator before fine-tuning.
+        metric: Name of the metric.
+        before: Mean of the metric before fine-tuning.
+        after: Mean of the metric of the fine-tuned generator.
+        gain: Their difference, over the queries that both have.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("generator", "metric")
@@ -508,33 +520,36 @@ class TuningRow(Line):
 def finetuning_gain(
     table: ResultTable, tuned: Mapping[str, str] | None = None
 ) -> Result[TuningRow]:
-    """What fine-tuning brings, by generator (Table 2).
+    """Compute the gain from fine-tuning by generator (Table 2).
 
     Args:
-        table: with cells of both.
-        tuned: the generator that each fine-tuned one was made from, by name; by default those of
-            ``published(2)``.
+        table: Table with cells of both.
+        tuned: Original generator of each fine-tuned one, by the name of the latter; by default
+            those of ``published(2)``.
 
     Raises:
-        SettingError: no cell of a fine-tuned generator has one of the other beside it.
+        SettingError: If no cell of a fine-tuned generator has a matching cell of the original one.
     """
     names = {cell.settings.get("generator", "") for cell in table}
     if tuned is None:
         tuned = {name: name.removesuffix(TUNED) for name in names if name.endswith(TUNED)}
-    places = {_key(cell): cell for cell in table}
+    cell_by_key = {_key(cell): cell for cell in table}
     rows = []
     for cell in table:
         base = tuned.get(cell.settings.get("generator", ""))
         if base is None:
             continue
-        other = places.get(_key(_renamed(cell, base)))
-        for metric in table.metrics if other is not None else ():
-            if other is not None and metric in cell.scores and metric in other.scores:
-                gain, (lower, upper) = _mean_gain([(cell, other)], metric)
-                means = other.scores[metric].mean, cell.scores[metric].mean
+        original = cell_by_key.get(_key(_rename_generator(cell, base)))
+        for metric in table.metrics if original is not None else ():
+            if original is not None and metric in cell.scores and metric in original.scores:
+                gain, (lower, upper) = _mean_gain([(cell, original)], metric)
+                means = original.scores[metric].mean, cell.scores[metric].mean
                 dataset = cell.settings.get("dataset", "")
                 rows.append(TuningRow(dataset, base, metric, *means, gain, lower, upper))
-    return Result("Fine-tuned, less zero-shot", tuple(_found(rows, table, "fine-tuned, and not")))
+    return Result(
+        "Fine-tuned minus zero-shot",
+        tuple(_require_rows(rows, table, "of a fine-tuned generator and of its original")),
+    )
 
 
 # Metrics and a judge (Figure 2, Table 14) ---------------------------------------------------------
@@ -542,16 +557,17 @@ def finetuning_gain(
 
 @dataclass(frozen=True)
 class AgreementRow(Line):
-    """How far a metric agrees with a judge on one dataset.
+    """Agreement of a metric with a judge on one dataset.
 
     Attributes:
-        dataset: its name.
-        metric: its name.
+        dataset: Name of the dataset.
+        metric: Name of the metric.
         tau: Kendall's tau-b between the two over queries, mean over cells.
-        lower: as ``upper``, an end of its 95 % interval.
-        queries: the most that a cell has of both.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        queries: Largest number of queries with both in a cell.
         tau_of_means: Kendall's tau-b between the means of cells; NaN with fewer than three.
-        cells: how many have both.
+        cells: Number of cells with both.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("metric",)
@@ -570,22 +586,22 @@ class AgreementRow(Line):
 def metric_agreement(
     table: ResultTable, judge: str = "LLMeval", metrics: Sequence[str] = ()
 ) -> Result[AgreementRow]:
-    """How far metrics agree with a judge: on single answers, and on systems (Figure 2, Table 14).
+    """Compute the agreement of metrics with a judge (Figure 2, Table 14).
 
-    On single answers it is :func:`mirage.statistics.mean_tau`, on systems Kendall's tau-b
-    of their means, which has no interval: systems are not drawn from anything.
+    On single answers it is :func:`mirage.statistics.mean_tau`. On systems it is Kendall's tau-b of
+    their means, which has no interval, because systems are not a random sample.
 
     Args:
-        table: with both.
-        judge: the metric that counts as the truth.
-        metrics: the others; by default all.
+        table: Table with both.
+        judge: Metric that is the ground truth.
+        metrics: Metrics to compare with it; by default all.
 
     Raises:
-        UnknownNameError: there is no such metric.
-        SettingError: no cell has the judge's numbers and another's.
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has numbers of the judge and of another metric.
     """
-    others = [metric for metric in metrics or table.metrics if metric != judge]
-    _known(table, judge, *others)
+    compared_metrics = [metric for metric in metrics or table.metrics if metric != judge]
+    _require_metrics(table, judge, *compared_metrics)
     by_dataset: dict[str, list[Cell]] = {}
     for cell in table:
         if judge in cell.scores:
@@ -593,90 +609,92 @@ def metric_agreement(
     rows = [
         _agreement(dataset, metric, judge, [cell for cell in cells if metric in cell.scores])
         for dataset, cells in by_dataset.items()
-        for metric in others
+        for metric in compared_metrics
         if any(metric in cell.scores for cell in cells)
     ]
     title = f"Kendall's tau-b between metrics and {judge}"
-    return Result(title, tuple(_found(rows, table, f"with {judge} and another metric")))
+    return Result(title, tuple(_require_rows(rows, table, f"with {judge} and another metric")))
 
 
 def _agreement(dataset: str, metric: str, judge: str, cells: Sequence[Cell]) -> AgreementRow:
-    known = [cell for cell in cells if metric in cell.values and judge in cell.values]
-    ids = tuple(dict.fromkeys(id_ for cell in known for id_ in cell.query_ids))
-    clusters = {id_: name for cell in known for id_, name in cell.clusters.items()}
+    cells_with_both = [cell for cell in cells if metric in cell.values and judge in cell.values]
+    ids = tuple(dict.fromkeys(id_ for cell in cells_with_both for id_ in cell.query_ids))
+    clusters = {id_: name for cell in cells_with_both for id_, name in cell.clusters.items()}
     row = {id_: i for i, id_ in enumerate(ids)}
     pairs = []
-    for cell in known:
+    for cell in cells_with_both:
         columns = np.full((2, len(ids)), np.nan)
         columns[:, [row[id_] for id_ in cell.query_ids]] = cell.values[metric], cell.values[judge]
         pairs.append((columns[0], columns[1]))
-    found = mean_tau(pairs, cluster_codes(ids, clusters))
+    item_tau = mean_tau(pairs, cluster_codes(ids, clusters))
     means = np.array([[cell.scores[name].mean for cell in cells] for name in (metric, judge)])
     means = means[:, ~np.isnan(means).any(axis=0)]
     count = means.shape[1]
-    of_means = float(kendall_tau(means[0], means[1])) if count > 2 else math.nan
-    return AgreementRow(dataset, metric, found.tau, *found.interval, found.n, of_means, count)
+    tau_of_means = float(kendall_tau(means[0], means[1])) if count > 2 else math.nan
+    return AgreementRow(
+        dataset, metric, item_tau.tau, *item_tau.interval, item_tau.n, tau_of_means, count
+    )
 
 
 # Tables -------------------------------------------------------------------------------------------
 
 
 def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Datasets and generators by systems of retrieval (Table 4).
+    """Arrange datasets and generators by retrieval systems (Table 4).
 
     Args:
-        table: the cells.
-        metrics: names of metrics; by default all.
+        table: Table of cells.
+        metrics: Names of metrics; by default all.
 
     Raises:
-        UnknownNameError: there is no such metric.
+        UnknownNameError: If there is no such metric.
     """
     return _pivot(table, SYSTEM, metrics)
 
 
 def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pivot:
-    """Systems of retrieval by datasets (Table 5).
+    """Arrange retrieval systems by datasets (Table 5).
 
     Args:
-        table: the cells; those with the same dataset, corpus, retriever and reranker found the
-            same, whatever generator they have.
-        metrics: measures of retrieval.
+        table: Table of cells. Those with the same dataset, corpus, retriever and reranker have the
+            same retrieval, whatever their generator is.
+        metrics: Measures of retrieval.
 
     Raises:
-        UnknownNameError: there is no such metric.
+        UnknownNameError: If there is no such metric.
     """
-    _known(table, *metrics)
+    _require_metrics(table, *metrics)
     cells = {
         _key(cell, RETRIEVAL): replace(cell, settings=dict(_key(cell, RETRIEVAL)))
         for cell in reversed(table.cells)
         if any(metric in cell.scores for metric in metrics)
     }
-    some = replace(table, cells=tuple(reversed(cells.values())))
-    return _pivot(some, ("dataset",), metrics)
+    unique_cells = replace(table, cells=tuple(reversed(cells.values())))
+    return _pivot(unique_cells, ("dataset",), metrics)
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Prompts by generators and languages (Table 9).
+    """Arrange prompts by generators and languages (Table 9).
 
     Args:
-        table: the cells.
-        metrics: names of metrics; by default all.
+        table: Table of cells.
+        metrics: Names of metrics; by default all.
 
     Raises:
-        UnknownNameError: there is no such metric.
+        UnknownNameError: If there is no such metric.
     """
     return _pivot(table, ("generator", _language(table)), metrics)
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Systems and corpora by languages (Tables 3 and 10 to 12).
+    """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
 
     Args:
-        table: the cells; a grid without the axis ``language`` has a dataset a language.
-        metrics: names of metrics; by default all.
+        table: Table of cells. A grid without the axis ``language`` has one dataset per language.
+        metrics: Names of metrics; by default all.
 
     Raises:
-        UnknownNameError: there is no such metric.
+        UnknownNameError: If there is no such metric.
     """
     return _pivot(table, (_language(table),), metrics)
 
@@ -686,25 +704,25 @@ def _language(table: ResultTable) -> str:
 
 
 def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -> Pivot:
-    """The table with these axes as columns, and all others by which its cells differ as rows."""
+    """Pivot the table to these axes as columns, and to all other varying axes as rows."""
     across = [axis for axis in columns if axis in table.axes]
     down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
     rest = [axis for axis in table.axes if axis not in across]
     return table.pivot(down or rest[:1] or across[:1], across if down or rest else (), metrics)
 
 
-# What all have in common --------------------------------------------------------------------------
+# Shared checks ------------------------------------------------------------------------------------
 
 
-def _known(table: ResultTable, *metrics: str) -> None:
+def _require_metrics(table: ResultTable, *metrics: str) -> None:
     for metric in metrics:
         if metric not in table.metrics:
             raise UnknownNameError("metric", metric, table.metrics)
 
 
-def _found(rows: Iterable[Any], table: ResultTable, what: str) -> list[Any]:
-    """The rows, if there is one."""
-    some = list(rows)
-    if not some:
-        raise SettingError(f"{table.name} has no cells {what}")
-    return some
+def _require_rows(rows: Iterable[Any], table: ResultTable, condition: str) -> list[Any]:
+    """Return the rows as a list, or raise a SettingError if there is none."""
+    listed = list(rows)
+    if not listed:
+        raise SettingError(f"{table.name} has no cells {condition}")
+    return listed

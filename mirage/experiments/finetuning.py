@@ -1,4 +1,4 @@
-"""Experiments on fine-tuned models: where they are placed, and how they were made."""
+"""Experiments on fine-tuned models: their ranks, and the settings of their training."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ def tuned_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[TunedModelRow]:
-    """Place fine-tuned models, which nobody judged, among the models of an arena (Figure 7).
+    """Rank fine-tuned models without judgments among the models of an arena (Figure 7).
 
-    The surrogate learns from the arena, and predicts the logit of a tuned model from its features
-    (appendix C of the paper). The difference to its backbone is of a predicted logit to a judged
-    one; where the intervals of two models overlap, the order of the two says little.
+    The surrogate is trained on the arena and predicts the logit of a tuned model from its features
+    (appendix C of the paper). A tuned model has a predicted logit, its backbone a judged one. If
+    the intervals of two models overlap, their order is uncertain.
 
     Args:
-        arenas: by language; of the models that were judged, backbones and teachers among them.
-        tables: by language, the features of the tuned models, those of the arena's tables.
-        backbones: the judged model that each tuned one was made from, by the tuned one's name.
-        estimator: as ``pooled`` and ``seed``, those of
-            :func:`mirage.experiments.tau_by_language`.
+        arenas: Arenas by language, of the judged models, including backbones and teachers.
+        tables: Features of the tuned models by language; the same features as in the arena.
+        backbones: Judged model that each tuned model was made from, by the name of the tuned model.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        seed: Random seed.
 
     Raises:
-        UnknownNameError: a language has no arena, a tuned model no backbone, or an arena does not
-            have the backbone.
-        SettingError: a tuned model has the name of one that was judged.
-        FeatureError: features and tournaments do not fit together, or models are too few.
+        UnknownNameError: If a language has no arena, a tuned model has no backbone, or an arena
+            does not have the backbone.
+        SettingError: If a tuned model has the name of a judged one.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     for code, tuned in tables.items():
         if code not in arenas:
@@ -56,23 +57,27 @@ def tuned_models(
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
         for code, data in group.items():
             if code in tables:
-                rows += _placed(ranker, data, tables[code], backbones)
+                rows += _rank_tuned_models(ranker, data, tables[code], backbones)
     return Result(
-        "Fine-tuned models among those that were judged",
+        "Fine-tuned models among judged models",
         tuple(rows),
-        ("Tuned models are placed by predicted logits, the others by judged ones.",),
+        ("Tuned models are ranked by predicted logits, the others by judged ones.",),
     )
 
 
 def tuning_settings(recipe: TuningRecipe = MIRAGE_BENCH_TUNING) -> Result[SettingRow]:
-    """The settings of fine-tuning, as the papers list them (Table 6; BERGEN's Table 8).
+    """Return the settings of fine-tuning as the papers list them (Table 6; BERGEN's Table 8).
 
-    Attention is no setting here: MIRAGE-Bench computes it by FlashAttention-2, which gives the
-    same but for rounding; here it is computed as ``transformers`` does by default.
+    The implementation of attention is not a setting here. MIRAGE-Bench uses FlashAttention-2, which
+    gives the same result apart from rounding; this library uses the default of ``transformers``.
 
     Args:
-        recipe: :data:`mirage.training.MIRAGE_BENCH_TUNING`,
-            :data:`mirage.training.BERGEN_TUNING`, or one of your own.
+        recipe: :data:`mirage.training.MIRAGE_BENCH_TUNING`, :data:`mirage.training.BERGEN_TUNING`,
+            or your own recipe.
+
+    Example:
+        >>> tuning_settings().rows[0].choice
+        '32'
     """
     layers = recipe.layers if isinstance(recipe.layers, str) else ", ".join(recipe.layers)
     choices = {
@@ -99,14 +104,16 @@ def _check_names(
 ) -> None:
     for table in tuned:
         if table.model in judged:
-            raise SettingError(f"model {table.model!r} was judged; give the tuned one another name")
+            raise SettingError(
+                f"model {table.model!r} was judged; choose another name for the tuned model"
+            )
         if table.model not in backbones:
             raise UnknownNameError("tuned model with a backbone", table.model, backbones)
         if backbones[table.model] not in judged:
             raise UnknownNameError("model", backbones[table.model], judged)
 
 
-def _placed(
+def _rank_tuned_models(
     ranker: SurrogateRanker,
     judged: TrainingData,
     tuned: Sequence[FeatureTable],
@@ -114,21 +121,21 @@ def _placed(
 ) -> list[TunedModelRow]:
     predictions = [ranker.predict(table) for table in tuned]
     logits = np.array([*judged.mean_y, *(prediction.logit for prediction in predictions)])
-    places, models = ranks(logits), list(judged.models)
+    model_ranks, models = ranks(logits), list(judged.models)
     rows = []
-    for place, prediction in zip(places[len(models) :], predictions, strict=True):
+    for rank, prediction in zip(model_ranks[len(models) :], predictions, strict=True):
         backbone = backbones[prediction.model]
-        old = models.index(backbone)
+        backbone_index = models.index(backbone)
         rows.append(
             TunedModelRow(
                 judged.language,
                 prediction.model,
                 backbone,
-                int(place),
-                int(places[old]),
+                int(rank),
+                int(model_ranks[backbone_index]),
                 prediction.logit,
                 *prediction.interval(),
-                backbone_logit=float(logits[old]),
+                backbone_logit=float(logits[backbone_index]),
             )
         )
     return rows

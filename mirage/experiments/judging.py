@@ -1,4 +1,4 @@
-"""Experiments on the judge's work: what fewer judgments cost, and models that nobody judged."""
+"""Experiments on the judge: effects of fewer judgments, and models without judgments."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def fewer_judgments(
     repeats: int = 100,
     seed: int = 0,
 ) -> Result[FewerJudgmentsRow]:
-    """The ranking from fewer judgments, drawn at random, against the exhaustive one (Figure 6).
+    """Compare rankings from fewer judgments, drawn at random, with the exhaustive one (Figure 6).
 
-    The exhaustive ranking is that of all of an arena's judgments. First only some of the queries
-    are judged, each as before; then all of them, but only a share of the pairs on each. Draws are
-    without replacement, and those of one repeat are nested: fewer judgments are part of more. For
-    pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
+    The exhaustive ranking uses all judgments of an arena. First, only some of the queries are
+    judged, with all pairs. Then all queries are judged, with a share of the pairs on each. Draws
+    are without replacement, and those of one repeat are nested: fewer judgments are a subset of
+    more. For pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
 
     Args:
-        arenas: by language.
-        queries: how many queries are judged; numbers above those a language has are left out.
-        pairs: how many of the judgments on each query are made, in percent; one or more are.
-        repeats: draws.
-        seed: of the draws.
+        arenas: Arenas by language.
+        queries: Numbers of judged queries; numbers above those of a language are left out.
+        pairs: Percentages of the judgments on each query; at least one judgment is used.
+        repeats: Number of draws.
+        seed: Random seed.
 
     Raises:
-        SettingError: a number of queries below 1, or pairs that are not 1 to 100 percent.
-        JudgmentError: no convergence.
+        SettingError: If a number of queries is below 1, or a percentage is not from 1 to 100.
+        JudgmentError: If a fit does not converge.
     """
     if any(number < 1 for number in queries) or any(not 1 <= share <= 100 for share in pairs):
         raise SettingError(
-            f"a ranking needs 1 query or more and 1 to 100 percent of the pairs, not {queries} and "
-            f"{pairs}"
+            f"queries must be at least 1 and pairs from 1 to 100 percent, got queries={queries}, "
+            f"pairs={pairs}"
         )
     rows: list[FewerJudgmentsRow] = []
     for code, arena in arenas.items():
@@ -58,9 +58,12 @@ def fewer_judgments(
         rng = np.random.default_rng([seed, *code.encode()])
         exhaustive = BradleyTerry().fit(judged).logits
         total = len(judged.query_ids)
-        some = [number for number in sorted(queries) if number <= total]
-        draws = _by_query(judged, some, repeats, rng), _by_pair(judged, sorted(pairs), repeats, rng)
-        settings = [(number, 100) for number in some]
+        possible = [number for number in sorted(queries) if number <= total]
+        draws = (
+            _draw_queries(judged, possible, repeats, rng),
+            _draw_pairs(judged, sorted(pairs), repeats, rng),
+        )
+        settings = [(number, 100) for number in possible]
         settings += [(total, share) for share in sorted(pairs)]
         for (number, share), wins in zip(settings, np.concatenate(draws), strict=True):
             taus = tau_b(est.fit_bradley_terry(wins, BradleyTerry().ridge), exhaustive)
@@ -78,31 +81,32 @@ def new_models(
     pooled: bool = True,
     seed: int = 0,
 ) -> Result[NewModelRow]:
-    """Place models that nobody judged in an old arena, against an arena of all (Figure 8).
+    """Compare predicted ranks of models without judgments with those of the full arena (Figure 8).
 
-    The surrogate learns from the other models, and from tournaments without any judgment on the
-    new ones: as many, with as many queries, as the arena has.
+    The surrogate is trained on the other models, and on tournaments without any judgment on the new
+    ones. Number and size of the tournaments are those of the arena.
 
     Args:
-        arenas: by language; each with all of the models.
-        new: names of the models that are new.
-        estimator: as ``pooled`` and ``seed``, those of
-            :func:`mirage.experiments.tau_by_language`.
+        arenas: Arenas by language, each with all of the models.
+        new: Names of the new models.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        seed: Random seed.
 
     Raises:
-        UnknownNameError: an arena does not have a new model.
-        FeatureError: features and tournaments do not fit together, or models are too few.
+        UnknownNameError: If an arena does not have a new model.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     for arena in arenas.values():
         for model in new:
             if model not in arena.tournaments.models:
                 raise UnknownNameError("model", model, arena.tournaments.models)
-    old = {code: _without(arena, new, seed) for code, arena in arenas.items()}
+    old = {code: _remove_models(arena, new, seed) for code, arena in arenas.items()}
     rows: list[NewModelRow] = []
     for group in surrogate_groups(surrogate_data(old), pooled):
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
         for code, data in group.items():
-            rows += _placed(ranker, data, arenas[code], new)
+            rows += _rank_new_models(ranker, data, arenas[code], new)
     return Result(
         "New models on an old arena",
         tuple(rows),
@@ -110,42 +114,45 @@ def new_models(
     )
 
 
-def _by_query(
+def _draw_queries(
     judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Win matrices of some queries only: ``(numbers, repeats, models, models)``."""
+    """Return win matrices of some queries only, ``(numbers, repeats, models, models)``."""
     total, models = len(judged.query_ids), len(judged.models)
     by_query = est.query_win_matrices(
         judged.query, judged.a, judged.b, judged.score, total, models
     ).reshape(total, -1)
-    place = rng.permuted(np.tile(np.arange(total), (repeats, 1)), axis=1)
-    wins = [(place < number).astype(np.float64) @ by_query for number in numbers]
+    order = rng.permuted(np.tile(np.arange(total), (repeats, 1)), axis=1)
+    wins = [(order < number).astype(np.float64) @ by_query for number in numbers]
     return np.array(wins).reshape(len(numbers), repeats, models, models)
 
 
-def _by_pair(
+def _draw_pairs(
     judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Win matrices of a share of each query's judgments: ``(shares, repeats, models, models)``."""
+    """Return win matrices of a share of each query's judgments.
+
+    The shape is ``(shares, repeats, models, models)``.
+    """
     models = len(judged.models)
     size = np.bincount(judged.query, minlength=len(judged.query_ids))
     start = np.cumsum(size) - size
     wins = np.empty((len(shares), repeats, models, models))
     for repeat in range(repeats):
-        # The judgments of a query one after the other, in random order.
+        # Sort judgments by query, in random order within each query.
         order = np.lexsort((rng.random(len(judged)), judged.query))
         query, a, b, score = (
             column[order] for column in (judged.query, judged.a, judged.b, judged.score)
         )
-        place = np.arange(len(judged)) - start[query]
+        position = np.arange(len(judged)) - start[query]
         for i, share in enumerate(shares):
-            nested = place < np.maximum(np.round(share / 100 * size), 1)[query]
+            nested = position < np.maximum(np.round(share / 100 * size), 1)[query]
             wins[i, repeat] = est.win_matrix(a[nested], b[nested], score[nested], models)
     return wins
 
 
-def _without(arena: Arena, models: Sequence[str], seed: int) -> Arena:
-    """The arena before anybody judged these models."""
+def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
+    """Return the arena without judgments on these models."""
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]
@@ -157,30 +164,30 @@ def _without(arena: Arena, models: Sequence[str], seed: int) -> Arena:
         score=judged.score[old],
     )
     size = int(counts[0].sum())
-    drawn = BradleyTerry().bootstrap(
+    tournaments = BradleyTerry().bootstrap(
         remaining, tournaments=len(counts), queries=size, seed=seed, progress=False
     )
-    return replace(arena, judgments=remaining, tournaments=drawn)
+    return replace(arena, judgments=remaining, tournaments=tournaments)
 
 
-def _placed(
+def _rank_new_models(
     ranker: SurrogateRanker, old: TrainingData, arena: Arena, new: Sequence[str]
 ) -> list[NewModelRow]:
     tables = {table.model: table for table in arena.tables}
     predictions = [ranker.predict(tables[model]) for model in new]
     models = (*old.models, *new)
     logits = np.array([*old.mean_y, *(prediction.logit for prediction in predictions)])
-    everyone = dict(zip(arena.tournaments.models, arena.tournaments.mean, strict=True))
-    judged = np.array([everyone[model] for model in models])
+    judged_logits = dict(zip(arena.tournaments.models, arena.tournaments.mean, strict=True))
+    judged = np.array([judged_logits[model] for model in models])
     judged -= judged[: len(old.models)].mean()
     tau = float(tau_b(logits, judged))
-    places, judged_places = ranks(logits), ranks(judged)
+    predicted_ranks, judged_ranks = ranks(logits), ranks(judged)
     return [
         NewModelRow(
             old.language,
             prediction.model,
-            int(places[i]),
-            int(judged_places[i]),
+            int(predicted_ranks[i]),
+            int(judged_ranks[i]),
             prediction.logit,
             *prediction.interval(),
             judged=float(judged[i]),

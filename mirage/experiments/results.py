@@ -1,4 +1,4 @@
-"""What the experiments find: typed rows, and a result that prints as a table."""
+"""Results of experiments: typed rows that print as a table."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ __all__ = [
 
 
 MEAN = "mean"
-"""What stands for a language, or a dataset, in a mean over them."""
+"""Name of a language or dataset in a row with the mean over all of them."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a result: what was measured in one place, NaN where nothing could be.
+    """One row of a result; values that could not be measured are NaN.
 
-    ``over`` is the field with the place, such as the language, over which means are taken;
-    ``keys`` are the others that say what a line is about.
+    Attributes:
+        over: Name of the field over which means are taken, such as the language.
+        keys: Names of the other fields that identify a row.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
@@ -50,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Row(Line):
-    """One line of a result by language."""
+    """One row of a result by language."""
 
     language: str
 
@@ -60,12 +61,12 @@ R = TypeVar("R", bound=Line)
 
 @dataclass(frozen=True)
 class Result(Printed, Generic[R]):
-    """What an experiment found; prints as a table.
+    """The result of an experiment; prints as a table.
 
     Attributes:
-        title: what was measured.
-        rows: the findings, best or first language first.
-        notes: how to read them.
+        title: Title of the table.
+        rows: Rows, ordered by value or language.
+        notes: Explanations below the table.
     """
 
     title: str
@@ -80,47 +81,51 @@ class Result(Printed, Generic[R]):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The rows as columns, by name: plain lists, ready to plot or to write as JSON."""
+        """The rows as columns by name: plain lists, ready to plot or to write as JSON."""
         names = [field.name for field in fields(self.rows[0])] if self.rows else []
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
     def mean(self) -> Result[R]:
-        """The mean over languages, or datasets; where a number of one is NaN, so is its mean."""
+        """Return means over languages, or datasets; a mean is NaN if one of its values is NaN."""
         groups: dict[tuple[Any, ...], list[R]] = {}
         for row in self.rows:
             groups.setdefault(tuple(getattr(row, key) for key in row.keys), []).append(row)
         return replace(self, rows=tuple(map(_mean_row, groups.values())))
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame with a column for each field of a row.
+        """Return a DataFrame with one column for each field of a row.
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: If pandas is not installed.
         """
         return frame_of(self.columns)
 
     def _tables(self) -> tuple[Table]:
         columns = self.columns
-        alike = [name for name in columns if len(self) > 1 and self._says_nothing(columns[name])]
-        shown = [name for name in columns if name not in alike] or [*columns][:1] or ["language"]
-        texts = [name for name in columns if name in shown and isinstance(columns[name][0], str)]
+        constant = [name for name in columns if len(self) > 1 and self._is_constant(columns[name])]
+        visible = (
+            [name for name in columns if name not in constant] or [*columns][:1] or ["language"]
+        )
+        texts = [name for name in columns if name in visible and isinstance(columns[name][0], str)]
         same = ", ".join(
-            f"{_header(name)}: {columns[name][0]}" for name in alike if columns[name][0] != ""
+            f"{_header(name)}: {columns[name][0]}" for name in constant if columns[name][0] != ""
         )
         table = Table(
             title=self.title,
-            header=tuple(map(_header, shown)),
-            rows=tuple(tuple(_shown(getattr(row, name)) for name in shown) for row in self.rows),
+            header=tuple(map(_header, visible)),
+            rows=tuple(
+                tuple(_format_value(getattr(row, name)) for name in visible) for row in self.rows
+            ),
             marked=(False,) * len(self),
             notes=(*([same] if same else ()), *self.notes),
-            name=shown.index(texts[-1]) if texts else 0,
-            texts=tuple(map(shown.index, texts[:-1])),
+            name=visible.index(texts[-1]) if texts else 0,
+            texts=tuple(map(visible.index, texts[:-1])),
         )
         return (table.filled(),)
 
     @staticmethod
-    def _says_nothing(column: Sequence[object]) -> bool:
-        """Whether all rows have the same words here; such a column goes below the table."""
+    def _is_constant(column: Sequence[object]) -> bool:
+        """Return whether all rows have the same text; such a column is printed below the table."""
         return isinstance(column[0], str | bool) and all(value == column[0] for value in column)
 
 
@@ -137,7 +142,7 @@ def _header(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return "" if np.isnan(value) else f"{value:.3f}"
@@ -145,14 +150,15 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class TauRow(Row):
-    """How near the surrogate's order of one language's models is to the judge's.
+    """Agreement between the surrogate's and the judge's order of one language's models.
 
     Attributes:
-        models: how many models are ordered.
-        tau: Kendall's tau-b between the surrogate's order of all models, some of which it has not
-            seen, and that of their Bradley-Terry logits; mean over splits.
-        lower: as ``upper``, an end of the middle 95 % over splits.
-        tau_train: the same tau of a surrogate that has seen all models.
+        models: Number of models.
+        tau: Kendall's tau-b between the surrogate's order of all models, some of them held out, and
+            the order of their Bradley-Terry logits; mean over splits.
+        lower: Lower end of the middle 95 % over splits.
+        upper: Upper end.
+        tau_train: Tau of a surrogate that was trained on all models.
     """
 
     models: float
@@ -164,17 +170,17 @@ class TauRow(Row):
 
 @dataclass(frozen=True)
 class ValidationRow(Row):
-    """How well one way to make a surrogate does in one language.
+    """Accuracy of one kind of surrogate in one language.
 
     Attributes:
-        name: the estimator, or the set of features.
-        pooled: whether it learns from all languages together, or from this one alone.
-        r2_train: share of the variance of logits that it predicts, of models it has seen.
-        tau_train: Kendall's tau-b of these.
-        r2: as :attr:`mirage.surrogate.Validation.r2`, of models held out.
-        tau: as :attr:`mirage.surrogate.Validation.tau`, of models held out.
-        coverage: share of held-out logits inside their 95 % interval.
-        r2_in_paper: as :attr:`mirage.surrogate.Validation.r2_in_paper`, of models held out.
+        name: Estimator, or set of features.
+        pooled: Whether one surrogate is trained on all languages.
+        r2_train: Share of the variance of training models' logits that is predicted.
+        tau_train: Kendall's tau-b on training models.
+        r2: :attr:`mirage.surrogate.Validation.r2` on held-out models.
+        tau: :attr:`mirage.surrogate.Validation.tau` on held-out models.
+        coverage: Share of held-out logits inside their 95 % interval.
+        r2_in_paper: :attr:`mirage.surrogate.Validation.r2_in_paper` on held-out models.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("name", "pooled")
@@ -194,11 +200,13 @@ class R2Row(Row):
     """Share of the variance of a tournament's logits that is predicted, over tournaments.
 
     Attributes:
-        r2_train: mean over tournaments, for models that the surrogate has seen.
-        train_lower: as ``train_upper``, an end of the middle 95 % over tournaments.
-        r2: mean over tournaments, for models held out, those of all splits together.
-        lower: as ``upper``, an end of the middle 95 % over tournaments.
-        r2_in_paper: as ``r2``, but about the mean of all models, as the paper's Table 5 has it.
+        r2_train: Mean over tournaments, for training models.
+        train_lower: Lower end of the middle 95 % over tournaments, for training models.
+        train_upper: Upper end.
+        r2: Mean over tournaments, for the held-out models of all splits together.
+        lower: Lower end of the middle 95 % over tournaments, for held-out models.
+        upper: Upper end. r2_in_paper: The value of ``r2`` relative to the mean of all models, as in
+            the paper's Table 5.
     """
 
     r2_train: float
@@ -212,7 +220,12 @@ class R2Row(Row):
 
 @dataclass(frozen=True)
 class ImportanceRow(Row):
-    """How much a feature tells: see :meth:`mirage.surrogate.SurrogateRanker.importances`."""
+    """Importance of a feature: see :meth:`mirage.surrogate.SurrogateRanker.importances`.
+
+    Attributes:
+        feature: Name of the feature.
+        importance: Increase of the squared error without it, in units of the logits' variance.
+    """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
 
@@ -222,14 +235,15 @@ class ImportanceRow(Row):
 
 @dataclass(frozen=True)
 class FewerJudgmentsRow(Row):
-    """How near the ranking from fewer judgments comes to the exhaustive one.
+    """Agreement between a ranking from fewer judgments and the exhaustive one.
 
     Attributes:
-        queries: how many queries are judged.
-        pairs: how many of the judgments on each of these queries are made, in percent.
-        judgments: how many judgments that is, mean over repeats.
+        queries: Number of judged queries.
+        pairs: Percentage of the judgments on each of these queries that is used.
+        judgments: Number of judgments, mean over repeats.
         tau: Kendall's tau-b with the exhaustive ranking, mean over repeats.
-        lower: as ``upper``, an end of the middle 95 % over repeats.
+        lower: Lower end of the middle 95 % over repeats.
+        upper: Upper end.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("queries", "pairs")
@@ -244,18 +258,19 @@ class FewerJudgmentsRow(Row):
 
 @dataclass(frozen=True)
 class NewModelRow(Row):
-    """Where a model that nobody judged is placed, and where the judge would have put it.
+    """Predicted rank of a model without judgments, and its rank by the judge.
 
     Attributes:
-        model: its name.
-        rank: its rank by its predicted logit, among the judged logits of the old models and the
+        model: Name of the model.
+        rank: Rank by its predicted logit, among the judged logits of the old models and the
             predicted ones of the other new models.
-        judged_rank: its rank in the arena where all were judged.
-        logit: predicted.
-        lower: as ``upper``, an end of its 95 % interval.
-        judged: its logit in the arena where all were judged, on the scale of ``logit``: the mean
+        judged_rank: Rank in the arena with judgments on all models.
+        logit: Predicted logit.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        judged: Logit in the arena with judgments on all models, on the scale of ``logit``: the mean
             of the old models is 0.
-        tau: Kendall's tau-b between the two orders of all models, old ones included.
+        tau: Kendall's tau-b between the two orders of all models, including old ones.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model",)
@@ -272,17 +287,18 @@ class NewModelRow(Row):
 
 @dataclass(frozen=True)
 class TunedModelRow(Row):
-    """Where a fine-tuned model is placed by its features, and where what it was tuned from stands.
+    """Predicted rank of a fine-tuned model, and the rank of its backbone.
 
     Attributes:
-        model: its name.
-        backbone: the model that it was tuned from.
-        rank: its rank by its predicted logit, among the judged logits of the old models and the
+        model: Name of the model.
+        backbone: Model that it was tuned from.
+        rank: Rank by its predicted logit, among the judged logits of the old models and the
             predicted ones of the other tuned models.
-        backbone_rank: the backbone's in the same order.
-        logit: predicted; the mean of the old models is 0.
-        lower: as ``upper``, an end of its 95 % interval.
-        backbone_logit: judged.
+        backbone_rank: Rank of the backbone in the same order.
+        logit: Predicted logit; the mean of the old models is 0.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        backbone_logit: Judged logit of the backbone.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model", "backbone")
@@ -299,7 +315,12 @@ class TunedModelRow(Row):
 
 @dataclass(frozen=True)
 class SettingRow(Row):
-    """One setting, in words; the same for all languages."""
+    """One setting as text; the same for all languages.
+
+    Attributes:
+        setting: Name of the setting.
+        choice: Its value.
+    """
 
     keys: ClassVar[tuple[str, ...]] = ("setting", "choice")
 
@@ -308,14 +329,15 @@ class SettingRow(Row):
 
 
 def tau_b(logits: Floats, others: Floats) -> Floats:
-    """Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
+    """Return Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
 
-    As :func:`mirage.statistics.ranks.kendall_tau`, but 0 where all are equal in one of the orders.
+    It equals :func:`mirage.statistics.ranks.kendall_tau`, but it is 0 if all values of one order
+    are equal.
     """
     return np.nan_to_num(kendall_tau(logits, others))
 
 
 def middle(values: Floats | Sequence[float]) -> tuple[float, float]:
-    """The ends of the middle 95 % of some values."""
+    """Return the ends of the middle 95 % of some values."""
     lower, upper = np.quantile(values, [0.025, 0.975]).tolist()
     return lower, upper

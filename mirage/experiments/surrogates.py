@@ -1,4 +1,4 @@
-"""Experiments on the surrogate: how near it comes to the judge, and what that depends on."""
+"""Experiments on the surrogate: its agreement with the judge, and the factors that affect it."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 
 ALL = "all"
-"""What stands for a language in what all languages share."""
+"""Name of the language in a row that all languages share."""
 
 R2_NOTE = (
-    "r2 is about the mean of the models learnt from; r2 in paper about that of all models, as the "
-    "paper's tables have it."
+    "r2 is relative to the mean of the training models; r2 in paper to that of all models, as in "
+    "the paper's tables."
 )
 
 _VALIDATION_NOTES = (
-    "r2 and tau are of models held out, r2 train and tau train of models seen; coverage is that "
-    "of the 95 % interval.",
+    "r2 and tau are for held-out models, r2 train and tau train for training models; coverage is "
+    "that of the 95 % interval.",
     R2_NOTE,
 )
 
@@ -64,23 +64,23 @@ def tau_by_language(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[TauRow]:
-    """Kendall's tau between the surrogate's order of models and the judge's (Table 2).
+    """Compute Kendall's tau between the surrogate's order of models and the judge's (Table 2).
 
     Args:
-        arenas: by language.
-        estimator: of the surrogate.
-        pooled: whether all languages have one surrogate.
-        holdout: models held out at a time, from which the surrogate does not learn.
-        repeats: splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
-        seed: of everything random.
-        n_jobs: processes, as in joblib.
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out of the training at a time.
+        repeats: Number of splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
 
     Raises:
-        FeatureError: features and tournaments do not fit together, or models are too few.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
-    for code, data, logits in _over_splits(_predicted_without, arenas, *settings):
+    for code, data, logits in _measure_splits(_predict_without, arenas, *settings):
         train, *taus = tau_b(np.array(logits), data.mean_y).tolist()
         rows.append(
             TauRow(code, len(data.models), float(np.mean(taus)), *middle(taus), tau_train=train)
@@ -88,7 +88,7 @@ def tau_by_language(
     return Result(
         "Kendall's tau between the surrogate's order and Bradley-Terry's",
         tuple(rows),
-        (f"{holdout} models are new to the surrogate; to tau train, none is.",),
+        (f"{holdout} models are held out of the training; for tau train, none is.",),
     )
 
 
@@ -102,21 +102,24 @@ def compare_regressors(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[ValidationRow]:
-    """Estimators on models that they have seen and on models held out (Table 3).
+    """Compare estimators on training models and on held-out models (Table 3).
 
     Args:
-        arenas: by language.
-        estimators: names, one or more.
-        pooled: those of them that learn from all languages together; the others make a surrogate
-            for each language alone.
-        holdout: as ``repeats``, ``seed`` and ``n_jobs``, those of :func:`tau_by_language`.
+        arenas: Arenas by language.
+        estimators: Names of estimators.
+        pooled: Names of estimators that are trained on all languages together; the others train one
+            surrogate per language.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
 
     Raises:
-        FeatureError: as :func:`tau_by_language`.
-        UnknownNameError: no estimator has such a name.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        UnknownNameError: If there is no estimator of that name.
     """
     for name in (*estimators, *pooled):
-        SurrogateRanker(name)  # a wrong name is an error before anything takes long
+        SurrogateRanker(name)  # raise errors about names before the slow part
     data = surrogate_data(arenas)
     rows = [
         row
@@ -139,17 +142,21 @@ def compare_feature_sets(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[ValidationRow]:
-    """One estimator with different sets of features (Table 4).
+    """Compare sets of features with one estimator (Table 4).
 
     Args:
-        arenas: by language.
-        sets: names of features, by the name of the set; by default :func:`feature_sets`.
-        estimator: as ``pooled``, ``holdout``, ``repeats``, ``seed`` and ``n_jobs``, those of
-            :func:`tau_by_language`.
+        arenas: Arenas by language.
+        sets: Names of features by the name of the set; by default :func:`feature_sets`.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
 
     Raises:
-        FeatureError: as :func:`tau_by_language`.
-        UnknownNameError: a set has a feature that the tables do not have.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        UnknownNameError: If a set has a feature that the tables do not have.
     """
     rows: list[ValidationRow] = []
     for name, features in (feature_sets(arenas) if sets is None else sets).items():
@@ -165,12 +172,16 @@ def compare_feature_sets(
 
 
 def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str, tuple[str, ...]]:
-    """The sets of features that the paper compares, by name; sets that are empty are left out.
+    """Return the sets of features that the paper compares, by name, without empty sets.
 
-    ``all``; ``without LLM-rated``; ``without low correlation``, which keeps the features whose
-    Kendall's tau-b with the logit is ``least`` or more in size, in the mean over languages; and
-    ``LLM-rated only``. The correlations are taken over all models, as in the paper, so that the
-    third set has seen those that are held out later.
+    The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
+    The third has the features whose Kendall's tau-b with the logit, in the mean over languages, is
+    at least ``least`` in absolute value. As in the paper, these correlations use all models,
+    including those that are held out later.
+
+    Args:
+        arenas: Arenas by language.
+        least: Smallest absolute correlation.
     """
     data = surrogate_data(arenas)
     features = next(iter(data.values())).features
@@ -195,19 +206,30 @@ def r2_by_tournaments(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[R2Row]:
-    """R2 in each tournament, with intervals over tournaments (Table 5).
+    """Compute R2 in each tournament, with intervals over tournaments (Table 5).
 
-    In a tournament the features on its queries predict its logits, and R2 is ``1 - sum
-    (actual - predicted)^2 / sum (actual - mean)^2``, the mean being that of the models learnt from;
-    ``r2_in_paper`` takes that of all models, as the paper's table does.
+    In a tournament, the features on its queries predict its logits. R2 is ``1 - sum (actual -
+    predicted)^2 / sum (actual - mean)^2`` with the mean of the training models. ``r2_in_paper``
+    uses that of all models, as in the paper's table.
 
-    Arguments (``arenas``, ``estimator``, ``pooled``, ``holdout``, ``repeats``, ``seed``,
-    ``n_jobs``) and errors are those of :func:`tau_by_language`.
+    Args:
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
-    for code, _, ((error, spread, _), *others) in _over_splits(_squares, arenas, *settings):
-        errors, spreads, in_paper = np.sum(others, axis=0)
+    for code, _, ((error, spread, _), *held_out_parts) in _measure_splits(
+        _squares, arenas, *settings
+    ):
+        errors, spreads, in_paper = np.sum(held_out_parts, axis=0)
         train, new, paper = 1 - error / spread, 1 - errors / spreads, 1 - errors / in_paper
         rows.append(
             R2Row(
@@ -231,14 +253,21 @@ def feature_importance(
     repeats: int = 20,
     seed: int = 0,
 ) -> Result[ImportanceRow]:
-    """How much each feature tells, the largest first (Figure 5).
+    """Return the permutation importance of each feature on held-out models (Figure 5).
 
-    Permutation importance on held-out models, as
-    :meth:`mirage.surrogate.SurrogateRanker.importances` says. The language of a row is ``"all"``
-    where languages are pooled.
+    The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
+    a row is ``"all"`` if languages are pooled.
 
-    Arguments (``arenas``, ``estimator``, ``pooled``, ``holdout``, ``repeats``, ``seed``) and
-    errors are those of :func:`tau_by_language`.
+    Args:
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     rows = []
     for group in surrogate_groups(surrogate_data(arenas), pooled):
@@ -249,14 +278,14 @@ def feature_importance(
             for feature, importance in ranker.importances(holdout, repeats).items()
         ]
     return Result(
-        "Rise of the squared error on held-out models when a feature is another model's",
+        "Increase of the squared error on held-out models with another model's feature",
         tuple(rows),
         ("In units of the variance of the logits.",),
     )
 
 
 def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
-    """What a surrogate learns from, by language."""
+    """Return the training data of a surrogate by language."""
     tables = [table for arena in arenas.values() for table in arena.tables]
     return training_data(
         tables,
@@ -266,11 +295,11 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 
 def surrogate_groups(data: Data, pooled: bool) -> list[Data]:
-    """The languages that share a surrogate: all of them, or each with itself."""
+    """Return groups of languages that share a surrogate: all of them, or each by itself."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
 
 
-def _over_splits(
+def _measure_splits(
     measure: Callable[[Data, str, Sequence[str], int], Mapping[str, T]],
     arenas: Mapping[str, Arena],
     estimator: str,
@@ -280,16 +309,16 @@ def _over_splits(
     seed: int,
     n_jobs: int,
 ) -> Iterator[tuple[str, TrainingData, list[T]]]:
-    """Each language, its data, and what is measured with no model held out, then in each split."""
+    """Yield each language, its data, and the measures without held-out models and in each split."""
     from joblib import Parallel, delayed
 
     for group in surrogate_groups(surrogate_data(arenas), pooled):
         splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
-        measured = Parallel(n_jobs=n_jobs)(
-            delayed(measure)(group, estimator, held, seed) for held in splits
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(measure)(group, estimator, held_out, seed) for held_out in splits
         )
         for code, data in group.items():
-            yield code, data, [by_language[code] for by_language in measured]
+            yield code, data, [by_language[code] for by_language in results]
 
 
 def _validate(
@@ -304,16 +333,18 @@ def _validate(
 ) -> Iterator[ValidationRow]:
     for group in surrogate_groups(data, pooled):
         ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
-        seen = _predicted(ranker, group)
+        train_logits = _predict_all(ranker, group)
         validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
         for code, arena in group.items():
-            left = np.sum((arena.mean_y - seen[code]) ** 2)
+            squared_error = np.sum((arena.mean_y - train_logits[code]) ** 2)
             yield ValidationRow(
                 code,
                 name,
                 pooled,
-                r2_train=float(1 - left / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)),
-                tau_train=float(tau_b(seen[code], arena.mean_y)),
+                r2_train=float(
+                    1 - squared_error / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)
+                ),
+                tau_train=float(tau_b(train_logits[code], arena.mean_y)),
                 r2=validation.r2[code],
                 tau=validation.tau[code],
                 coverage=validation.coverage[code],
@@ -321,48 +352,49 @@ def _validate(
             )
 
 
-def _predicted(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
-    """Predicted logits of all models, by language."""
+def _predict_all(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
+    """Return predicted logits of all models by language."""
     return {
         code: np.array([ranker.predict(arena.table(i)).logit for i in range(len(arena.models))])
         for code, arena in data.items()
     }
 
 
-def _fitted_without(
-    data: Data, estimator: str, held: Sequence[str], seed: int
+def _fit_without(
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> tuple[SurrogateRanker, Data]:
-    """A surrogate that has not seen some of the models, and what it has seen."""
-    seen = {code: arena.without(held) for code, arena in data.items()}
-    return SurrogateRanker(estimator, seed=seed).fit_data(seen), seen
+    """Return a surrogate that is fitted without some models, and its training data."""
+    train_data = {code: arena.without(held_out) for code, arena in data.items()}
+    return SurrogateRanker(estimator, seed=seed).fit_data(train_data), train_data
 
 
-def _predicted_without(
-    data: Data, estimator: str, held: Sequence[str], seed: int
+def _predict_without(
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> dict[str, Floats]:
-    return _predicted(_fitted_without(data, estimator, held, seed)[0], data)
+    return _predict_all(_fit_without(data, estimator, held_out, seed)[0], data)
 
 
 def _squares(
-    data: Data, estimator: str, held: Sequence[str], seed: int
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """By language, for each tournament: squared errors on the models held out, and their spread
-    about the mean of the models learnt from, and of all models.
+    """Return squared errors and spreads of the logits per tournament, by language.
 
-    With none held out, those on all models.
+    The errors are those on the held-out models, or on all models if none is held out. The two
+    spreads are the sums of squared differences from the mean of the training models, and of all
+    models.
     """
-    ranker, seen = _fitted_without(data, estimator, held, seed)
-    model = fit_model(seen, evaluate(seen, ranker.recipe, seed=seed), seed=seed)
+    ranker, train_data = _fit_without(data, estimator, held_out, seed)
+    model = fit_model(train_data, evaluate(train_data, ranker.recipe, seed=seed), seed=seed)
     squares = {}
     for code, arena in data.items():
-        rows = [i for i, name in enumerate(arena.models) if name in held or not held]
+        rows = [i for i, name in enumerate(arena.models) if name in held_out or not held_out]
         actual = arena.y[:, rows]
-        every = np.arange(len(arena.query_ids))
+        all_queries = np.arange(len(arena.query_ids))
         predicted = [
-            model.logits(code, arena.values[row], arena.counts, queries=every) for row in rows
+            model.logits(code, arena.values[row], arena.counts, queries=all_queries) for row in rows
         ]
         errors = actual - np.stack(predicted, axis=1)
-        means = (part.y.mean(axis=1, keepdims=True) for part in (seen[code], arena))
+        means = (part.y.mean(axis=1, keepdims=True) for part in (train_data[code], arena))
         spreads = (np.sum((actual - mean) ** 2, axis=1) for mean in means)
         squares[code] = (np.sum(errors**2, axis=1), *spreads)
     return squares

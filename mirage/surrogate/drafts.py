@@ -394,9 +394,11 @@ MANNERS: Mapping[str, Callable[[Scene], Draft]] = MappingProxyType(
         "chatty": _write_chatty,
     }
 )
-"""How a faultless system may write: like the reference, with and without headings; longer;
-casually; in few words; in the words of the passages; with a wrong answer that it rejects; with the Markdown
-and the courtesies of a chat model.
+"""How a faultless system may write.
+
+It may write like the reference, with and without headings; longer; casually; in few words; in the
+words of the passages; with a wrong answer that it rejects; or with the Markdown and the courtesies
+of a chat model.
 """
 
 

@@ -62,7 +62,7 @@ models it is uncertain whether they predict better than linear scores.
 """
 
 PRIOR = 1.0
-"""Weight, in numbers of models per language, of the prior that the verdicts' logits need no scaling."""
+"""Weight of the prior that the verdicts' logits need no scaling, in models per language."""
 
 FOLDS, FOLDS_OF_GROUPS = 6, 12
 """Number of folds of held-out models, without groups and with groups of models.

@@ -1,8 +1,9 @@
-"""Fine-tuning of language models on what retrieval shows them (extra ``finetune``).
+"""Fine-tuning of language models on retrieved passages (extra ``finetune``).
 
-Examples are conversations: a prompt with passages, and what the model should say. They come from
-queries with short answers or references (:func:`training_examples`), or from a teacher
-(:func:`mirage.building.build_training_set`). :func:`finetune` trains on them, by TRL and PEFT.
+Training examples are conversations: a prompt with passages, and the answer that the model should
+give. They come from queries with short answers or references (:func:`training_examples`), or from a
+teacher (:func:`mirage.building.build_training_set`). :func:`finetune` trains on them with TRL and
+PEFT.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From queries with passages and known answers to training examples, none of them from a test."""
+"""Training examples from queries with passages and known answers, checked against test sets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mirage.text import tokenize
 __all__ = ["Target", "check_apart", "evaluation_overlap", "training_examples"]
 
 Target = Literal["answers", "reference"]
-"""What a model is to say: short answers, or what the reference says."""
+"""Text that a model is trained to give: short answers, or the reference of the query."""
 
-_NAMED = 5  # queries that an error names
+_LISTED_QUERIES = 5  # largest number of queries that an error lists
 
 
 def training_examples(
@@ -36,27 +36,42 @@ def training_examples(
     *,
     seed: int = 0,
 ) -> TrainingSet:
-    """Conversations to fine-tune a model on, from queries that show passages.
+    """Make conversations to fine-tune a model on, from queries with passages.
 
-    For ``answers`` the model is to say the short answers, each in one of its forms, drawn for each
-    query, whatever other queries there are (BERGEN, arXiv 2407.01102, sections 4.7 and 5.5). For
-    ``reference`` it is to say the query's reference, with citations of ids, as MIRAGE-Bench has it
-    (:func:`mirage.building.build_training_set` takes the responses of a teacher in its place).
+    With the target ``answers``, the model is trained to give the short answers. One form of each
+    answer is drawn at random per query, independently of other queries (BERGEN, arXiv 2407.01102,
+    sections 4.7 and 5.5). With ``reference``, it is trained to give the query's reference with
+    citations of ids, as in MIRAGE-Bench. (:func:`mirage.building.build_training_set` uses the
+    responses of a teacher instead.)
 
-    A query gives no example where it shows no passage (``no passage``), has no such answer (``no
-    answer``), or does not fit into the prompt (``does not fit``); and where a reference is as
-    :func:`mirage.building.build_training_set` says.
+    A query gives no example if it has no passage (``no passage``) or no such answer (``no
+    answer``), or if it does not fit into the prompt (``does not fit``). A reference must also meet
+    the conditions of :func:`mirage.building.build_training_set`.
 
     Args:
-        dataset: the queries with the passages to show, such as :meth:`mirage.Pipeline.show` gives.
-        target: what the model is to say.
-        prompt: makes the prompts to train on, which should be those the model will be asked; by
-            default ``ShortAnswerPrompt()`` for answers and ``RagPrompt()`` for references.
-        seed: of the forms that are drawn.
+        dataset: Queries with the passages to show, as from :meth:`mirage.Pipeline.show`.
+        target: Text that the model is trained to give.
+        prompt: Maker of the prompts, which should be those of later use; by default
+            ``ShortAnswerPrompt()`` for answers and ``RagPrompt()`` for references.
+        seed: Random seed of the forms of answers.
+
+    Returns:
+        The examples, and the reason for each query without one.
 
     Raises:
-        DatasetError: the queries are for evaluation only, or none gives an example; says why.
-        UnknownNameError: no such target.
+        DatasetError: If the queries are for evaluation only, or if none gives an example.
+        UnknownNameError: If there is no such target.
+
+    Example:
+        >>> from mirage import MirageDataset, Passage, Query
+        >>> passage = Passage(id="p1", text="The Nile is 6,650 km long.")
+        >>> query = Query(
+        ...     id="q1", text="How long is the Nile?", language="en",
+        ...     passages=(passage,), answers=(("6,650 km",),),
+        ... )
+        >>> examples = training_examples(MirageDataset((query,), name="rivers"))
+        >>> examples.examples[0].messages[-1].content
+        '6,650 km'
     """
     if target not in get_args(Target):
         raise UnknownNameError("target", target, get_args(Target))
@@ -67,7 +82,7 @@ def training_examples(
         if not query.passages:
             example: TrainingExample | OmitReason = "no passage"
         elif target == "answers":
-            example = _short(query, prompt or ShortAnswerPrompt(), seed)
+            example = _short_answer_example(query, prompt or ShortAnswerPrompt(), seed)
         elif query.reference is None:
             example = "no answer"
         else:
@@ -79,12 +94,10 @@ def training_examples(
             omitted[query.id] = example
     if not examples:
         hint = (
-            "; let a pipeline show(dataset) what it finds"
-            if "no passage" in omitted.values()
-            else ""
+            "; add passages with Pipeline.show(dataset)" if "no passage" in omitted.values() else ""
         )
         raise DatasetError(
-            f"no query of {dataset.name} is fit to train on "
+            f"no query of {dataset.name} can be used for training "
             f"({reason_counts(omitted.values())}){hint}"
         )
     return TrainingSet(tuple(examples), omitted)
@@ -93,45 +106,53 @@ def training_examples(
 def evaluation_overlap(
     examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]
 ) -> dict[str, str]:
-    """The examples whose query stands in an evaluation set: why, by the id of their query.
+    """Return the examples whose query is also in an evaluation set, as reasons by query id.
 
-    Two queries are the same where their ids are, or their texts but for case, punctuation, spaces
-    and forms of characters.
+    Two queries are equal if their ids are equal, or if their texts are equal apart from case,
+    punctuation, spaces and forms of characters.
+
+    Args:
+        examples: Training examples.
+        evaluation: Evaluation sets.
 
     Raises:
-        DatasetError: an example does not say its question.
+        DatasetError: If an example has no question text.
     """
     ids: dict[str, str] = {}
     texts: dict[str, tuple[str, str]] = {}
     for dataset in evaluation:
         for query in dataset:
             ids.setdefault(query.id, dataset.name)
-            texts.setdefault(_normal(query.text, query.language), (dataset.name, query.id))
+            texts.setdefault(_normalize(query.text, query.language), (dataset.name, query.id))
     return {
-        example.query_id: why
+        example.query_id: reason
         for example in examples
-        if ids and (why := _reason(example, ids, texts)) is not None
+        if ids and (reason := _reason(example, ids, texts)) is not None
     }
 
 
 def check_apart(examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]) -> None:
-    """Refuse examples whose query stands in an evaluation set; see :func:`evaluation_overlap`.
+    """Raise an error if the query of an example is in an evaluation set.
 
     Raises:
-        DatasetError: names them.
+        DatasetError: If :func:`evaluation_overlap` reports a query; the message lists the queries.
     """
     shared = evaluation_overlap(examples, evaluation)
     if shared:
-        named = ", ".join(f"{id_!r} ({why})" for id_, why in list(shared.items())[:_NAMED])
-        more = f" and {len(shared) - _NAMED} more" if len(shared) > _NAMED else ""
+        listed = ", ".join(
+            f"{id_!r} ({reason})" for id_, reason in list(shared.items())[:_LISTED_QUERIES]
+        )
+        more = f" and {len(shared) - _LISTED_QUERIES} more" if len(shared) > _LISTED_QUERIES else ""
         raise DatasetError(
-            f"{len(shared)} queries to train on also stand in an evaluation set: {named}{more}; "
-            "leave them out (mirage.training.evaluation_overlap names all), for a model that has "
-            "seen the answers is not evaluated"
+            f"{len(shared)} training queries are also in an evaluation set: {listed}{more}; "
+            "remove them (mirage.training.evaluation_overlap lists all), because training on test "
+            "queries makes the evaluation invalid"
         )
 
 
-def _short(query: Query, prompt: PromptMaker, seed: int) -> TrainingExample | OmitReason:
+def _short_answer_example(
+    query: Query, prompt: PromptMaker, seed: int
+) -> TrainingExample | OmitReason:
     if not query.answers:
         return "no answer"
     draw = random.Random(f"{seed} {query.id}")
@@ -148,15 +169,15 @@ def _reason(
 ) -> str | None:
     if example.question is None:
         raise DatasetError(
-            f"the training example of query {example.query_id!r} does not say its question, and "
-            "may stand in the evaluation set; build the training set anew"
+            f"the training example of query {example.query_id!r} has no question, so it cannot be "
+            "compared with the evaluation sets; build the training set again"
         )
     if example.query_id in ids:
         return f"its id is in {ids[example.query_id]}"
-    same = texts.get(_normal(example.question, example.language))
-    return None if same is None else f"its text is that of {same[1]!r} in {same[0]}"
+    same = texts.get(_normalize(example.question, example.language))
+    return None if same is None else f"its text equals that of {same[1]!r} in {same[0]}"
 
 
-def _normal(text: str, language: str) -> str:
-    """A text by which two questions are compared: its tokens, or itself where it has none."""
+def _normalize(text: str, language: str) -> str:
+    """Return a text for comparing questions: its tokens, or the text itself if it has none."""
     return " ".join(tokenize(text, language)) or text

@@ -1,4 +1,4 @@
-"""How a model is fine-tuned: the settings of the papers."""
+"""Settings for fine-tuning, including those of the papers."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ __all__ = ["BERGEN_TUNING", "MIRAGE_BENCH_TUNING", "TuningRecipe"]
 
 @dataclass(frozen=True)
 class TuningRecipe:
-    """The settings of fine-tuning, by default those of BERGEN (arXiv 2407.01102, Table 8).
+    """Settings of fine-tuning, by default those of BERGEN (arXiv 2407.01102, Table 8).
 
     Attributes:
-        learning_rate: of AdamW, at its highest.
-        schedule: of the learning rate after the warm-up, as ``transformers`` calls it.
-        warmup: the share of the steps in which the learning rate rises.
-        weight_decay: of AdamW.
-        epochs: how often each example is seen.
-        batch_size: examples a step. BERGEN's Table 8 has "max. possible" on one A100 with 80 GB;
-            16 is this library's.
-        max_length: the tokens of an example, at most; one that is longer is left out and counted.
-            BERGEN reads no more than 2,048 (section 4).
-        rank: of the two matrices that LoRA puts beside each layer (Hu et al. 2022, arXiv
-            2106.09685, section 4.1).
-        alpha: their product is taken ``alpha / rank`` times.
-        dropout: of what goes into them.
-        layers: names of the layers that get them, or ``all-linear``, which leaves out the last.
+        learning_rate: Peak learning rate of AdamW.
+        schedule: Schedule of the learning rate after the warm-up, by its name in ``transformers``.
+        warmup: Share of the steps in which the learning rate rises.
+        weight_decay: Weight decay of AdamW.
+        epochs: Number of passes over the examples.
+        batch_size: Examples per step. BERGEN's Table 8 has "max. possible" on one A100 with 80 GB;
+            16 is the default of this library.
+        max_length: Largest number of tokens of an example. Longer examples are left out and
+            counted. BERGEN reads at most 2,048 (section 4).
+        rank: Rank of the two LoRA matrices of each layer (Hu et al. 2022, arXiv 2106.09685, section
+            4.1).
+        alpha: The product of the matrices is scaled by ``alpha / rank``.
+        dropout: Dropout rate of the input of the matrices.
+        layers: Names of the layers with LoRA matrices, or ``all-linear`` for all linear layers but
+            the last.
 
     Raises:
-        SettingError: a number that makes no sense.
+        SettingError: If a number is out of range.
+
+    Example:
+        >>> TuningRecipe(rank=8, alpha=16).learning_rate
+        0.0001
     """
 
     learning_rate: float = 1e-4
@@ -54,8 +59,8 @@ class TuningRecipe:
             or not self.weight_decay >= 0
         ):
             raise SettingError(
-                "learning_rate, epochs, batch_size, max_length, rank and alpha are above 0, "
-                f"weight_decay is 0 or more, warmup and dropout are at least 0 and below 1: {self}"
+                "learning_rate, epochs, batch_size, max_length, rank and alpha must be above 0, "
+                f"weight_decay at least 0, warmup and dropout at least 0 and below 1: {self}"
             )
 
 
@@ -75,5 +80,6 @@ MIRAGE_BENCH_TUNING = TuningRecipe(
 )
 """MIRAGE-Bench's settings (arXiv 2410.13716, Table 6).
 
-The paper names no schedule, warm-up and weight decay; these are the defaults of ``transformers``.
+The paper does not report schedule, warm-up and weight decay; these are the defaults of
+``transformers``.
 """

@@ -1,4 +1,4 @@
-"""Fine-tuning by TRL and PEFT, that goes on where it was when it is killed."""
+"""Fine-tuning with TRL and PEFT that resumes from its last checkpoint after an interruption."""
 
 from __future__ import annotations
 
@@ -36,23 +36,27 @@ from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 __all__ = ["FineTuned", "Method", "finetune", "prompt_of", "token_rows"]
 
 Method = Literal["lora", "qlora", "full"]
-"""What is trained: matrices beside the layers, the same beside layers in 4 bits, or all weights."""
+"""Trained parameters: LoRA matrices, LoRA matrices of a model in 4 bits, or all weights."""
 
 KIND = "fine-tuned model"
 PACKAGES = ("torch", "transformers", "trl", "peft", "accelerate", "datasets")
 
 _CHECKPOINTS = "checkpoints"
-_WHOLE = "whole"  # a file in a checkpoint that was written to its end
+_COMPLETE = "whole"  # a file that marks a checkpoint as complete
 _LOSSES = "losses.json"
-_IGNORED = -100  # the label of a token that the loss leaves out, in torch and transformers
+_IGNORED = -100  # label of tokens that the loss ignores, in torch and transformers
 
 
 class FineTuned(NamedTuple):
     """A model that was fine-tuned.
 
-    ``losses`` are the mean negative log-likelihoods, in nats, of the completion's tokens in each
-    step's batch. ``too_long`` names the queries of the examples that were left out, being longer
-    than the recipe or the model allows.
+    Attributes:
+        folder: Folder of the model or adapter.
+        losses: Mean negative log-likelihood of the completion's tokens in each step's batch, in
+            nats.
+        examples: Number of examples that it was trained on.
+        too_long: Query ids of examples that were left out because they are longer than the recipe
+            or the model allows.
     """
 
     folder: Path
@@ -78,43 +82,46 @@ def finetune(
 ) -> FineTuned:
     """Fine-tune a causal language model on conversations (extra ``finetune``).
 
-    The loss is that of the last message alone, the completion. The model reads the prompt as
-    :class:`~mirage.TransformersGenerator` will give it, token by token. For ``lora`` and ``qlora``
-    the folder holds an adapter in PEFT's form, for ``full`` a model; each with the tokenizer, and
-    with ``manifest.json``, which says by what data, settings and versions it was made.
-    ``TransformersGenerator(folder)`` loads it.
+    The loss is that of the last message, the completion. The prompt has the same tokens as later in
+    :class:`~mirage.TransformersGenerator`. With ``lora`` and ``qlora`` the folder contains an
+    adapter in PEFT's format, with ``full`` a model. It also contains the tokenizer and
+    ``manifest.json``, which records data, settings and versions. ``TransformersGenerator(folder)``
+    loads it.
 
-    Training that was killed goes on from its last checkpoint, by the same call, and on a CPU, with
-    as many threads, gives the same weights to the bit as training that was not. A folder that holds
-    the result of the same data, model and settings is returned as it is. It computes on one device.
+    After an interruption, the same call resumes from the last checkpoint. On a CPU with the same
+    number of threads, the resumed training gives identical weights. If the folder already has the
+    result of the same data, model and settings, it is returned without training. Training uses one
+    device.
 
     Args:
-        examples: what to train on: :func:`training_examples` or
-            :func:`mirage.building.build_training_set` make them.
-        model: a name on the hub, or a folder.
-        folder: where to. While it is made, it stands beside its place under a hidden name.
-        method: what is trained. ``qlora`` (Dettmers et al. 2023, arXiv 2305.14314) needs a GPU with
-            CUDA and the package bitsandbytes.
-        recipe: the settings; :data:`BERGEN_TUNING` or :data:`MIRAGE_BENCH_TUNING`, or others.
-        evaluation: datasets that the model will be evaluated on, none of whose queries may be
-            trained on.
-        steps: how many, in place of the recipe's epochs.
-        micro_batch: examples to compute at a time, by default all of a step; fewer take less
-            memory, and more time.
-        save_every: steps between checkpoints, two of which are kept.
-        dtype: of the weights, such as ``"bfloat16"``; by default those of the checkpoint, and
+        examples: Training examples, as from :func:`training_examples` or
+            :func:`mirage.building.build_training_set`.
+        model: Name on the hub, or a folder.
+        folder: Output folder. Until it is complete, it has a hidden name in the same parent folder.
+        method: Trained parameters. ``qlora`` (Dettmers et al. 2023, arXiv 2305.14314) needs a GPU
+            with CUDA and the package bitsandbytes.
+        recipe: Settings, such as :data:`BERGEN_TUNING` or :data:`MIRAGE_BENCH_TUNING`.
+        evaluation: Datasets for later evaluation, which must not share queries with the examples.
+        steps: Number of steps; by default the epochs of the recipe determine it.
+        micro_batch: Examples to compute at a time, by default all of a step. Smaller values need
+            less memory and more time.
+        save_every: Steps between checkpoints, of which the last two are kept.
+        dtype: Type of the weights, such as ``"bfloat16"``; by default that of the checkpoint, and
             float32 for ``full``.
-        seed: of the order of examples, the new weights and dropout.
-        progress: show a progress bar on stderr, if that is a terminal.
+        seed: Random seed of the order of examples, the new weights and dropout.
+        progress: Whether to show a progress bar if stderr is a terminal.
+
+    Returns:
+        The folder, the losses and the examples that were left out.
 
     Raises:
-        DatasetError: an example's query stands in an evaluation set; all examples are too long; the
-            folder holds something else, or another process writes it.
-        SettingError: a setting that makes no sense, a model that cannot be loaded, ``qlora``
-            without CUDA, or several GPUs.
-        GenerationError: the loss is no number any more.
-        UnknownNameError: no such method.
-        MissingPackageError: TRL, PEFT, or what they need, is not installed.
+        DatasetError: If an example's query is in an evaluation set, or all examples are too long.
+            Also if the folder has other contents or another process writes it.
+        SettingError: If a setting is invalid, the model cannot be loaded, ``qlora`` has no CUDA, or
+            there are several GPUs.
+        GenerationError: If the loss is not finite.
+        UnknownNameError: If there is no such method.
+        MissingPackageError: If TRL, PEFT or one of their dependencies is not installed.
     """
     examples = examples.examples if isinstance(examples, TrainingSet) else tuple(examples)
     evaluation = tuple(evaluation)
@@ -126,7 +133,7 @@ def finetune(
     _check_machine(method)
     tuning = {
         "data": {"fingerprint": _fingerprint(examples), "examples": len(examples)},
-        "base": _base(model),
+        "base": _describe_base(model),
         "method": method,
         "recipe": asdict(recipe),
         "steps": steps,
@@ -135,13 +142,13 @@ def finetune(
         "seed": seed,
     }
     key = hashlib.sha256(json.dumps(tuning).encode()).hexdigest()
-    place = Path(folder)
-    _check_free(place, key)
+    destination = Path(folder)
+    _check_free(destination, key)
 
     def fill(part: Path) -> None:
-        if not _is_whole(part):
+        if not _is_complete(part):
             train(part)
-        # Last: what is left of them would be gone on from.
+        # Only now, because training resumes from checkpoints that exist.
         with writing(part):
             shutil.rmtree(part / _CHECKPOINTS, ignore_errors=True)
 
@@ -149,54 +156,55 @@ def finetune(
         too_long, losses = _train(
             examples, part, tuning, recipe, save_every=save_every, progress=progress
         )
-        facts = {"key": key, **tuning, "too_long": too_long, **_circumstances(evaluation)}
+        facts = {"key": key, **tuning, "too_long": too_long, **_provenance(evaluation)}
         with writing(part):
             (part / MANIFEST).unlink(missing_ok=True)
         write_text(part / _LOSSES, json.dumps(losses) + "\n", follow=False)
         write_manifest(part, KIND, facts)
 
-    build_folder(place, KIND, key, fill)
-    too_long = read_manifest(place, KIND, {"too_long": list}, verify=False)["too_long"]
-    losses = json.loads((place / _LOSSES).read_text(encoding="utf-8"))
-    return FineTuned(place, tuple(losses), len(examples) - len(too_long), tuple(too_long))
+    build_folder(destination, KIND, key, fill)
+    too_long = read_manifest(destination, KIND, {"too_long": list}, verify=False)["too_long"]
+    losses = json.loads((destination / _LOSSES).read_text(encoding="utf-8"))
+    return FineTuned(destination, tuple(losses), len(examples) - len(too_long), tuple(too_long))
 
 
 def prompt_of(
     model: str | Path, target: Target = "answers", *, recipe: TuningRecipe = BERGEN_TUNING
 ) -> PromptMaker:
-    """The prompt to tune a model with, and to ask it: counted by its own tokenizer.
+    """Return the prompt to tune and query a model with, measured with its own tokenizer.
 
-    It is a :class:`~mirage.generation.ShortAnswerPrompt`, or for references a
-    :class:`~mirage.generation.RagPrompt`, in no more tokens than the recipe and the model allow.
+    It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
+    :class:`~mirage.generation.RagPrompt` for references. It has no more tokens than the recipe and
+    the model allow.
 
     Args:
-        model: a name on the hub, or a folder.
-        target: that of :func:`training_examples`.
-        recipe: that of :func:`finetune`.
+        model: Name on the hub, or a folder.
+        target: Target of :func:`training_examples`.
+        recipe: Recipe of :func:`finetune`.
 
     Raises:
-        SettingError: the model cannot be loaded, or its context is too short for an answer.
-        MissingPackageError: transformers is not installed.
+        SettingError: If the model cannot be loaded, or its context is too short for an answer.
+        MissingPackageError: If transformers is not installed.
     """
     transformers = package("transformers", "finetune")
-    tokenizer = _loaded(model, transformers.AutoTokenizer.from_pretrained)
-    config = _loaded(model, transformers.AutoConfig.from_pretrained)
-    return own_prompt(tokenizer, _longest(config, recipe), short=target == "answers")
+    tokenizer = _load(model, transformers.AutoTokenizer.from_pretrained)
+    config = _load(model, transformers.AutoConfig.from_pretrained)
+    return own_prompt(tokenizer, _max_length(config, recipe), short=target == "answers")
 
 
 def token_rows(
     examples: Sequence[TrainingExample], tokenizer: Any, ends: Sequence[int], longest: int
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
-    """The tokens and labels of each example, and the ids of the queries of those too long.
+    """Return the tokens and labels of each example, and the query ids of examples that are too long.
 
-    The label of a token of the completion is the token itself, that of any other -100, which the
-    loss leaves out.
+    The label of a token of the completion is the token itself. That of any other token is -100,
+    which the loss ignores.
 
     Args:
-        examples: the conversations.
-        tokenizer: of the model.
-        ends: tokens that end an answer.
-        longest: the tokens of an example, at most.
+        examples: Conversations.
+        tokenizer: Tokenizer of the model.
+        ends: Tokens that end an answer.
+        longest: Largest number of tokens of an example.
     """
     rows, too_long = [], []
     for example in examples:
@@ -221,26 +229,28 @@ def _check_settings(
         raise UnknownNameError("method of fine-tuning", method, get_args(Method))
     if batch < 1 or recipe.batch_size % batch:
         raise SettingError(
-            f"micro_batch divides the batch of {recipe.batch_size} examples a step; {batch} does "
-            "not"
+            f"micro_batch must divide the batch of {recipe.batch_size} examples per step, "
+            f"got {batch}"
         )
     if save_every < 1 or (steps is not None and steps < 1):
-        raise SettingError(f"steps and save_every are 1 or more, not {steps} and {save_every}")
+        raise SettingError(
+            f"steps and save_every must be at least 1, got steps={steps}, save_every={save_every}"
+        )
 
 
 def _check_machine(method: str) -> None:
     cuda = package("torch", "finetune").cuda
     if cuda.device_count() > 1:
         raise SettingError(
-            f"training is on one GPU, and torch sees {cuda.device_count()}; say which with "
+            f"training uses one GPU, but torch has {cuda.device_count()}; select one with "
             "CUDA_VISIBLE_DEVICES=0"
         )
     if method != "qlora":
         return
     if not cuda.is_available():
         raise SettingError(
-            "qlora computes in 4 bits, which needs a GPU with CUDA, and torch sees none; "
-            "method='lora' does without"
+            "qlora computes in 4 bits, which needs a GPU with CUDA, but torch has none; "
+            "use method='lora' instead"
         )
     try:
         package("bitsandbytes", "finetune")
@@ -251,15 +261,18 @@ def _check_machine(method: str) -> None:
 
 
 def _check_free(folder: Path, key: str) -> None:
-    """Refuse to replace a model made with other data or settings, which may have taken days."""
+    """Raise an error if the folder has a model with other data or settings.
+
+    Replacing it could destroy days of training.
+    """
     if stored_key(folder, KIND) not in (None, key):
         raise DatasetError(
-            f"{folder} holds a model fine-tuned on other data or with other settings, as its "
-            f"{MANIFEST} says; choose another folder"
+            f"{folder} contains a model fine-tuned on other data or with other settings, "
+            f"according to its {MANIFEST}; choose another folder"
         )
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     try:
         return bool(read_manifest(folder, KIND, {"key": str}))
     except DatasetError:
@@ -267,15 +280,15 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _fingerprint(records: Iterable[Any]) -> str:
-    """SHA-256 of records in their order, as JSON Lines."""
+    """Return the SHA-256 of records in their order, as JSON Lines."""
     digest = hashlib.sha256()
     for record in records:
         digest.update(record.model_dump_json().encode() + b"\n")
     return digest.hexdigest()
 
 
-def _circumstances(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
-    """What changes nothing in the key of a model, and is to be known of it."""
+def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
+    """Return facts about the training that are recorded but are not part of the model's key."""
     versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
     return {
         "evaluation": [
@@ -286,38 +299,38 @@ def _circumstances(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
     }
 
 
-def _base(model: str | Path) -> dict[str, str]:
-    """Which model is tuned: its name or whole path, and what tells it from others of that name."""
-    place = Path(model)
-    if not place.is_dir():
-        config = _loaded(model, package("transformers", "finetune").AutoConfig.from_pretrained)
+def _describe_base(model: str | Path) -> dict[str, str]:
+    """Return name and fingerprint of the base model, which identify it in the manifest."""
+    folder = Path(model)
+    if not folder.is_dir():
+        config = _load(model, package("transformers", "finetune").AutoConfig.from_pretrained)
         return {"name": str(model), "fingerprint": str(getattr(config, "_commit_hash", None))}
-    if (place / "adapter_config.json").is_file():
+    if (folder / "adapter_config.json").is_file():
         raise SettingError(
-            f"{model} holds an adapter; merge it with its model (peft's merge_and_unload) and "
-            "save that, to tune it on"
+            f"{model} contains an adapter; merge it with its model (peft's merge_and_unload), "
+            "save the result and tune that"
         )
     digest = hashlib.sha256()
-    for path in sorted(place.iterdir()):
+    for path in sorted(folder.iterdir()):
         if path.is_file():
             digest.update(path.name.encode())
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
-    return {"name": str(place.resolve()), "fingerprint": digest.hexdigest()}
+    return {"name": str(folder.resolve()), "fingerprint": digest.hexdigest()}
 
 
-def _loaded(model: str | Path, load: Callable[..., Any], **settings: Any) -> Any:
+def _load(model: str | Path, load: Callable[..., Any], **settings: Any) -> Any:
     try:
         return load(str(model), **settings)
     except (OSError, ValueError) as error:
         raise SettingError(
-            f"model {str(model)!r} cannot be loaded ({' '.join(str(error).split())}); give a name "
+            f"model {str(model)!r} cannot be loaded ({' '.join(str(error).split())}); pass a name "
             "on the Hugging Face hub or a folder with a model and its tokenizer"
         ) from None
 
 
-def _longest(config: Any, recipe: TuningRecipe) -> int:
-    """The tokens of an example that recipe and model allow."""
+def _max_length(config: Any, recipe: TuningRecipe) -> int:
+    """Return the largest number of tokens of an example that recipe and model allow."""
     longest = getattr(config.get_text_config(), "max_position_embeddings", None)
     return min(recipe.max_length, longest or recipe.max_length)
 
@@ -334,58 +347,62 @@ def _train(
     save_every: int,
     progress: bool,
 ) -> tuple[list[str], list[float]]:
-    """Train from the last checkpoint on, and save; what was too long, and the losses."""
+    """Train from the last checkpoint on and save the model.
+
+    Returns:
+        Query ids of examples that are too long, and the loss of each step.
+    """
     datasets, trl = package("datasets", "finetune"), package("trl", "finetune")
     transformers = package("transformers", "finetune")
     base = tuning["base"]["name"]
-    tokenizer = _loaded(base, transformers.AutoTokenizer.from_pretrained)
-    tokenizer.save_pretrained(part)  # as it is: a trainer may add a token to pad with
-    model = _model(base, tuning["method"], tuning["dtype"])
-    limit = _longest(model.config, recipe)
+    tokenizer = _load(base, transformers.AutoTokenizer.from_pretrained)
+    tokenizer.save_pretrained(part)  # before training, because a trainer may add a padding token
+    model = _load_model(base, tuning["method"], tuning["dtype"])
+    limit = _max_length(model.config, recipe)
     ends = end_ids(tokenizer, model.generation_config)
     rows, too_long = token_rows(examples, tokenizer, ends, limit)
     if not rows:
         raise DatasetError(
             f"all {len(too_long)} examples are longer than {limit} tokens; make them with a prompt "
-            "of a smaller context, or give a recipe with a larger max_length"
+            "of a smaller context, or use a recipe with a larger max_length"
         )
-    with _quietly():
+    with _suppress_messages():
         trainer = trl.SFTTrainer(
             model,
-            _settings(trl, part / _CHECKPOINTS, tuning, recipe, save_every),
+            _trainer_config(trl, part / _CHECKPOINTS, tuning, recipe, save_every),
             train_dataset=datasets.Dataset.from_list(rows),
             processing_class=tokenizer,
-            peft_config=None if tuning["method"] == "full" else _lora(model, recipe),
+            peft_config=None if tuning["method"] == "full" else _lora_config(model, recipe),
         )
-        # It prints; what is to be seen is in the bar, and in the losses.
+        # Stop it from printing each loss; the progress bar and the result report enough.
         trainer.remove_callback(transformers.PrinterCallback)
         with progress_bar(0, "steps trained", progress) as bar:
-            trainer.add_callback(_follower(transformers, bar))
+            trainer.add_callback(_progress_callback(transformers, bar))
             trainer.train(resume_from_checkpoint=_last_checkpoint(part / _CHECKPOINTS))
         trainer.model.save_pretrained(part)
-    (part / "README.md").unlink(missing_ok=True)  # a form to fill in
+    (part / "README.md").unlink(missing_ok=True)  # an empty template
     return too_long, [row["loss"] for row in trainer.state.log_history if "loss" in row]
 
 
-def _model(name: str, method: str, dtype: str | None) -> Any:
-    """The model to tune."""
+def _load_model(name: str, method: str, dtype: str | None) -> Any:
+    """Load the model to tune."""
     transformers = package("transformers", "finetune")
     settings: dict[str, Any] = {"dtype": dtype or ("float32" if method == "full" else "auto")}
     if method == "qlora":
-        # As section 3 of the paper of QLoRA has it.
+        # Settings of section 3 of the QLoRA paper.
         settings["quantization_config"] = transformers.BitsAndBytesConfig(
             load_in_4bit=True,
             bnb_4bit_quant_type="nf4",
             bnb_4bit_use_double_quant=True,
             bnb_4bit_compute_dtype=package("torch", "finetune").bfloat16,
         )
-    return _loaded(name, transformers.AutoModelForCausalLM.from_pretrained, **settings)
+    return _load(name, transformers.AutoModelForCausalLM.from_pretrained, **settings)
 
 
-def _settings(
+def _trainer_config(
     trl: Any, checkpoints: Path, tuning: dict[str, Any], recipe: TuningRecipe, save_every: int
 ) -> Any:
-    """The recipe as TRL has it."""
+    """Convert the recipe to TRL's settings."""
     cuda = package("torch", "finetune").cuda
     return trl.SFTConfig(
         str(checkpoints),
@@ -397,7 +414,7 @@ def _settings(
         max_steps=tuning["steps"] or -1,
         per_device_train_batch_size=tuning["micro_batch"],
         gradient_accumulation_steps=recipe.batch_size // tuning["micro_batch"],
-        max_length=None,  # none is longer, and none is to be cut
+        max_length=None,  # no truncation: longer examples were left out
         packing=False,
         bf16=cuda.is_available() and cuda.is_bf16_supported(),
         gradient_checkpointing=cuda.is_available(),
@@ -412,15 +429,15 @@ def _settings(
     )
 
 
-def _lora(model: Any, recipe: TuningRecipe) -> Any:
+def _lora_config(model: Any, recipe: TuningRecipe) -> Any:
     layers: str | list[str] = "all-linear"
     if recipe.layers != layers:
         layers = [recipe.layers] if isinstance(recipe.layers, str) else list(recipe.layers)
-        known = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-        if not known.intersection(layers):
+        layer_names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+        if not layer_names.intersection(layers):
             raise SettingError(
-                f"{type(model).__name__} has no layers {', '.join(layers)}; give a recipe with "
-                "layers='all-linear', or the names of some of its own"
+                f"{type(model).__name__} has no layers {', '.join(layers)}; use a recipe with "
+                "layers='all-linear', or with names of layers that the model has"
             )
     return package("peft", "finetune").LoraConfig(
         r=recipe.rank,
@@ -432,8 +449,8 @@ def _lora(model: Any, recipe: TuningRecipe) -> Any:
     )
 
 
-def _follower(transformers: Any, bar: Any) -> Any:
-    """What moves the bar, and marks a checkpoint that is whole."""
+def _progress_callback(transformers: Any, bar: Any) -> Any:
+    """Return a callback that moves the progress bar and marks complete checkpoints."""
 
     class Follower(transformers.TrainerCallback):  # type: ignore[misc]
         def on_train_begin(self, _: Any, state: Any, __: Any, **___: Any) -> None:
@@ -446,38 +463,38 @@ def _follower(transformers: Any, bar: Any) -> Any:
         def on_log(self, _: Any, state: Any, __: Any, **more: Any) -> None:
             if not math.isfinite(more["logs"].get("loss", 0)):
                 raise GenerationError(
-                    f"the loss is no number at step {state.global_step}; give a recipe with a "
+                    f"the loss is not finite at step {state.global_step}; use a recipe with a "
                     "lower learning_rate or a longer warmup"
                 )
 
         def on_save(self, args: Any, state: Any, __: Any, **___: Any) -> None:
-            (Path(args.output_dir) / f"checkpoint-{state.global_step}" / _WHOLE).touch()
+            (Path(args.output_dir) / f"checkpoint-{state.global_step}" / _COMPLETE).touch()
 
     return Follower()
 
 
 def _last_checkpoint(folder: Path) -> str | None:
-    """The last checkpoint that was written to its end; others are deleted."""
-    whole = []
+    """Return the last complete checkpoint; delete incomplete ones."""
+    complete = []
     for path in folder.glob("checkpoint-*"):
-        if (path / _WHOLE).is_file():
-            whole.append(path)
+        if (path / _COMPLETE).is_file():
+            complete.append(path)
         else:
             shutil.rmtree(path)
-    last = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    last = max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
     return None if last is None else str(last)
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the telemetry that TRL sends, and what libraries warn each other of."""
+def _suppress_messages() -> Iterator[None]:
+    """Suppress TRL's telemetry and the warnings that libraries raise about each other."""
     from huggingface_hub import constants
 
-    sends = constants.HF_HUB_DISABLE_TELEMETRY
+    previous = constants.HF_HUB_DISABLE_TELEMETRY
     constants.HF_HUB_DISABLE_TELEMETRY = True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             yield
     finally:
-        constants.HF_HUB_DISABLE_TELEMETRY = sends
+        constants.HF_HUB_DISABLE_TELEMETRY = previous

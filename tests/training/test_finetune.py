@@ -437,7 +437,7 @@ def test_the_recipe_is_what_the_trainer_gets(tmp_path: Path) -> None:
     import trl
 
     facts = {"steps": None, "micro_batch": 4, "seed": 3}
-    given = tuning._settings(trl, tmp_path, facts, BERGEN_TUNING, 7)
+    given = tuning._trainer_config(trl, tmp_path, facts, BERGEN_TUNING, 7)
     assert given.get_warmup_steps(1000) == 50
     assert (given.learning_rate, given.weight_decay) == (1e-4, 0.1)
     assert (given.lr_scheduler_type, given.optim.partition("_")[0]) == ("linear", "adamw")
