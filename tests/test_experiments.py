@@ -383,7 +383,9 @@ def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
         tables = {code: [tuned(arenas["en"], "m03", name, 1.0)]}
         return tuned_models(arenas, tables, backbones, estimator="ridge")
 
-    with pytest.raises(SettingError, match="'m03' was judged; give the tuned one another name"):
+    with pytest.raises(
+        SettingError, match="'m03' was judged; choose another name for the tuned model"
+    ):
         placed("m03", {"m03": "m03"})
     with pytest.raises(UnknownNameError, match="unknown tuned model with a backbone 'm03-tuned'"):
         placed("m03-tuned", {})
@@ -502,11 +504,11 @@ def test_an_arena_is_read_from_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"query_id": "q0", "model": "m00", "features": {"noise": 1}}', "a second time"),
-        ('{"query_id": 1, "model": "m00", "features": {}}', "'query_id' has to be a text"),
-        ('{"query_id": "q0", "features": {}}', "'model' has to be a text"),
+        ('{"query_id": "q0", "model": "m00", "features": {"noise": 1}}', "duplicate query 'q0'"),
+        ('{"query_id": 1, "model": "m00", "features": {}}', "'query_id' must be a text"),
+        ('{"query_id": "q0", "features": {}}', "'model' must be a text"),
         ('{"query_id": "q0", "model": "x", "features": {"noise": "1"}}', "numbers and nulls"),
-        ('{"query_id": "q0", "model": "x"}', "'features' has to be an object"),
+        ('{"query_id": "q0", "model": "x"}', "'features' must be an object"),
         ("[]", "expected a JSON object"),
     ],
 )

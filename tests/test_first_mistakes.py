@@ -199,8 +199,8 @@ def test_passages_that_are_missing_when_they_are_needed() -> None:
 def test_passages_that_are_missing_when_citations_are_measured(leaderboard: Leaderboard) -> None:
     bare = Leaderboard(BARE, leaderboard.suite, leaderboard.ranker)
     assert sentence(lambda: bare.rank(lambda _: "Jibu [1].")) == (
-        "model 'my-model' (sw) has 'citation_recall@10' on no query (the query has no relevant "
-        "passage); leave this feature out of the suite, or give what it needs"
+        "model 'my-model' (sw) has no value of 'citation_recall@10' on any query (the query has no "
+        "relevant passage); remove this feature from the suite, or provide the data that it needs"
     )
 
 

@@ -312,7 +312,7 @@ def test_what_is_no_judgment_is_one_clear_error() -> None:
     frame = Judgments.from_records(arena(3, 4)).to_pandas()
     with pytest.raises(JudgmentError, match=r"lacks .*'verdict'"):
         BradleyTerry().fit(frame.drop(columns="verdict"))
-    with pytest.raises(SettingError, match="level is a share"):
+    with pytest.raises(SettingError, match="level must be between 0 and 1"):
         Ranking.from_judgments(arena(3, 4), level=95)
 
 

@@ -520,7 +520,10 @@ def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
         Leaderboard.from_judgments(dataset, runs[:2], judgments)
     others = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
-    told = "judged were 'm1', 'm2', 'm3', and the runs are of 'other-m1', 'other-m2', 'other-m3'"
+    told = (
+        "the judgments are of 'm1', 'm2', 'm3', but the runs are of 'other-m1', 'other-m2', "
+        "'other-m3'"
+    )
     with pytest.raises(JudgmentError, match=told):
         Leaderboard.from_judgments(dataset, others, judgments)
     with pytest.raises(UnknownNameError, match="estimator"):

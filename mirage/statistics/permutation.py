@@ -119,7 +119,7 @@ def sign_flip_tests(
         SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
-        raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
+        raise SettingError(f"permutations must be at least 1, got {permutations}")
     columns = differences.shape[1]
     tests = SignFlipTests(np.ones(columns), np.full(columns, -np.inf), np.full(columns, np.inf))
     differing = np.count_nonzero(differences, axis=0)
@@ -317,7 +317,7 @@ def exchange_p_values(
         SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
-        raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
+        raise SettingError(f"permutations must be at least 1, got {permutations}")
     p = np.ones(observed.shape[1])
     varied = np.ptp(sums, axis=0).any(axis=0)
     scale = np.abs(sums[..., varied]).max(axis=(0, 1))
@@ -375,7 +375,7 @@ def _random_sums(
 ) -> Iterator[Floats]:
     """Yield the sums of each column under random signs, ``(ways, columns)``, block by block."""
     if permutations < 1:
-        raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
+        raise SettingError(f"permutations must be at least 1, got {permutations}")
     for start in range(0, permutations, _BLOCK):
         yield signs(min(_BLOCK, permutations - start)) @ units
 

@@ -146,7 +146,7 @@ def exchanged_p_values(
         SettingError: If ``permutations`` is below 1.
     """
     if permutations < 1:
-        raise SettingError(f"a permutation test takes 1 permutation or more, not {permutations}")
+        raise SettingError(f"permutations must be at least 1, got {permutations}")
     shift = int(before_codes.max(initial=-1)) + 1
     codes = np.concatenate([before_codes, after_codes + shift])
     values = np.vstack([before, after])

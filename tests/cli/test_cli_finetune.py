@@ -72,7 +72,7 @@ def test_queries_become_an_adapter(files: Path) -> None:
         *("finetune", files / "lessons.jsonl", "--out", files / "third", *common),
         *("--evaluation", files / "train.jsonl"),
     )
-    assert "also stand in an evaluation set: 'q01' (its id is in train)" in told
+    assert "are also in an evaluation set: 'q01' (its id is in train)" in told
 
 
 def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:

@@ -483,7 +483,7 @@ def test_a_language_with_one_label_only() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="level is a share"):
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
         evaluate(SENTENCES, judge("a"), level=95)
     with pytest.raises(SettingError, match="1 draw or more, not 0"):
         evaluate(SENTENCES, judge("a"), draws=0)

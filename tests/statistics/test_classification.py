@@ -32,14 +32,14 @@ properties = settings(max_examples=50, deadline=None)
 def test_balanced_accuracy_is_that_of_scikit_learn(data: st.DataObject, labels: int) -> None:
     codes = st.integers(0, labels - 1)
     rows = data.draw(st.lists(st.tuples(codes, codes, st.integers(0, 5)), min_size=1, max_size=40))
-    truth, given, query = np.array(rows).T
-    right = (given == truth)[:, None]
+    truth, predicted, query = np.array(rows).T
+    right = (predicted == truth)[:, None]
     # Its balanced_accuracy_score, but that warns of labels that are in no truth.
-    expected = recall_score(truth, given, labels=np.unique(truth), average="macro")
-    found = recalls(tally(query, truth, right)).mean()
-    assert found == pytest.approx(expected, abs=1e-12)
+    expected = recall_score(truth, predicted, labels=np.unique(truth), average="macro")
+    balanced_accuracy = recalls(tally(query, truth, right)).mean()
+    assert balanced_accuracy == pytest.approx(expected, abs=1e-12)
     weights = sentence_weights(np.zeros(len(truth), dtype=int), truth)
-    assert weights @ right[:, 0] == pytest.approx(found, abs=1e-12)
+    assert weights @ right[:, 0] == pytest.approx(balanced_accuracy, abs=1e-12)
 
 
 def test_weights_are_even_over_languages_and_labels() -> None:
@@ -54,17 +54,17 @@ def test_standard_error_with_one_sentence_a_query() -> None:
     truth = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     right = np.array([1, 1, 1, 0, 1, 1, 0, 0, 0], dtype=bool)[:, None]
     expected = np.sqrt((0.75 * 0.25 / 4 + 0.4 * 0.6 / 5) / 4 * 9 / 8)
-    found = standard_errors(tally(np.arange(9), truth, right))
-    np.testing.assert_allclose(found, [expected])
+    errors = standard_errors(tally(np.arange(9), truth, right))
+    np.testing.assert_allclose(errors, [expected])
     assert np.isnan(standard_errors(tally(np.zeros(9, dtype=int), truth, right))).all()
 
 
-def test_sentences_of_one_query_count_as_one() -> None:
+def test_copies_of_sentences_in_one_query_do_not_shrink_the_standard_error() -> None:
     rng = np.random.default_rng(0)
     truth, right = rng.integers(0, 2, 400), rng.random((400, 2)) < 0.7
     query = np.arange(400)
     once = standard_errors(tally(query, truth, right))
-    # Every sentence four times over says no more, in one query or as a query of its own.
+    # Four copies of each sentence in its query add no information; as separate queries they do.
     four = tally(np.tile(query, 4), np.tile(truth, 4), np.tile(right, (4, 1)))
     np.testing.assert_allclose(standard_errors(four), once)
     apart = tally(np.arange(1600), np.tile(truth, 4), np.tile(right, (4, 1)))
@@ -84,7 +84,7 @@ def test_standard_error_is_near_the_deviation_of_the_draws() -> None:
 
 
 def test_draws_count_a_right_and_a_wrong_sentence_more_of_each_label() -> None:
-    # 9 of 10 and 10 of 10 right: 10 of 12 and 11 of 12 with the added ones.
+    # 9 of 10 and 10 of 10 are right: 10 of 12 and 11 of 12 with the added sentences.
     truth = np.repeat([0, 1], 10)
     right = np.ones((20, 1), dtype=bool)
     right[0] = False
@@ -95,8 +95,8 @@ def test_draws_count_a_right_and_a_wrong_sentence_more_of_each_label() -> None:
     added = 2 * (shares * (1 - shares)).sum() / 12**2 / 2**2
     error = np.sqrt(20 / 19 * (influence**2).sum() + added)
     assert drawn.std() == pytest.approx(error * np.sqrt(19 / 17), rel=0.03)  # Student's t
-    one = tally(np.zeros(20, dtype=int), truth, right)
-    assert np.isnan(draws_of(one, draws=5, seed=0)).all()
+    single_query = tally(np.zeros(20, dtype=int), truth, right)
+    assert np.isnan(draws_of(single_query, draws=5, seed=0)).all()
 
 
 # Thresholds
@@ -120,24 +120,24 @@ def test_the_best_threshold_is_the_best_of_all(rows: list[tuple[float, bool]]) -
         right = ~np.isnan(scores) & ((scores >= threshold) == positive)
         return float(weights @ right)
 
-    found = best_threshold(scores, positive, weights)
+    threshold_found = best_threshold(scores, positive, weights)
     best = max(accuracy(t) for t in (0.0, 0.15, 0.3, 0.6, 1.0))
-    assert found.balanced_accuracy == pytest.approx(best, abs=1e-9)
-    assert accuracy(found.value) == pytest.approx(best, abs=1e-9)
+    assert threshold_found.balanced_accuracy == pytest.approx(best, abs=1e-9)
+    assert accuracy(threshold_found.value) == pytest.approx(best, abs=1e-9)
 
 
 def test_the_best_threshold_lies_half_way() -> None:
     weights = np.full(4, 0.25)
     positive = np.array([False, False, True, True])
-    found = best_threshold(np.array([0.1, 0.2, 0.6, 0.9]), positive, weights)
-    assert found == (pytest.approx(0.4), 1.0)
+    threshold = best_threshold(np.array([0.1, 0.2, 0.6, 0.9]), positive, weights)
+    assert threshold == (pytest.approx(0.4), 1.0)
     close = np.array([1.0, 1.0, np.nextafter(1, 2), 2.0])  # nothing lies between
     assert best_threshold(close, positive, weights) == (close[2], 1.0)
     with pytest.raises(JudgmentError, match="no sentence has a score"):
         best_threshold(np.full(4, np.nan), positive, weights)
 
 
-def test_of_several_best_thresholds_it_is_the_middle_one() -> None:
+def test_the_middle_one_of_several_best_thresholds_is_returned() -> None:
     # Right are 4 of 6 from 1.5, 3.5 and 5.5 on, and 3 elsewhere.
     positive = np.array([False, True, False, True, False, True])
     threshold = best_threshold(np.arange(1.0, 7.0), positive, np.full(6, 1 / 6))
@@ -159,18 +159,22 @@ def test_a_threshold_is_never_chosen_on_the_query_that_it_is_used_for() -> None:
         after = cross_validated_thresholds(moved, flipped, language, query, seed=0)
         assert (after[query == q] == before[query == q]).all()
     for code in (0, 1):  # the folds of a language are even
-        of_language = before[(language == code)]
-        assert {np.count_nonzero(of_language == t) for t in set(of_language)} == {12}
+        language_thresholds = before[(language == code)]
+        assert {np.count_nonzero(language_thresholds == t) for t in set(language_thresholds)} == {
+            12
+        }
 
 
-def test_scores_without_meaning_gain_nothing_by_cross_validation() -> None:
+def test_random_scores_have_chance_accuracy_with_cross_validation() -> None:
     rng = np.random.default_rng(6)
-    nothing = np.zeros(200, dtype=int)
+    one_language = np.zeros(200, dtype=int)
     cross, best = [], []
     for seed in range(60):
         positive, scores = rng.random(200) < 0.6, rng.random(200)
-        weights = sentence_weights(nothing, positive.astype(int))
-        threshold = cross_validated_thresholds(scores, positive, nothing, np.arange(200), seed=seed)
+        weights = sentence_weights(one_language, positive.astype(int))
+        threshold = cross_validated_thresholds(
+            scores, positive, one_language, np.arange(200), seed=seed
+        )
         cross.append(weights @ ((scores >= threshold) == positive))
         best.append(best_threshold(scores, positive, weights).balanced_accuracy)
     assert abs(np.mean(cross) - 0.5) < 0.015
@@ -194,26 +198,26 @@ def test_roc_auc_by_hand() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    found = calibration([0.05, 0.1, 0.95, 1.0, 0.0, np.nan], [0, 1, 1, 1, 0, 1])
-    first, last = found.bins
+    result = calibration([0.05, 0.1, 0.95, 1.0, 0.0, np.nan], [0, 1, 1, 1, 0, 1])
+    first, last = result.bins
     assert first[:4] == (0.0, 0.1, 3, pytest.approx(0.05))
     assert first.positive == pytest.approx(1 / 3)
     assert last == (0.9, 1.0, 2, pytest.approx(0.975), 1.0)
-    assert found.error == pytest.approx((3 * (1 / 3 - 0.05) + 2 * 0.025) / 5)
-    assert found.brier == pytest.approx((0.05**2 + 0.9**2 + 0.05**2) / 5)
+    assert result.error == pytest.approx((3 * (1 / 3 - 0.05) + 2 * 0.025) / 5)
+    assert result.brier == pytest.approx((0.05**2 + 0.9**2 + 0.05**2) / 5)
 
 
 @properties
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
 def test_calibration_of_any_scores(rows: list[tuple[float, bool]]) -> None:
     scores, positive = [s for s, _ in rows], [p for _, p in rows]
-    found = calibration(scores, positive)
-    assert found.brier == pytest.approx(
+    result = calibration(scores, positive)
+    assert result.brier == pytest.approx(
         brier_score_loss(positive, scores, labels=[False, True], pos_label=True)
     )
-    assert sum(bin.sentences for bin in found.bins) == len(rows)
-    assert all(bin.lower - 1e-9 <= bin.mean_score <= bin.upper + 1e-9 for bin in found.bins)
-    assert 0 <= found.error <= 1
+    assert sum(bin.sentences for bin in result.bins) == len(rows)
+    assert all(bin.lower - 1e-9 <= bin.mean_score <= bin.upper + 1e-9 for bin in result.bins)
+    assert 0 <= result.error <= 1
     assert calibration(scores, positive, bins=1).error == pytest.approx(
         abs(np.mean(scores) - np.mean(positive))
     )
@@ -227,16 +231,16 @@ def test_probabilities_are_calibrated_and_others_are_not() -> None:
     assert calibration(scores**3, positive).error > 0.1
 
 
-def test_what_cannot_be_calibrated() -> None:
-    with pytest.raises(JudgmentError, match=r"not from 0\.5 to 1\.5"):
+def test_invalid_scores_and_bins_of_calibration_are_refused() -> None:
+    with pytest.raises(JudgmentError, match=r"scores from 0\.5 to 1\.5"):
         calibration([0.5, 1.5], [0, 1])
     with pytest.raises(JudgmentError, match="no score to calibrate"):
         calibration([np.nan], [True])
-    with pytest.raises(SettingError, match="1 bin or more, not 0"):
+    with pytest.raises(SettingError, match="bins must be at least 1, got 0"):
         calibration([0.5], [True], bins=0)
 
 
-def test_an_interval_has_the_value_in_it_and_takes_fourteen_queries() -> None:
+def test_an_interval_includes_the_value_and_needs_fourteen_queries() -> None:
     drawn = np.array([0.1, 0.2, 0.3])
     assert interval(drawn, 0.2, 14, 0.5) == pytest.approx((0.15, 0.25))
     assert interval(drawn, 0.4, 14, 0.5) == pytest.approx((0.15, 0.4))

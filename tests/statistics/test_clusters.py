@@ -1,4 +1,4 @@
-"""What hangs together counts as one: corrections, intervals of means, and how often they hold."""
+"""Clusters of dependent queries: small-sample corrections and coverage of intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_query_without_a_cluster_is_one_by_itself() -> None:
     assert names[0] == names[2]
 
 
-def test_sums_leave_out_what_is_not_known() -> None:
+def test_sums_ignore_missing_values() -> None:
     values = np.array([[1.0, np.nan], [2.0, 5.0], [4.0, np.nan]])
     sums = cluster_sums(np.array([0, 1, 0]), values)
     np.testing.assert_array_equal(sums, [[5.0, np.nan], [2.0, 5.0]])
@@ -41,7 +41,7 @@ def test_sums_leave_out_what_is_not_known() -> None:
 def test_the_correction_is_that_of_its_matrices(sizes: list[int]) -> None:
     n = np.array(sizes, dtype=float)
     share = n / n.sum()
-    # What is summed up are n times the deviation of a cluster from the mean of all queries.
+    # The sums are n times the deviation of a cluster from the mean of all queries.
     moved = np.eye(len(n)) - np.outer(share, np.ones(len(n)))
     product = np.diag(1 / (1 - share)) @ moved @ np.diag(n**2) @ moved.T
     factors, degrees = small_sample(sizes)
@@ -53,7 +53,7 @@ def test_the_correction_is_that_of_its_matrices(sizes: list[int]) -> None:
         assert degrees == pytest.approx(len(n) - 1)
 
 
-def test_one_cluster_says_nothing() -> None:
+def test_one_cluster_has_no_correction() -> None:
     factors, degrees = small_sample([7])
     assert np.isnan(factors).all()
     assert degrees == 0
@@ -66,7 +66,7 @@ def test_a_mean_without_ends_has_the_interval_of_student() -> None:
     np.testing.assert_allclose(ends, expected)
 
 
-def test_the_ends_of_a_share_are_as_far_from_it_as_they_may_be() -> None:
+def test_the_interval_of_a_share_is_a_score_interval() -> None:
     values = np.array([1.0] * 9 + [0.0] * 3)
     ((low, high),) = mean_intervals(values[:, None], np.arange(12), *UNIT)
     for end in (low, high):  # its variance is m (1 - m) / (n - 1), for Student's t
@@ -80,7 +80,7 @@ def test_the_ends_of_a_share_are_as_far_from_it_as_they_may_be() -> None:
     np.testing.assert_allclose(rated, 1 + 4 * mean_intervals(values[:, None], np.arange(12), *UNIT))
 
 
-def test_copies_of_queries_in_their_clusters_make_no_mean_surer() -> None:
+def test_copies_of_queries_in_their_clusters_do_not_narrow_the_interval() -> None:
     values = np.random.default_rng(1).random((15, 1))
     once = mean_intervals(values, np.arange(15), *UNIT)
     copied = np.repeat(values, 6, axis=0)
@@ -94,38 +94,40 @@ def test_few_clusters_have_no_interval() -> None:
     few = np.arange(40) % (FEWEST_FOR_MEANS - 1)
     assert np.isnan(mean_intervals(values, few, *UNIT)).all()
     assert np.isfinite(mean_intervals(values, np.arange(40) % FEWEST_FOR_MEANS, *UNIT)).all()
-    values[few > 4] = np.nan  # what counts are the clusters that have it
+    values[few > 4] = np.nan  # only clusters with a value count
     assert np.isnan(mean_intervals(values, np.arange(40), *UNIT)).any() == (
         np.count_nonzero(few <= 4) < FEWEST_FOR_MEANS
     )
 
 
-def dealt(kind: str, queries: int) -> Ints:
+def cluster_layout(kind: str, queries: int) -> Ints:
     if kind == "fives":
         return np.arange(queries) // 5
     sizes = np.tile([1, 1, 2, 1, 3, 5, 1, 10], queries)
     return np.repeat(np.arange(len(sizes)), sizes)[:queries]
 
 
-def hang_together(rng: np.random.Generator, codes: Ints, correlation: float, times: int) -> Floats:
+def correlated_normals(
+    rng: np.random.Generator, codes: Ints, correlation: float, times: int
+) -> Floats:
     shared = rng.normal(size=(times, int(codes.max()) + 1))[:, codes]
-    own = rng.normal(size=(times, len(codes)))
-    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+    individual = rng.normal(size=(times, len(codes)))
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * individual
 
 
 @pytest.mark.parametrize("kind", ["fives", "mixed"])
 @pytest.mark.parametrize("correlation", [0.2, 0.7])
-def test_intervals_of_means_hold(kind: str, correlation: float) -> None:
-    rng, codes = np.random.default_rng(2), dealt(kind, 60)
-    right = (hang_together(rng, codes, correlation, 300) < stats.norm.ppf(0.8)).astype(float)
+def test_intervals_of_means_have_their_coverage(kind: str, correlation: float) -> None:
+    rng, codes = np.random.default_rng(2), cluster_layout(kind, 60)
+    right = (correlated_normals(rng, codes, correlation, 300) < stats.norm.ppf(0.8)).astype(float)
     ends = mean_intervals(right.T, codes, np.zeros(300), np.ones(300))
-    held = np.mean((ends[:, 0] <= 0.8) & (ends[:, 1] >= 0.8))
-    assert held >= 0.92  # 0.95, less 2.4 standard errors
+    coverage = np.mean((ends[:, 0] <= 0.8) & (ends[:, 1] >= 0.8))
+    assert coverage >= 0.92  # 0.95, less 2.4 standard errors
     naive = mean_intervals(right.T, np.arange(60), np.zeros(300), np.ones(300))
-    assert np.mean((naive[:, 0] <= 0.8) & (naive[:, 1] >= 0.8)) < held
+    assert np.mean((naive[:, 0] <= 0.8) & (naive[:, 1] >= 0.8)) < coverage
 
 
-def test_multipliers_go_by_name() -> None:
+def test_multipliers_depend_on_the_name_of_the_cluster() -> None:
     first, second = multipliers(["a", "b"], 4000, seed=1), multipliers(["c", "a"], 4000, seed=1)
     np.testing.assert_array_equal(first[:, 0], second[:, 1])
     assert abs(np.corrcoef(first[:, 1], second[:, 0])[0, 1]) < 0.06

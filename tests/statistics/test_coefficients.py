@@ -108,7 +108,7 @@ def test_an_example_with_missing_labels():
     assert krippendorff_alpha(nobody) == krippendorff_alpha(counts)
 
 
-def test_tables_that_are_none():
+def test_columns_of_different_lengths_are_refused():
     with pytest.raises(JudgmentError, match=r"shapes \(2,\) and \(3,\)"):
         cohen_kappa(["a", "b"], ["a", "b", "c"])
     with pytest.raises(JudgmentError, match=r"shapes \(0,\)"):
@@ -117,6 +117,6 @@ def test_tables_that_are_none():
 
 @pytest.mark.parametrize("counts", [[], [[]], [1, 2], [[1, -1]]])
 @pytest.mark.parametrize("coefficient", [fleiss_kappa, gwet_ac1, krippendorff_alpha])
-def test_what_are_no_counts(coefficient, counts):
-    with pytest.raises(JudgmentError, match="counts are a table"):
+def test_invalid_counts_are_refused(coefficient, counts):
+    with pytest.raises(JudgmentError, match="counts must be a non-empty table"):
         coefficient(counts)

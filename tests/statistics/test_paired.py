@@ -1,4 +1,4 @@
-"""Paired differences: means, intervals that hold, p-values, queries that hang together."""
+"""Paired differences: means, coverage of intervals, p-values and clusters of queries."""
 
 from __future__ import annotations
 

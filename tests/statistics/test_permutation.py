@@ -80,8 +80,8 @@ def test_the_same_seed_gives_the_same_and_columns_do_not_disturb_each_other() ->
     assert not np.array_equal(first, p_values(values, seed=8))
 
 
-def test_there_has_to_be_a_permutation() -> None:
-    with pytest.raises(SettingError, match="1 permutation or more, not 0"):
+def test_less_than_one_permutation_is_refused() -> None:
+    with pytest.raises(SettingError, match="permutations must be at least 1, got 0"):
         p_value([1.0], permutations=0)
 
 
@@ -98,7 +98,7 @@ def test_single_step_p_values_by_hand() -> None:
     alone = single_step_p_values(worse[:, None], seed=1)
     assert alone == pytest.approx([1 / 2**7], abs=4 * np.sqrt(1 / 128 / 9999))
     assert single_step_p_values(np.ones((30, 1)), permutations=99).tolist() == [0.5 / 100]
-    with pytest.raises(SettingError, match="1 permutation or more, not 0"):
+    with pytest.raises(SettingError, match="permutations must be at least 1, got 0"):
         single_step_p_values(worse[:, None], permutations=0)
 
 
@@ -122,10 +122,11 @@ def test_a_unit_without_a_value_is_no_unit_of_its_column() -> None:
 
 
 def null_differences(rng: np.random.Generator, sentences_alike: float) -> np.ndarray:
-    """Two judges that are right equally often: weighted differences, a row a query.
+    """Return weighted differences of two judges with equal accuracy, one row per query.
 
-    120 queries in three languages with 1 to 3 sentences each. With probability
-    ``sentences_alike`` what a judge says of a query's later sentence goes with the first.
+    There are 120 queries in three languages with 1 to 3 sentences each. With probability
+    ``sentences_alike``, a judge is right on a later sentence of a query if it is right on the
+    first.
     """
     query = np.repeat(np.arange(120), rng.integers(1, 4, size=120))
     language, label = query % 3, (rng.random(len(query)) < 0.3).astype(int)
@@ -140,13 +141,13 @@ def null_differences(rng: np.random.Generator, sentences_alike: float) -> np.nda
 
 
 def false_positives(sentences_alike: float, simulations: int) -> tuple[float, float]:
-    """Share of p at or below 0.05, swapping sentences and swapping queries."""
+    """Return the share of p-values at or below 0.05 when sentences or queries are swapped."""
     rng = np.random.default_rng(5)
-    found = [
+    p_values = [
         permutation_p_values(null_differences(rng, sentences_alike).T, permutations=399, seed=seed)
         for seed in range(simulations)
     ]
-    by_sentence, by_query = np.mean(np.array(found) <= 0.05, axis=0)
+    by_sentence, by_query = np.mean(np.array(p_values) <= 0.05, axis=0)
     return float(by_sentence), float(by_query)
 
 
@@ -156,7 +157,7 @@ def test_false_positive_rate_of_2000_null_simulations() -> None:
     assert 0.04 <= by_query <= 0.06
 
 
-def test_swapping_queries_holds_where_errors_on_a_response_go_together() -> None:
+def test_swapping_queries_keeps_the_level_if_errors_within_a_response_are_correlated() -> None:
     by_sentence, by_query = false_positives(0.9, 2000)
     assert 0.04 <= by_query <= 0.06
     assert by_sentence > 0.07
@@ -177,11 +178,14 @@ def test_holm_by_hand() -> None:
 @properties
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_rejects_what_the_step_down_rejects(p: list[float]) -> None:
-    """Holm (1979), section 2: go through the sorted p-values until one is above 0.05 / left."""
+    """Check against the step-down procedure of Holm (1979), section 2.
+
+    It goes through the sorted p-values until one is above 0.05 / remaining.
+    """
     order = sorted(range(len(p)), key=lambda i: p[i])
     rejected = set()
-    for place, i in enumerate(order):
-        if p[i] * (len(p) - place) > 0.05:
+    for position, i in enumerate(order):
+        if p[i] * (len(p) - position) > 0.05:
             break
         rejected.add(i)
     assert {i for i, corrected in enumerate(holm(p)) if corrected <= 0.05} == rejected

@@ -1,4 +1,4 @@
-"""Prediction-powered means: against the reference package, by hand, and how often they hold."""
+"""Prediction-powered means: against the reference package, by hand, and their coverage."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TRUE = (PREDICTED + (ITEMS * 53 % 89) / 88 > 1).astype(float)
 LABELLED = (ITEMS % 7 == 0) & (ITEMS < 420)
 
 
-def labels(known: np.ndarray = LABELLED, true: np.ndarray = TRUE) -> np.ndarray:
-    return np.where(known, true, np.nan)
+def labels(labelled: np.ndarray = LABELLED, true: np.ndarray = TRUE) -> np.ndarray:
+    return np.where(labelled, true, np.nan)
 
 
 def test_the_reference_package_says_the_same() -> None:
@@ -48,7 +48,7 @@ def test_with_every_label_predictions_have_no_part() -> None:
     assert ours.tuning == 0
 
 
-def test_predictions_that_say_nothing_change_nothing() -> None:
+def test_constant_predictions_do_not_change_the_estimate() -> None:
     same = powered_mean(labels(), np.full(len(ITEMS), 0.4))
     without = powered_mean(labels(), np.full(len(ITEMS), np.nan))
     assert same.estimate == same.alone == without.estimate == without.alone
@@ -68,9 +68,9 @@ def test_probabilities_undo_a_choice_of_items() -> None:
     chance = np.where(PREDICTED > 0.5, 0.6, 0.2)
     naive, ours = [], []
     for seed in range(40):
-        known = np.random.default_rng(seed).random(len(ITEMS)) < chance
-        naive.append(powered_mean(labels(known), np.full(len(ITEMS), np.nan)).estimate)
-        ours.append(powered_mean(labels(known), PREDICTED, probability=chance).estimate)
+        labelled = np.random.default_rng(seed).random(len(ITEMS)) < chance
+        naive.append(powered_mean(labels(labelled), np.full(len(ITEMS), np.nan)).estimate)
+        ours.append(powered_mean(labels(labelled), PREDICTED, probability=chance).estimate)
     assert np.mean(naive) > TRUE.mean() + 0.1
     assert np.mean(ours) == pytest.approx(TRUE.mean(), abs=0.015)
 
@@ -90,23 +90,23 @@ def test_labels_of_one_cluster_count_as_one() -> None:
 @pytest.mark.parametrize("useful", [False, True])
 def test_intervals_hold_the_truth(useful: bool, clustered: bool) -> None:
     rng = np.random.default_rng(5)
-    held = []
+    covered = []
     for _ in range(400):
         shared = rng.normal(size=(150, 2)).repeat(2, axis=0)
         both = shared * clustered + rng.normal(size=(300, 2))
         predicted = both[:, 0]
         true = (useful * predicted + both[:, 1] > 0).astype(float)
         group = np.arange(300) // 2
-        known = np.isin(group, rng.permutation(150)[:20])
-        ours = powered_mean(labels(known, true), predicted, cluster=group)
-        held.append(ours.interval[0] <= 0.5 <= ours.interval[1])
-    assert 0.925 < np.mean(held) < 0.98
+        labelled = np.isin(group, rng.permutation(150)[:20])
+        ours = powered_mean(labels(labelled, true), predicted, cluster=group)
+        covered.append(ours.interval[0] <= 0.5 <= ours.interval[1])
+    assert 0.925 < np.mean(covered) < 0.98
 
 
-def test_where_it_would_not_hold_there_is_no_interval() -> None:
+def test_few_or_equal_labels_have_no_interval() -> None:
     few = powered_mean(labels(LABELLED & (ITEMS < 7 * (FEWEST - 1))), PREDICTED)
     assert np.isnan(few.interval).all()
-    assert few.why == "no interval: labels of 9 clusters are too few, 10 are needed"
+    assert few.why == "no interval: 9 labelled clusters are too few, at least 10 are needed"
     rare = powered_mean(labels(true=(ITEMS % 140 == 0).astype(float)), PREDICTED)
     assert "count 3 on one side" in rare.why
     same = powered_mean(labels(true=np.ones(460)), PREDICTED)
@@ -117,8 +117,8 @@ def test_where_it_would_not_hold_there_is_no_interval() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((labels(), PREDICTED[:5]), "one a item"),
-        ((labels(ITEMS == 0), PREDICTED), "2 labels or more, not 1"),
+        ((labels(), PREDICTED[:5]), "one value per item"),
+        ((labels(ITEMS == 0), PREDICTED), "at least 2 labels, got 1"),
     ],
 )
 def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], message: str) -> None:
@@ -126,8 +126,8 @@ def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], messag
         powered_mean(*arguments)
 
 
-def test_a_probability_is_one() -> None:
-    with pytest.raises(SettingError, match="above 0 and up to 1"):
+def test_a_probability_of_zero_is_refused() -> None:
+    with pytest.raises(SettingError, match="above 0 and at most 1"):
         powered_mean(labels(), PREDICTED, probability=np.zeros(460))
 
 

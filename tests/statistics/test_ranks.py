@@ -52,7 +52,7 @@ def test_p_better_of_draws_by_hand() -> None:
 
 @given(arrays(np.float64, (2, 30), elements=st.one_of(few, st.floats(-5, 5))))
 @properties
-def test_p_better_and_ranks_are_of_one_mind(draws: Any) -> None:
+def test_p_better_agrees_with_ranks(draws: Any) -> None:
     places = ranks(draws.T)
     share = np.mean(places[:, 0] < places[:, 1]) + np.mean(places[:, 0] == places[:, 1]) / 2
     assert p_better_by_draws(*draws) == pytest.approx(share)
@@ -72,7 +72,7 @@ def test_without_error_the_sign_is_certain() -> None:
     assert [p_better_by_intervals(x, (1, 1), (2, 2)) for x in (0.3, -0.3, 0.0)] == [1, 0, 0.5]
 
 
-def test_what_rounding_left_is_no_difference() -> None:
+def test_rounding_errors_are_no_difference() -> None:
     # Two models with the same wins on every query: their logits differ by the error of the fit.
     assert p_better_by_t(2e-13, 0.0, 9) == 0.5
     assert p_better_by_t(2e-13, 1e-13, 9) == 0.5

@@ -18,7 +18,7 @@ def test_items_by_themselves_have_the_exact_binomial_test(wrong: int, decided: i
     assert risk_p_value(errors, 0.2) == pytest.approx(exact, abs=1e-12)
 
 
-def test_clusters_divide_what_is_known_by_the_design_effect() -> None:
+def test_clusters_divide_the_effective_number_by_the_design_effect() -> None:
     # 24 answers of two sentences; in 12 of them both are wrong: as if there were 24 sentences.
     codes = np.repeat(np.arange(24), 2)
     errors = errors_of(codes < 12, codes)
@@ -30,7 +30,7 @@ def test_clusters_divide_what_is_known_by_the_design_effect() -> None:
     assert 22 < errors.decided < 24
 
 
-def test_few_errors_say_nothing_of_clusters_and_are_taken_as_alike() -> None:
+def test_with_few_errors_items_of_a_cluster_count_as_identical() -> None:
     codes = np.repeat(np.arange(10), 4)
     few = (student.ppf(0.95, 39) / student.ppf(0.95, 9)) ** 2
     assert errors_of(np.zeros(40, dtype=bool), codes) == (0, pytest.approx(10 * few))
@@ -46,7 +46,7 @@ def test_a_balanced_risk_is_of_the_mean_of_two_error_rates() -> None:
     assert risk_p_value((Errors(0, 100), Errors(0, 0)), 0.2) == 1
 
 
-def test_fallback_carries_the_level_of_what_was_rejected() -> None:
+def test_fallback_carries_the_level_of_rejected_hypotheses() -> None:
     p_values, levels = np.array([0.02, 0.04, 0.06, 0.02, 0.06]), np.array([0.025, 0.025, 0, 0, 0])
     assert fallback(p_values, levels).tolist() == [True, True, False, False, False]
     assert fallback(p_values[1:], levels[:4]).tolist() == [False, False, False, False]

@@ -1,4 +1,4 @@
-"""Surrogates on disk: what is read, what is refused, and what ships."""
+"""Files of surrogates: reading, refusals, and the bundled files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def small_artifact(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A surrogate of four models and eight tournaments."""
+    """Return the file of a surrogate with four models and eight tournaments."""
     data = SurrogateRanker.pretrained("sw").data["sw"].of(SOME)
     few = replace(data, y=data.y[:8], counts=data.counts[:8])
     path = tmp_path_factory.mktemp("small") / "own.npz"
@@ -50,7 +50,7 @@ def small_artifact(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize("code", ["sw", "te"])
-def test_what_is_saved_comes_back(code: str, tmp_path: Path) -> None:
+def test_a_saved_surrogate_predicts_the_same(code: str, tmp_path: Path) -> None:
     ranker = SurrogateRanker.pretrained(code)
     ranker.save(tmp_path / "again.npz")
     write_joblib(tmp_path / "again.joblib", ranker.artifact)
@@ -62,22 +62,22 @@ def test_what_is_saved_comes_back(code: str, tmp_path: Path) -> None:
     assert (tmp_path / "again.joblib").read_bytes() == (PRETRAINED / f"{code}.joblib").read_bytes()
 
 
-def test_what_is_saved_can_run_nothing(tmp_path: Path) -> None:
-    """Whatever it is named: the bytes are numpy's, which reads them without pickle."""
+def test_a_saved_file_cannot_run_code(tmp_path: Path) -> None:
+    """Check that numpy reads the file without pickle, whatever its name."""
     SurrogateRanker.pretrained("sw").save(tmp_path / "own.joblib")
     with np.load(tmp_path / "own.joblib", allow_pickle=False) as arrays:
         assert {arrays[name].dtype.kind for name in arrays.files} <= set("bfiuU")
 
 
-def test_without_trust_only_what_ships_is_read(folder: Path) -> None:
+def test_without_trust_only_bundled_files_are_read(folder: Path) -> None:
     assert SurrogateRanker.load(folder / "sw.joblib").features == FeatureSuite.offline("sw").names
     SurrogateRanker.pretrained("sw").save(folder / "own.npz")
-    with pytest.raises(ArtifactError, match=r"that ship.* nothing in it can run"):
+    with pytest.raises(ArtifactError, match=r"that ship.* cannot run code"):
         SurrogateRanker.load(folder / "own.npz")
     content = bytearray((folder / "sw.joblib").read_bytes())
     content[len(content) // 2] ^= 1
     (folder / "sw.joblib").write_bytes(content)
-    write_manifest(folder)  # which says that the file is as it should be, and proves nothing
+    write_manifest(folder)  # a manifest that an attacker could write
     with pytest.raises(ArtifactError, match=r"none of the surrogates that ship.* code"):
         SurrogateRanker.load(folder / "sw.joblib")
     assert "is not the surrogate sw.joblib that ships" in verify(folder)["sw.joblib"]
@@ -89,7 +89,7 @@ class _Trap:
 
 
 def test_code_in_a_file_does_not_run_before_the_file_is_trusted(tmp_path: Path) -> None:
-    """Not even where a manifest beside it vouches for it."""
+    """Check it even with a manifest beside the file."""
     path = tmp_path / "evil.joblib"
     joblib.dump(_Trap(), path)
     write_manifest(tmp_path)
@@ -113,13 +113,13 @@ def test_a_manifest_beside_a_file_is_not_even_read(folder: Path, manifest: bytes
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(places=st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
-def test_damage_is_an_artifact_error_or_none(
+def test_damage_raises_no_other_error_than_artifact_error(
     places: list[tuple[float, int]], small_artifact: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.npz"
     content = bytearray(small_artifact)
-    for where, bits in places:
-        content[int(where * (len(content) - 1))] ^= bits
+    for position, bits in places:
+        content[int(position * (len(content) - 1))] ^= bits
     path.write_bytes(content)
     with suppress(ArtifactError):
         SurrogateRanker.load(path, trust=True)
@@ -164,14 +164,14 @@ def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         SurrogateRanker.pretrained("sw").save(tmp_path / "none" / "own.npz")
 
 
-def test_what_is_no_surrogate_says_so(tmp_path: Path) -> None:
+def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="no such file"):
         SurrogateRanker.load(tmp_path / "missing.joblib")
     joblib.dump({"format": 99}, tmp_path / "future.joblib")
     with pytest.raises(ArtifactError, match="format 99, this version reads 1"):
         SurrogateRanker.load(tmp_path / "future.joblib", trust=True)
     (tmp_path / "text.joblib").write_text("hello")
-    with pytest.raises(ArtifactError, match="no surrogate that this version reads"):
+    with pytest.raises(ArtifactError, match="not a surrogate that this version can read"):
         SurrogateRanker.load(tmp_path / "text.joblib", trust=True)
     with pytest.raises(NotFittedError):
         SurrogateRanker().save(tmp_path / "nothing.joblib")
@@ -196,14 +196,14 @@ def _leaves(value: object) -> list[object]:
 # What ships ---------------------------------------------------------------------------------------
 
 
-def test_eighteen_ship_and_are_small() -> None:
+def test_eighteen_small_surrogates_are_bundled() -> None:
     manifest = json.loads((PRETRAINED / "manifest.json").read_text())
     assert set(manifest) == {f"{code}.joblib" for code in LANGUAGES}
     assert sum(path.stat().st_size for path in PRETRAINED.glob("*.joblib")) < 8e6
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_known_answers_come_in_their_order(code: str) -> None:
+def test_simulated_systems_are_ranked_by_their_faults(code: str) -> None:
     ranker = SurrogateRanker.pretrained(code)
     data = ranker.data[code]
     for order in (
@@ -219,15 +219,15 @@ def test_known_answers_come_in_their_order(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_kind_of_fault_never_seen_still_costs() -> None:
+def test_an_unseen_kind_of_fault_still_costs() -> None:
     code = "zh"
     arena = simulated_arena(code, number=20)
     data = training_data(*arena[:2], judgments=arena.judgments)[code]
     clean = data.table(data.models.index("reference"))
     for kind in ("uncited", "refusal", "wrong-language", "garbled", "off-topic"):
         assert kind in FAULTS
-        seen = [system.name for system in SYSTEMS if kind not in system.faults]
-        part = data.of(seen)
+        training_systems = [system.name for system in SYSTEMS if kind not in system.faults]
+        part = data.of(training_systems)
         shares = fit_shares({code: part}, part.monotone, seed=0)
         faulty = data.table(data.models.index(kind))
         assert shares.wins(code, faulty.values).mean() < shares.wins(code, clean.values).mean()

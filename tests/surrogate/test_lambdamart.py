@@ -22,7 +22,7 @@ def lightgbm() -> None:
 
 
 def lists(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Features ``(20, 12, 3)`` and logits of twelve models in twenty tournaments."""
+    """Return features ``(20, 12, 3)`` and logits of twelve models in twenty tournaments."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(20, 12, 3))
     return X, X @ np.array([1.0, 0.5, -0.7]) + rng.normal(0, 0.1, (20, 12))
@@ -71,7 +71,7 @@ def test_more_of_a_good_feature_never_costs() -> None:
 
 
 @pytest.mark.usefixtures("lightgbm")
-def test_features_that_say_nothing_leave_the_mean() -> None:
+def test_constant_features_predict_the_mean() -> None:
     X, y = lists()
     fitted = fit_lambdamart([np.zeros_like(X)], [y], [0, 0, 0], seed=0)
     assert np.array_equal(fitted.predict(np.ones((4, 3))), np.zeros(4))
@@ -82,8 +82,8 @@ def test_the_same_seed_gives_the_same_numbers_here_and_in_another_process() -> N
     tables, boot = arena(tournaments=8)
     first, again = (SurrogateRanker("lambdamart", seed=3).fit(tables, boot) for _ in range(2))
     assert np.array_equal(first.predict(tables[1]).draws, again.predict(tables[1]).draws)
-    one, two = (first.cross_validate(2, 4, n_jobs=n) for n in (1, 2))
-    assert np.array_equal(one.predicted["sw"], two.predicted["sw"])
+    single_process, two_processes = (first.cross_validate(2, 4, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(single_process.predicted["sw"], two_processes.predicted["sw"])
 
 
 @pytest.mark.usefixtures("lightgbm")
@@ -124,7 +124,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         SurrogateRanker("lambdamart").fit(tables, boot)
 
 
-def test_auto_does_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_works_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     tables, boot = arena(models=6, tournaments=2)
     assert SurrogateRanker().fit(tables, boot).recipe.shared != "lambdamart"

@@ -34,7 +34,7 @@ def arena(
     tournaments: int = 40,
     queries: int = 30,
 ) -> tuple[list[FeatureTable], Tournaments]:
-    """Models whose logits are a linear function of their mean features, but for a little noise."""
+    """Return models whose logits are nearly a linear function of their mean features."""
     rng = np.random.default_rng(seed)
     quality = rng.uniform(0.2, 0.8, size=(models, 3))
     values = np.clip(quality[:, None] + rng.normal(0, 0.1, (models, queries, 3)), 0, 1)
@@ -77,20 +77,20 @@ def test_tables_in_any_order_are_matched_by_model() -> None:
     assert np.array_equal(a.values, b.values)
 
 
-def test_what_does_not_fit_together_is_an_error() -> None:
+def test_tables_and_tournaments_that_do_not_match_are_refused() -> None:
     tables, boot = arena()
     with pytest.raises(UnknownNameError, match="'m11'"):
         training_data(tables[:-1], boot)
-    others = [replace(table, model=f"other-{table.model}") for table in tables]
-    with pytest.raises(JudgmentError, match=r"judged were 'm00', .* are of 'other-m00'"):
-        training_data(others, boot)
+    renamed = [replace(table, model=f"other-{table.model}") for table in tables]
+    with pytest.raises(JudgmentError, match=r"judgments are of 'm00', .* are of 'other-m00'"):
+        training_data(renamed, boot)
     with pytest.raises(FeatureError, match="no feature table"):
         training_data([], boot)
     with pytest.raises(FeatureError, match="no tournaments for the language 'sw'"):
         training_data(tables, {"de": boot})
-    other = tables[5].columns(FEATURES[:2])
+    fewer_features = tables[5].columns(FEATURES[:2])
     with pytest.raises(FeatureError, match=r"'m05'.*has the features citation_recall@10, answer_b"):
-        training_data([*tables[:5], other, *tables[6:]], boot)
+        training_data([*tables[:5], fewer_features, *tables[6:]], boot)
 
 
 def test_a_feature_on_no_query_is_an_error_that_says_why() -> None:
@@ -99,7 +99,7 @@ def test_a_feature_on_no_query_is_an_error_that_says_why() -> None:
     values[:, 0] = np.nan
     reasons = {("q0", FEATURES[0]): "the query has no relevant passage"}
     tables[2] = replace(tables[2], values=values, reasons=reasons)
-    with pytest.raises(FeatureError, match=r"'m02' .* on no query \(the query has no relevant"):
+    with pytest.raises(FeatureError, match=r"'m02' .* on any query \(the query has no relevant"):
         SurrogateRanker("ridge").fit(tables, boot)
 
 
@@ -121,7 +121,9 @@ def test_every_estimator_learns_a_plain_relation(name: str) -> None:
 def test_more_of_a_good_feature_never_costs(name: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    y = -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)  # recall lowers the logit: not to be learnt
+    y = (
+        -X[:, 0] + X[:, 2] + rng.normal(0, 0.1, 200)
+    )  # recall lowers the logit, which the constraint forbids
     with one_thread():
         regressor = fit_regressor(name, (1, 1, 0), [X[None]], [y[None]], seed=0)
     grid = np.zeros((50, 3))
@@ -141,19 +143,19 @@ def test_the_forest_is_scikit_learns() -> None:
     targets = data.y[:10] - data.mean_y.mean()
     forest = RandomForestRegressor(100, random_state=3).fit(rows, targets.ravel())
     expected = forest.predict((data.mean_X - mean) / scale)
-    got = [ranker.predict(table).logit for table in tables]
+    predicted = [ranker.predict(table).logit for table in tables]
     # Trees split between neighbouring values, so rounding in the last bit may move a few splits.
-    assert np.allclose(got, expected, atol=0.005)
+    assert np.allclose(predicted, expected, atol=0.005)
 
 
-def test_auto_selects_and_says_what() -> None:
+def test_auto_reports_the_selected_recipe() -> None:
     tables, boot = arena(models=8, tournaments=3)
     ranker = SurrogateRanker().fit(tables, boot)
     assert ranker.recipe.shared in ("ridge", "svr", "mlp")  # the relation is smooth
     assert f"recipe={ranker.recipe}" in repr(ranker)
 
 
-def test_how_many_rows_are_learnt_from_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_training_rows_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
 
     def counting(name: str, monotone: Sequence[int], X: Sequence[Array], *y: Any, seed: int) -> Any:
@@ -161,19 +163,19 @@ def test_how_many_rows_are_learnt_from_has_an_end(monkeypatch: pytest.MonkeyPatc
         return fit_regressor(name, monotone, X, *y, seed=seed)
 
     monkeypatch.setattr(model, "fit_regressor", counting)
-    one = arena(models=20)
-    SurrogateRanker("ridge").fit(*one)
+    large_arena = arena(models=20)
+    SurrogateRanker("ridge").fit(*large_arena)
     assert rows[-1] == 20 * 10
     codes = [f"l{number}" for number in range(18)]
-    tables = [replace(table, language=code) for code in codes for table in one[0]]
-    SurrogateRanker("ridge").fit(tables, dict.fromkeys(codes, one[1]))
+    tables = [replace(table, language=code) for code in codes for table in large_arena[0]]
+    SurrogateRanker("ridge").fit(tables, dict.fromkeys(codes, large_arena[1]))
     assert 0.5 * ROWS < rows[-1] <= ROWS
 
 
 # Several languages --------------------------------------------------------------------------------
 
 
-def several(**slopes: tuple[float, float, float]) -> SurrogateRanker:
+def fit_languages(**slopes: tuple[float, float, float]) -> SurrogateRanker:
     arenas = {
         code: arena(code, 8, slope, seed=i, tournaments=12)
         for i, (code, slope) in enumerate(slopes.items())
@@ -183,7 +185,7 @@ def several(**slopes: tuple[float, float, float]) -> SurrogateRanker:
 
 
 def test_languages_that_agree_share_one_model() -> None:
-    ranker = several(ar=(2, 1, 0), de=(2, 1, 0), es=(2, 1, 0), sw=(2, 1, 0), zh=(2, 1, 0))
+    ranker = fit_languages(ar=(2, 1, 0), de=(2, 1, 0), es=(2, 1, 0), sw=(2, 1, 0), zh=(2, 1, 0))
     assert ranker.recipe.shared == "ridge"
     alone = SurrogateRanker("ridge").fit_data({"sw": ranker.data["sw"]})
     pooled_tau = ranker.cross_validate(2, 28).tau["sw"]
@@ -191,13 +193,13 @@ def test_languages_that_agree_share_one_model() -> None:
 
 
 def test_languages_that_disagree_keep_a_part_of_their_own() -> None:
-    ranker = several(ar=(3, 0, 0), de=(-3, 0, 0), es=(3, 0, 0), sw=(-3, 0, 0))
+    ranker = fit_languages(ar=(3, 0, 0), de=(-3, 0, 0), es=(3, 0, 0), sw=(-3, 0, 0))
     assert ranker.recipe.alpha is not None
     assert min(ranker.cross_validate(2, 28).tau.values()) > 0.5
 
 
 def test_models_are_held_out_in_all_languages_at_once() -> None:
-    ranker = several(ar=(2, 1, 0), de=(2, 1, 0))
+    ranker = fit_languages(ar=(2, 1, 0), de=(2, 1, 0))
     validation = ranker.cross_validate(2, 28)
     assert len(validation.held_out) == 28  # all pairs of 8 models
     assert len(set(validation.held_out)) == 28
@@ -208,29 +210,29 @@ def test_a_loss_is_a_share_of_the_variance_in_each_language() -> None:
     (small, boot), (large, _) = arena("sw", 8), arena("de", 8)
     tenfold = replace(boot, logits=10 * boot.logits)
     data = training_data([*small, *large], {"sw": boot, "de": tenfold})
-    # Where all are predicted to be average, all of the variance is lost, whatever its unit.
+    # If all are predicted to be average, the loss is the whole variance, whatever its unit.
     residuals = {code: part.mean_y - part.mean_y.mean() for code, part in data.items()}
     losses = _losses(data, residuals)
     assert losses.mean() == pytest.approx(1)
     assert losses == pytest.approx(residuals["sw"] ** 2 / np.mean(residuals["sw"] ** 2))
 
 
-@pytest.mark.parametrize(("apart", "stiffest"), [(1.0, True), (0.6, False)])
-def test_of_recipes_the_stiffest_that_is_not_significantly_worse(
-    monkeypatch: pytest.MonkeyPatch, apart: float, stiffest: bool
+@pytest.mark.parametrize(("apart", "first_selected"), [(1.0, True), (0.6, False)])
+def test_the_least_flexible_recipe_that_is_not_significantly_worse_is_selected(
+    monkeypatch: pytest.MonkeyPatch, apart: float, first_selected: bool
 ) -> None:
     tables, boot = arena(models=3)
     data = training_data(tables, boot)
     # Losses 1.5 - apart, 1.5, 1.5 + apart against 0: Student's t is 1.5 * sqrt(3) / apart, 2.60 or
     # 4.33. The table has 2.92 for two degrees of freedom at 5 % on one side.
     losses = np.array([1.5 - apart, 1.5, 1.5 + apart])
-    stiff = {"sw": np.sqrt(losses * data["sw"].mean_y.var())}
+    residuals_of_first = {"sw": np.sqrt(losses * data["sw"].mean_y.var())}
     candidates = [
         model.Candidate(Recipe(None, alpha), residuals, residuals)
-        for alpha, residuals in ((10.0, stiff), (3.0, {"sw": np.zeros(3)}))
+        for alpha, residuals in ((10.0, residuals_of_first), (3.0, {"sw": np.zeros(3)}))
     ]
     monkeypatch.setattr(model, "_candidates", lambda *_: candidates)
-    assert model.select(data, [None], seed=0) is candidates[0 if stiffest else 1]
+    assert model.select(data, [None], seed=0) is candidates[0 if first_selected else 1]
 
 
 # Prediction ---------------------------------------------------------------------------------------
@@ -247,11 +249,11 @@ def test_a_prediction_has_an_interval_around_it() -> None:
 
 
 @pytest.mark.parametrize("models", [12, 19])
-def test_intervals_hold_as_many_logits_of_new_models_as_they_say(models: int) -> None:
+def test_intervals_of_new_models_have_their_coverage(models: int) -> None:
     covered = []
     for seed in range(100):
         tables, boot = arena(models=models + 3, seed=seed)
-        # Half of what makes the logits is in no feature.
+        # Half of the variance of the logits is in no feature.
         unknown = np.random.default_rng([seed, 1]).normal(0, 0.4, models + 3)
         boot = replace(boot, logits=boot.logits + unknown - unknown.mean())
         data = training_data(tables, boot)["sw"]
@@ -262,8 +264,8 @@ def test_intervals_hold_as_many_logits_of_new_models_as_they_say(models: int) ->
     assert np.mean(covered) == pytest.approx(0.95, abs=0.03 + 1e-9)
 
 
-def unvarying(row: Array) -> FeatureTable:
-    """Features that are the same on every query, so that which are drawn makes no difference."""
+def constant_features(row: Array) -> FeatureTable:
+    """Return features that are the same on every query, so that drawing queries has no effect."""
     ids = tuple(f"q{i}" for i in range(30))
     return FeatureTable("new", "sw", ids, FEATURES, np.tile(row, (30, 1)))
 
@@ -272,50 +274,50 @@ def unvarying(row: Array) -> FeatureTable:
 def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> None:
     codes = ("sw", "en")[:languages]
     arenas = {code: arena(code, models=5, seed=seed) for seed, code in enumerate(codes)}
-    tables = [table for of_language, _ in arenas.values() for table in of_language]
+    tables = [table for language_tables, _ in arenas.values() for table in language_tables]
     ranker = SurrogateRanker("ridge").fit(
         tables, {code: boot for code, (_, boot) in arenas.items()}
     )
-    prediction = ranker.predict(unvarying(np.full(3, 0.5)))
+    prediction = ranker.predict(constant_features(np.full(3, 0.5)))
     errors = np.sort(prediction.draws - prediction.logit)
     residuals = evaluate(ranker.data, ranker.recipe, seed=0).of_all
     squares, profiles = residuals["sw"] ** 2, ranker.data["sw"].mean_X
     spread = profiles.std(axis=0)
-    apart = np.sqrt((((profiles - 0.5) / spread) ** 2).mean(axis=1))
+    distances = np.sqrt((((profiles - 0.5) / spread) ** 2).mean(axis=1))
     between = np.sqrt((((profiles[:, None] - profiles) / spread) ** 2).mean(axis=2))
     nearest = np.sort(between + np.diag([np.inf] * 5), axis=1)[:, 0]
-    # Near models count for more; the mean over all of all languages counts as five.
-    weights = np.exp(-((apart / np.median(nearest)) ** 2) / 2)
+    # Near models have more weight; the mean over all languages has the weight of five models.
+    weights = np.exp(-((distances / np.median(nearest)) ** 2) / 2)
     overall = np.mean(np.concatenate([residuals[code] for code in codes]) ** 2)
     scale = np.sqrt((weights @ squares + 5 * overall) / (weights.sum() + 5))
-    scale *= max(1, apart.min() / np.quantile(nearest, 0.9))
+    scale *= max(1, distances.min() / np.quantile(nearest, 0.9))
     effective = weights.sum() ** 2 / (weights**2).sum() + 5
     df = min(effective, 5 if languages == 1 else 10) - 1
     expected = scale * student.ppf((np.arange(40) + 0.5) / 40, df=df)
     assert errors == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_model_unlike_all_others_is_said_to_be_so_and_less_is_known_of_it() -> None:
+def test_a_model_unlike_all_others_is_reported_and_has_a_wider_interval() -> None:
     tables, boot = arena(models=12)
     ranker = SurrogateRanker("linear").fit(tables, boot)
     means = ranker.data["sw"].mean_X
-    middle = ranker.predict(unvarying(means.mean(axis=0)))
+    middle = ranker.predict(constant_features(means.mean(axis=0)))
     away = means.mean(axis=0) + 8 * means.std(axis=0) * np.array([1, 0, 0])
-    far = ranker.predict(unvarying(away))
+    far = ranker.predict(constant_features(away))
     assert middle.unfamiliar == ""
     assert far.unfamiliar.startswith(f"high {ranker.features[0]}")
     assert np.ptp(far.interval()) > 2 * np.ptp(middle.interval())
 
 
-def test_a_feature_farther_off_than_three_deviations_says_no_more() -> None:
+def test_features_are_clipped_at_three_deviations() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("ridge").fit(tables, boot)
     means = ranker.data["sw"].mean_X
     near, at_three, far = (
-        ranker.predict(unvarying(means.mean(axis=0) + deviations * means.std(axis=0))).logit
+        ranker.predict(constant_features(means.mean(axis=0) + deviations * means.std(axis=0))).logit
         for deviations in (1.5, 3, 100)
     )
-    middle = ranker.predict(unvarying(means.mean(axis=0))).logit
+    middle = ranker.predict(constant_features(means.mean(axis=0))).logit
     assert at_three - middle == pytest.approx(2 * (near - middle), rel=1e-6)
     assert far == pytest.approx(at_three, rel=1e-9)
 
@@ -328,7 +330,7 @@ def test_an_interval_of_few_draws_is_not_narrower() -> None:
         assert low == pytest.approx(-high)
 
 
-def test_the_interval_widens_with_what_the_surrogate_does_not_know() -> None:
+def test_the_interval_widens_with_the_error_of_the_surrogate() -> None:
     sure, unsure = arena(models=30), arena(models=30)
     noisy = np.random.default_rng(1).normal(0, 1, 30)
     unsure = (unsure[0], replace(unsure[1], logits=unsure[1].logits + noisy - noisy.mean()))
@@ -339,50 +341,50 @@ def test_the_interval_widens_with_what_the_surrogate_does_not_know() -> None:
     assert widths[1] > 5 * widths[0]
 
 
-def failing(table: FeatureTable, failed: Sequence[int]) -> FeatureTable:
+def with_failures(table: FeatureTable, failed: Sequence[int]) -> FeatureTable:
     values = table.values.copy()
     values[list(failed)] = np.nan
     return replace(table, values=values)
 
 
-def test_not_to_answer_never_helps() -> None:
+def test_not_answering_never_improves_the_logit() -> None:
     tables, boot = arena(models=13, seed=3)
-    everyone = training_data(tables, boot)["sw"]
-    best, worst = int(everyone.mean_y.argmax()), int(everyone.mean_y.argmin())
+    all_data = training_data(tables, boot)["sw"]
+    best, worst = int(all_data.mean_y.argmax()), int(all_data.mean_y.argmin())
     for row in (best, worst):
-        own, rest = tables[row], everyone.without({everyone.models[row]})
+        table, rest = tables[row], all_data.without({all_data.models[row]})
         ranker = SurrogateRanker("linear").fit_data({"sw": rest})
-        whole = ranker.predict(own)
-        quality = own.values @ [2.0, 1.0, 0.0]
+        whole = ranker.predict(table)
+        quality = table.values @ [2.0, 1.0, 0.0]
         at_random = np.random.default_rng(0).permutation(30)
         for failed in (at_random[:6], at_random[:25], np.argsort(quality)[: 12 * (row == best)]):
-            part = ranker.predict(failing(own, failed))
+            part = ranker.predict(with_failures(table, failed))
             assert part.logit < whole.logit + 0.01
             if len(failed):
                 assert np.ptp(part.interval()) > np.ptp(whole.interval())
 
 
-def test_a_query_that_was_failed_on_has_the_worst_that_a_training_model_had_on_it() -> None:
+def test_a_failed_query_gets_the_worst_values_of_the_training_models() -> None:
     tables, boot = arena(models=13, seed=3)
-    everyone = training_data(tables, boot)["sw"]
-    best = int(everyone.mean_y.argmax())
-    own, rest = tables[best], everyone.without({everyone.models[best]})
+    all_data = training_data(tables, boot)["sw"]
+    best = int(all_data.mean_y.argmax())
+    table, rest = tables[best], all_data.without({all_data.models[best]})
     ranker = SurrogateRanker("linear").fit_data({"sw": rest})
-    values = own.values.copy()
+    values = table.values.copy()
     values[4, :2] = rest.values[:, 4, :2].min(axis=0)
-    values[4, 2] = np.delete(own.values[:, 2], 4).mean()  # it has no direction
-    by_hand = ranker.predict(replace(own, values=values)).logit
-    assert ranker.predict(failing(own, [4])).logit == pytest.approx(by_hand)
-    elsewhere = replace(failing(own, [4]), query_ids=tuple(f"x{i}" for i in range(30)))
+    values[4, 2] = np.delete(table.values[:, 2], 4).mean()  # it has no direction
+    by_hand = ranker.predict(replace(table, values=values)).logit
+    assert ranker.predict(with_failures(table, [4])).logit == pytest.approx(by_hand)
+    elsewhere = replace(with_failures(table, [4]), query_ids=tuple(f"x{i}" for i in range(30)))
     assert ranker.predict(elsewhere).logit < by_hand  # the worst on any query
 
 
-def test_a_rank_takes_five_answers() -> None:
+def test_a_prediction_needs_five_answered_queries() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("linear").fit(tables, boot)
-    assert ranker.predict(failing(tables[0], range(25))).draws.shape == (40,)
-    with pytest.raises(FeatureError, match=r"answered 4 of 30 queries \(sw\), and a rank takes 5"):
-        ranker.predict(failing(tables[0], range(26)))
+    assert ranker.predict(with_failures(tables[0], range(25))).draws.shape == (40,)
+    with pytest.raises(FeatureError, match=r"answered 4 of 30 queries \(sw\); at least 5 answered"):
+        ranker.predict(with_failures(tables[0], range(26)))
 
 
 def test_other_queries_than_those_of_training_are_drawn_from_the_table() -> None:
@@ -402,7 +404,7 @@ def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:
         ranker.predict(tables[0].columns(FEATURES[:2]))
     empty = tables[0].values.copy()
     empty[:, 1] = np.nan
-    with pytest.raises(FeatureError, match="has 'answer_bleu' on no query"):
+    with pytest.raises(FeatureError, match="has no value of 'answer_bleu' on any query"):
         ranker.predict(replace(tables[0], values=empty))
     with pytest.raises(UnknownNameError, match="unknown language of this surrogate 'de'"):
         ranker.predict(replace(tables[0], language="de"))
@@ -412,8 +414,8 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     tables, boot = arena(tournaments=8)
     first, again = (SurrogateRanker("mlp", seed=5).fit(tables, boot) for _ in range(2))
     assert np.array_equal(first.predict(tables[1]).draws, again.predict(tables[1]).draws)
-    one, two = (first.cross_validate(2, 2, n_jobs=n) for n in (1, 2))
-    assert np.array_equal(one.predicted["sw"], two.predicted["sw"])
+    single_process, two_processes = (first.cross_validate(2, 2, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(single_process.predicted["sw"], two_processes.predicted["sw"])
 
 
 # Validation and importances -----------------------------------------------------------------------
@@ -425,8 +427,8 @@ def test_r2_and_tau_by_hand() -> None:
     validation = ranker.cross_validate(3, 8)
     predicted, actual = validation.predicted["sw"], validation.actual["sw"]
     part = ranker.data["sw"]
-    learnt = [[part.without(models).mean_y.mean()] for models in validation.held_out]
-    expected = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - learnt) ** 2)
+    training_means = [[part.without(models).mean_y.mean()] for models in validation.held_out]
+    expected = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - training_means) ** 2)
     assert validation.r2["sw"] == pytest.approx(expected)
     in_paper = 1 - np.sum((actual - predicted) ** 2) / np.sum((actual - part.mean_y.mean()) ** 2)
     assert validation.r2_in_paper["sw"] == pytest.approx(in_paper)
@@ -442,8 +444,8 @@ def test_r2_and_tau_by_hand() -> None:
 def test_models_are_held_out_equally_often() -> None:
     tables, boot = arena()
     validation = SurrogateRanker("ridge").fit(tables, boot).cross_validate(4, 6)
-    held = [model for split in validation.held_out for model in split]
-    assert {held.count(model) for model in boot.models} == {2}
+    held_out_models = [model for split in validation.held_out for model in split]
+    assert {held_out_models.count(model) for model in boot.models} == {2}
 
 
 def test_importances_find_what_matters() -> None:
@@ -457,13 +459,13 @@ def test_importances_find_what_matters() -> None:
 def test_the_importance_of_all_that_matters_is_two() -> None:
     # Logits of two models differ, in the mean square, by twice their variance.
     arenas = {code: arena(code, 30, (2.0, 0.0, 0.0), tournaments=5) for code in ("sw", "de")}
-    tables = [table for of_language, _ in arenas.values() for table in of_language]
+    tables = [table for language_tables, _ in arenas.values() for table in language_tables]
     ranker = SurrogateRanker("ridge").fit(tables, {c: boot for c, (_, boot) in arenas.items()})
     importances = ranker.importances(1, 30)
     assert importances["citation_recall@10"] == pytest.approx(2, abs=0.5)
 
 
-def test_a_held_out_model_has_no_say() -> None:
+def test_a_held_out_model_does_not_affect_its_prediction() -> None:
     tables, boot = arena()
     base = SurrogateRanker("ridge").fit(tables, boot).cross_validate(1, 12)
     outlier = boot.logits.copy()
@@ -480,18 +482,18 @@ def test_too_few_models_are_an_error() -> None:
     with pytest.raises(FeatureError, match="cannot hold 2 of 4 models out"):
         ranker.cross_validate(2)
     tables, boot = arena(models=2)
-    with pytest.raises(FeatureError, match="three models or more"):
+    with pytest.raises(FeatureError, match="at least three models per language"):
         SurrogateRanker("ridge").fit(tables, boot)
 
 
-def test_nothing_learnt_is_an_error() -> None:
-    with pytest.raises(NotFittedError, match="learnt nothing yet"):
+def test_a_surrogate_that_is_not_fitted_is_an_error() -> None:
+    with pytest.raises(NotFittedError, match="is not fitted"):
         SurrogateRanker().predict(arena()[0][0])
     with pytest.raises(UnknownNameError, match="did you mean 'forest'"):
         SurrogateRanker("forests")
 
 
-def test_recipes_read_well() -> None:
+def test_recipes_as_text() -> None:
     assert str(Recipe("svr", None)) == "svr"
     assert str(Recipe(None, 10.0)) == "monotone ridge(10) per language"
     assert str(Recipe("forest", 3.0)) == "forest + ridge(3) per language"
@@ -509,6 +511,6 @@ def test_a_feature_without_spread_does_no_harm() -> None:
 def test_training_data_of_some_models() -> None:
     tables, boot = arena()
     data: TrainingData = training_data(tables, boot)["sw"]
-    some = data.of(["m03", "m01"])
-    assert some.models == ("m01", "m03")
-    assert np.array_equal(some.X, data.X[:, [1, 3]])
+    part = data.of(["m03", "m01"])
+    assert part.models == ("m01", "m03")
+    assert np.array_equal(part.X, data.X[:, [1, 3]])

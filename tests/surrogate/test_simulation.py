@@ -1,4 +1,4 @@
-"""The simulated arena: faults do what they say, and the judge knows."""
+"""The simulated arena: effects of the faults, and verdicts of the judge."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mirage.surrogate.simulation import (
     SYSTEMS,
     System,
     judge,
-    named,
     simulate,
+    system_name,
 )
 from mirage.surrogate.utilities import UTILITIES
 from mirage.text import MENTIONED_AT, ParsedResponse, mention, parse
@@ -36,22 +36,22 @@ def answers(
     return runs[0], utilities[0]
 
 
-def parsed(code: str, run: Run, query_id: str) -> ParsedResponse:
+def parse_response(code: str, run: Run, query_id: str) -> ParsedResponse:
     return parse(run[query_id].text or "", code, CORPORA[code][query_id].passage_ids)
 
 
-def test_every_fault_is_done_to_several_manners() -> None:
+def test_every_fault_is_applied_in_several_manners() -> None:
     names = {system.name for system in SYSTEMS}
     assert len(names) == len(SYSTEMS) == 240
     assert set(MANNERS) <= names
     for kind in ARENA_FAULTS:
-        manners = [manner for manner in MANNERS if named(kind, manner) in names]
+        manners = [manner for manner in MANNERS if system_name(kind, manner) in names]
         assert len(manners) >= (1 if kind == "garbled" else 3), kind
     assert set(ANCHORS) <= names
     assert GROUPS["uncited-terse"] == GROUPS["uncited"] != GROUPS["terse"]
 
 
-WORDED_FAULTS = ("wrong-number", "cut-off", "truncated")  # what they cost hangs on the text
+WORDED_FAULTS = ("wrong-number", "cut-off", "truncated")  # their cost depends on the text
 
 
 @pytest.mark.parametrize("manner", MANNERS)
@@ -59,25 +59,25 @@ def test_the_judge_never_sees_the_manner(manner: str) -> None:
     for code in ("en", "ja"):
         assert np.array_equal(answers(code, {}, manner)[1], answers(code, {})[1])
         for kind in set(ARENA_FAULTS) - set(WORDED_FAULTS):
-            ours, theirs = answers(code, {kind: 1.0}, manner), answers(code, {kind: 1.0})
+            in_manner, in_reference = answers(code, {kind: 1.0}, manner), answers(code, {kind: 1.0})
             clean = answers(code, {}, manner)[0], answers(code, {})[0]
-            both = [  # where a fault finds nothing to spoil it costs nothing
-                ours[0][id_].text != clean[0][id_].text
-                and theirs[0][id_].text != clean[1][id_].text
+            both = [  # a fault costs nothing if it cannot change a text
+                in_manner[0][id_].text != clean[0][id_].text
+                and in_reference[0][id_].text != clean[1][id_].text
                 for id_ in CORPORA[code].query_ids
             ]
-            assert np.array_equal(ours[1][both], theirs[1][both]), kind
+            assert np.array_equal(in_manner[1][both], in_reference[1][both]), kind
 
 
-def test_manners_differ_in_wording_and_say_what_was_written() -> None:
+def test_manners_differ_in_wording_and_use_the_written_texts() -> None:
     for code in ("en", "sw", "th"):
         runs = [answers(code, {}, manner)[0] for manner in MANNERS]
         for query in CORPORA[code]:
-            texts = {parsed(code, run, query.id).answer_text for run in runs}
+            texts = {parse_response(code, run, query.id).answer_text for run in runs}
             assert len(texts) >= (4 if query.answerable else 3), query.id
         written = bundled_texts(code)["q01"]
         assert (
-            parsed(code, runs[list(MANNERS).index("terse")], "q01").sentences
+            parse_response(code, runs[list(MANNERS).index("terse")], "q01").sentences
             == parse(written.terse, code, CORPORA[code]["q01"].passage_ids).sentences
         )
 
@@ -87,14 +87,14 @@ def test_without_a_fault_the_reference_is_answered_in_full(code: str) -> None:
     run, utilities = answers(code, {})
     for query in CORPORA[code]:
         reference = parse(query.reference or "", code, query.passage_ids)
-        response = parsed(code, run, query.id)
+        response = parse_response(code, run, query.id)
         assert response.citations == reference.citations
-        # A full stop of an abbreviation at the end goes behind the citation, and is lost there.
-        said, asked = (
-            ["".join(s.text.split()).replace(".", "") for s in one.sentences]
-            for one in (response, reference)
+        # A final full stop of an abbreviation comes after the citation and is lost in parsing.
+        response_texts, reference_texts = (
+            ["".join(s.text.split()).replace(".", "") for s in text_source.sentences]
+            for text_source in (response, reference)
         )
-        assert "".join(said) == "".join(asked)
+        assert "".join(response_texts) == "".join(reference_texts)
         assert response.well_formed
     assert np.allclose(utilities, UTILITIES.of(()))
 
@@ -121,10 +121,10 @@ def test_faults_do_what_their_names_say(code: str) -> None:
     entity, _ = answers(code, {"wrong-entity": 1.0})
     short, _ = answers(code, {"truncated": 1.0})
     for query in answerable:
-        assert parsed(code, uncited, query.id).citations == ()
-        assert not set(parsed(code, wrong, query.id).citations) & set(query.relevant)
-        assert set(parsed(code, over, query.id).citations) == set(query.passage_ids)
-        text = parsed(code, entity, query.id).answer_text
+        assert parse_response(code, uncited, query.id).citations == ()
+        assert not set(parse_response(code, wrong, query.id).citations) & set(query.relevant)
+        assert set(parse_response(code, over, query.id).citations) == set(query.passage_ids)
+        text = parse_response(code, entity, query.id).answer_text
         stated = [
             any(mention(form, text, code) >= MENTIONED_AT for form in forms)
             for forms in query.answers
@@ -132,7 +132,7 @@ def test_faults_do_what_their_names_say(code: str) -> None:
         assert not all(stated), (query.id, text)
         full = parse(query.reference or "", code, query.passage_ids)
         half = max(1, len(full.sentences) // 2)
-        assert len(parsed(code, short, query.id).sentences) == half
+        assert len(parse_response(code, short, query.id).sentences) == half
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -142,19 +142,22 @@ def test_faults_in_claims_are_written_from_the_phrases(code: str) -> None:
     answerable = [query for query in CORPORA[code] if query.answerable]
     clean, _ = answers(code, {}, "casual")
     for kind in set(CLAIMS) - {"swapped"}:
-        run, worth = answers(code, {kind: 1.0}, "casual")
+        run, utilities = answers(code, {kind: 1.0}, "casual")
         changed = [run[query.id].text != clean[query.id].text for query in answerable]
         assert np.mean(changed) > 0.8, kind
         for query in answerable:
             text = run[query.id].text or ""
             assert "{" not in text, text
             if text != clean[query.id].text:
-                assert parsed(code, run, query.id).citations, (kind, text)  # lies cite as well
-    swapped, worth = answers(code, {"swapped": 1.0}, "contrasting")
+                assert parse_response(code, run, query.id).citations, (
+                    kind,
+                    text,
+                )  # lies cite as well
+    swapped, utilities = answers(code, {"swapped": 1.0}, "contrasting")
     contrasting, _ = answers(code, {}, "contrasting")
     changed = [a.text != b.text for a, b in zip(swapped, contrasting, strict=True)]
     assert sum(changed) > 5
-    assert (worth[changed] < UTILITIES.of(())).all()
+    assert (utilities[changed] < UTILITIES.of(())).all()
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
@@ -163,7 +166,7 @@ def test_manners_that_mention_wrong_answers_state_the_right_one(code: str) -> No
     for manner in ("contrasting", "correcting", "chatty"):
         run, _ = answers(code, {}, manner)
         for query in corpus:
-            text = parsed(code, run, query.id).answer_text
+            text = parse_response(code, run, query.id).answer_text
             for forms in query.answers:
                 assert max(mention(form, text, code) for form in forms) >= MENTIONED_AT, text
     chatty, casual = (answers(code, {}, manner)[0] for manner in ("chatty", "casual"))
@@ -179,12 +182,13 @@ def test_a_chatty_answer_without_citations_lists_no_sources() -> None:
 
 
 @pytest.mark.parametrize("code", ["ar", "bn", "en", "fa", "zh"])
-def test_a_wrong_number_has_no_digit_right(code: str) -> None:
+def test_a_wrong_number_changes_every_digit(code: str) -> None:
     (right, _), (wrong, _) = answers(code, {}), answers(code, {"wrong-number": 1.0})
     digits = 0
     for query in CORPORA[code]:
         texts = (
-            " ".join(s.text for s in parsed(code, r, query.id).sentences) for r in (right, wrong)
+            " ".join(s.text for s in parse_response(code, r, query.id).sentences)
+            for r in (right, wrong)
         )
         for before, after in zip(*texts, strict=True):
             assert before.isdecimal() == after.isdecimal()
@@ -193,7 +197,7 @@ def test_a_wrong_number_has_no_digit_right(code: str) -> None:
     assert digits > 10
 
 
-def test_a_share_hits_that_many_queries_and_a_larger_one_the_same_and_more() -> None:
+def test_a_larger_share_affects_the_same_queries_and_more() -> None:
     clean, _ = answers("sw", {})
     hits = []
     for share in (0.2, 0.5, 1.0):
@@ -203,7 +207,7 @@ def test_a_share_hits_that_many_queries_and_a_larger_one_the_same_and_more() -> 
     assert hits[0] < hits[1] < hits[2]
 
 
-def test_the_same_seed_gives_the_same_texts_and_another_one_others() -> None:
+def test_texts_depend_on_the_seed() -> None:
     systems = [System("a", {"garbled": 0.5, "off-topic": 0.5})]
     first, again, other = (simulate(CORPORA, "ja", systems, seed=seed)[0] for seed in (1, 1, 2))
     assert first == again

@@ -31,13 +31,13 @@ def test_predictions_are_those_of_scikit_learn(
     assert trees.is_sound(4)
     assert len(trees.roots) == 30
     np.testing.assert_allclose(trees.predict(rows), model.predict(rows), rtol=1e-12)
-    every = np.full((2, 4), np.nan)
-    np.testing.assert_allclose(trees.predict(every), model.predict(every), rtol=1e-12)
+    all_missing = np.full((2, 4), np.nan)
+    np.testing.assert_allclose(trees.predict(all_missing), model.predict(all_missing), rtol=1e-12)
     assert trees.predict(rows[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "value"),
+    ("name", "index", "value"),
     [
         ("left", 0, 0),  # a circle
         ("right", 0, 10**6),
@@ -50,11 +50,11 @@ def test_predictions_are_those_of_scikit_learn(
     ],
 )
 def test_damaged_trees_are_not_sound(
-    fitted: tuple[HistGradientBoostingRegressor, np.ndarray], name: str, at: int, value: float
+    fitted: tuple[HistGradientBoostingRegressor, np.ndarray], name: str, index: int, value: float
 ) -> None:
     trees = TreeArrays.of(fitted[0])
     column = getattr(trees, name).copy()
-    column[at] = value
+    column[index] = value
     assert not replace(trees, **{name: column}).is_sound(4)
 
 

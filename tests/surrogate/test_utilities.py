@@ -1,4 +1,4 @@
-"""The utilities of the simulated judge: the order of faults, and numbers that users give."""
+"""Utilities of the simulated judge: the order of faults, and numbers of users."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HALF_RIGHT = ("half-right", "hallucinated")
 NO_ANSWER = ("refusal", "listing", "undecided")
 FALSE = (*FALSEHOODS, "off-topic")
 ORDER = (CITATION_FAULTS, HALF_RIGHT, NO_ANSWER, FALSE)
-"""From the best class of faults to the worst."""
+"""Classes of faults from the best to the worst."""
 
 
 def test_every_fault_has_its_row() -> None:
@@ -59,9 +59,9 @@ def test_faults_of_citations_and_form_never_outweigh_the_answer() -> None:
 def test_the_order_holds_on_every_query_in_every_manner(code: str) -> None:
     names = [(kind, manner) for kind in ARENA_FAULTS for manner in MANNERS]
     systems = [System(f"{kind}-{manner}", {kind: 1.0}, manner) for kind, manner in names]
-    _, worth = simulate(CORPORA, code, systems, seed=0)
+    _, utilities = simulate(CORPORA, code, systems, seed=0)
     best = UTILITIES.of(())
-    costs = {name: best - row[row < best] for name, row in zip(names, worth, strict=True)}
+    costs = {name: best - row[row < best] for name, row in zip(names, utilities, strict=True)}
     for better, worse in pairwise(ORDER):
         least, most = (
             [costs[kind, manner] for kind in kinds for manner in MANNERS]
@@ -92,15 +92,15 @@ def test_numbers_of_users_replace_some(tmp_path: Path) -> None:
         ("weights: {corect: 1}", UnknownNameError, "did you mean 'correct'"),
         ("faults: {uncitd: {grounded: 0}}", UnknownNameError, "did you mean 'uncited'"),
         ("faults: {uncited: {grounded: 2}}", SettingError, "between 0 and 1"),
-        ("faults: {uncited: 0.5}", SettingError, "faults: uncited: give a mapping"),
+        ("faults: {uncited: 0.5}", SettingError, "faults: uncited: expected a mapping"),
         ("weights: {correct: -1}", SettingError, "between 0 and 100"),
         ("weights: {correct: high}", SettingError, "'high'"),
         ("weights: {correct: .nan}", SettingError, "nan"),
-        ("", SettingError, "give a mapping"),
+        ("", SettingError, "expected a mapping"),
         ("a: [", SettingError, "not YAML or JSON"),
     ],
 )
-def test_what_is_no_utility(
+def test_invalid_utilities_are_refused(
     tmp_path: Path, text: str, error: type[Exception], message: str
 ) -> None:
     file = tmp_path / "mine.yaml"
@@ -114,13 +114,13 @@ def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
         read_utilities(tmp_path / "none.yaml")
 
 
-def test_other_utilities_are_other_numbers() -> None:
+def test_unchanged_utilities_are_equal() -> None:
     assert Utilities() == UTILITIES
     assert UTILITIES.changed({}) == UTILITIES
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_in_every_surrogate_that_ships_truth_outweighs_citations(code: str) -> None:
+def test_in_every_bundled_surrogate_truth_outweighs_citations(code: str) -> None:
     costs = fault_costs(SurrogateRanker.pretrained(code), code)
     assert {"uncited", "lying", "wrong-entity"} <= {cost.kind for cost in costs}
     assert order_violations(costs) == []
@@ -128,6 +128,10 @@ def test_in_every_surrogate_that_ships_truth_outweighs_citations(code: str) -> N
 
 def test_a_falsehood_that_is_too_cheap_is_reported() -> None:
     costs = [FaultCost("uncited", 1.0, 30, 2.0), FaultCost("lying", 6.0, 30, 1.5)]
-    assert order_violations(costs) == ["lying costs 1.50 a query, uncited 2.00"]
+    assert order_violations(costs) == [
+        "lying costs 1.50 per query, but should cost more than uncited (2.00)"
+    ]
     costs = [FaultCost("refusal", 2.4, 30, 1.8), FaultCost("lying", 6.0, 30, 1.5)]
-    assert order_violations(costs) == ["lying costs 1.50 a query, refusal 1.80"]
+    assert order_violations(costs) == [
+        "lying costs 1.50 per query, but should cost more than refusal (1.80)"
+    ]

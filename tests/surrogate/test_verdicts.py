@@ -1,4 +1,4 @@
-"""What single verdicts teach a surrogate."""
+"""Surrogates that are trained on single verdicts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def arena(
     between: float = 0.3,
     bend: Callable[[Floats], Floats] = lambda values: 2 * values[:, :, 0] + values[:, :, 1],
 ) -> Arena:
-    """Responses whose quality is a sum of two features, or so, judged with logistic noise."""
+    """Return responses whose quality is about a sum of two features, judged with logistic noise."""
     rng = np.random.default_rng([seed, *language.encode()])
     level = rng.normal(0, between, (models, 1, 3))
     values = level + rng.normal(0, 1, (models, queries, 3))
@@ -63,7 +63,7 @@ def arena(
 
 
 def both_needed(values: Floats) -> Floats:
-    """Good where both features are high, else bad: what no sum of slopes tells."""
+    """Return a high quality if both features are high, which a linear score cannot express."""
     return np.where((values[:, :, 0] > 0.3) & (values[:, :, 1] > 0.3), 4.0, 0.0)
 
 
@@ -82,9 +82,9 @@ def test_slopes_are_those_of_logistic_regression() -> None:
     assert judged is not None
     Z = np.clip((part.values - part.values.mean((0, 1))) / part.values.std((0, 1)), -3, 3)
     D = Z[judged.a, judged.query] - Z[judged.b, judged.query]
-    theirs = LogisticRegression(C=1 / (RIDGE * len(D)), fit_intercept=False, tol=1e-8)
-    theirs.fit(D, judged.score)
-    assert scores.slopes == pytest.approx(theirs.coef_[0], abs=1e-3)
+    expected = LogisticRegression(C=1 / (RIDGE * len(D)), fit_intercept=False, tol=1e-8)
+    expected.fit(D, judged.score)
+    assert scores.slopes == pytest.approx(expected.coef_[0], abs=1e-3)
 
 
 def test_no_slope_has_the_wrong_sign() -> None:
@@ -98,13 +98,16 @@ def test_what_is_missing_on_a_query_is_no_difference() -> None:
     values = part.values.copy()
     values[:, ::2, 1] = np.nan
     scores = fit_scores({"sw": replace(part, values=values)}, [0, 0, 0], seed=0)
-    one = np.array([0.3, np.nan, 0.1])
+    row = np.array([0.3, np.nan, 0.1])
     mean = np.array([0.3, scores.centres["sw"][1], 0.1])
-    assert scores.of("sw", one) == pytest.approx(scores.of("sw", mean))
+    assert scores.of("sw", row) == pytest.approx(scores.of("sw", mean))
 
 
 def test_shares_are_those_that_responses_win() -> None:
-    """Eight responses a query: m00's one has the feature, loses one verdict of seven, wins six."""
+    """Check the shares of eight responses per query.
+
+    Only the response of m00 has the feature. It loses one verdict of seven.
+    """
     part = data(queries=30)
     judged = part.judgments
     assert judged is not None
@@ -113,16 +116,16 @@ def test_shares_are_those_that_responses_win() -> None:
     score = np.where(judged.a == 0, (judged.b != 7).astype(float), 0.5)
     part = replace(part, values=values, judgments=replace(judged, score=score))
     shares = fit_shares({"sw": part}, part.monotone, seed=0)
-    # The others tie six times; six of the seven lose once more, and one wins.
-    rest = (6 * 3.0 + 4.0) / 49
-    assert shares.wins("sw", values[:2, 0]) == pytest.approx([6 / 7, rest], abs=0.01)
+    # The others tie six times; six of the seven also lose once, and one wins.
+    other_share = (6 * 3.0 + 4.0) / 49
+    assert shares.wins("sw", values[:2, 0]) == pytest.approx([6 / 7, other_share], abs=0.01)
     assert shares.of("sw", values[0, 0]) == pytest.approx(np.log(6), abs=0.1)
 
 
 def test_trees_have_no_wrong_sign() -> None:
     part = data(queries=30)
     values = part.values.copy()
-    values[..., 0] *= -1  # higher is better, the definition says
+    values[..., 0] *= -1  # although higher is better by the feature's definition
     shares = fit_shares({"sw": replace(part, values=values)}, part.monotone, seed=0)
     rows = np.stack([np.linspace(-3, 3, 50), np.zeros(50), np.zeros(50)], axis=1)
     assert (np.diff(shares.wins("sw", rows)) >= 0).all()
@@ -131,67 +134,69 @@ def test_trees_have_no_wrong_sign() -> None:
 # From scores to logits ----------------------------------------------------------------------------
 
 
-def test_who_wins_half_against_equals_is_their_equal() -> None:
+def test_winning_half_against_equals_gives_their_logit() -> None:
     assert logit_that_wins(np.array([0.5]), np.array([0.7, 0.7])) == pytest.approx([0.7])
     # 1 / (1 + exp(-2)) against a logit of -1 is a logit of 1.
     assert logit_that_wins(np.array([0.880797]), np.array([-1.0])) == pytest.approx([1], abs=1e-4)
 
 
-def test_a_logit_wins_what_it_was_made_from() -> None:
+def test_logits_are_recovered_from_their_shares() -> None:
     logits = np.array([-2.0, 0.1, 3.0])
     shares = np.array([(1 / (1 + np.exp(logits - x))).mean() for x in (-9.0, 0.0, 4.0)])
     assert logit_that_wins(shares, logits) == pytest.approx([-9.0, 0.0, 4.0], abs=1e-5)
 
 
 def test_responses_to_the_same_queries_are_compared_query_by_query() -> None:
-    scores, others = np.array([0.0, 5.0]), np.array([[0.0, 5.0]])
-    assert expected_wins(scores, others, paired=True) == pytest.approx([0.5, 0.5])
+    scores, other_scores = np.array([0.0, 5.0]), np.array([[0.0, 5.0]])
+    assert expected_wins(scores, other_scores, paired=True) == pytest.approx([0.5, 0.5])
     low = (0.5 + 1 / (1 + np.exp(5))) / 2
-    assert expected_wins(scores, others, paired=False) == pytest.approx([low, 1 - low])
+    assert expected_wins(scores, other_scores, paired=False) == pytest.approx([low, 1 - low])
 
 
 # The surrogate ------------------------------------------------------------------------------------
 
 
-def test_verdicts_tell_more_than_the_means_of_few_models() -> None:
+def test_verdicts_predict_few_models_better_than_means() -> None:
     r2 = {}
     for name in ("verdicts", "ridge"):
-        ranker = SurrogateRanker(name).fit(*(one := arena(models=10))[:2], judgments=one[2])
+        ranker = SurrogateRanker(name).fit(
+            *(data_set := arena(models=10))[:2], judgments=data_set[2]
+        )
         r2[name] = ranker.cross_validate(2, 45).r2["sw"]
     assert r2["verdicts"] > max(0.8, r2["ridge"])
 
 
-def test_auto_learns_from_verdicts_where_there_are_any() -> None:
+def test_auto_uses_verdicts_if_there_are_any() -> None:
     tables, boot, judgments = arena()
     assert SurrogateRanker().fit(tables, boot, judgments=judgments).recipe.verdicts
     assert not SurrogateRanker("ridge").fit(tables, boot, judgments=judgments).recipe.verdicts
-    with pytest.raises(FeatureError, match=r"learns from judgments: give those"):
+    with pytest.raises(FeatureError, match=r"learns from judgments: pass those"):
         SurrogateRanker("verdicts").fit(tables, boot)
 
 
-def test_a_model_held_out_has_no_say_in_the_verdicts() -> None:
+def test_verdicts_on_a_held_out_model_are_removed() -> None:
     part = data()
     assert part.judgments is not None
     rest = part.without(["m03"])
     assert rest.judgments is not None
     assert len(rest.judgments) == 21 * 40
     pairs = {(j.model_a, j.model_b) for j in part.judgments.to_records()}
-    left = {(j.model_a, j.model_b) for j in rest.judgments.to_records()}
-    assert left == {pair for pair in pairs if "m03" not in pair}
+    remaining_pairs = {(j.model_a, j.model_b) for j in rest.judgments.to_records()}
+    assert remaining_pairs == {pair for pair in pairs if "m03" not in pair}
 
 
 def test_new_queries_are_compared_with_all_responses() -> None:
     tables, boot, judgments = arena(models=10, queries=200)
     ranker = SurrogateRanker("verdicts").fit(tables, boot, judgments=judgments)
-    own = ranker.predict(tables[9])
+    prediction = ranker.predict(tables[9])
     elsewhere = replace(tables[9], query_ids=tuple(f"x{i}" for i in range(200)))
-    assert ranker.predict(elsewhere).logit == pytest.approx(own.logit, abs=0.25)
-    assert ranker.predict(elsewhere).logit != own.logit
+    assert ranker.predict(elsewhere).logit == pytest.approx(prediction.logit, abs=0.25)
+    assert ranker.predict(elsewhere).logit != prediction.logit
     half = tables[9].select(tables[9].query_ids[:100])
-    assert ranker.predict(half).logit == pytest.approx(own.logit, abs=0.4)
+    assert ranker.predict(half).logit == pytest.approx(prediction.logit, abs=0.4)
 
 
-def test_a_stored_surrogate_says_the_same(tmp_path: Path) -> None:
+def test_a_stored_surrogate_predicts_the_same(tmp_path: Path) -> None:
     tables, boot, judgments = arena()
     tables = [replace(t, values=t.values.astype(np.float32).astype(float)) for t in tables]
     boot = replace(boot, logits=boot.logits.astype(np.float32).astype(float))
@@ -204,73 +209,76 @@ def test_a_stored_surrogate_says_the_same(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def of_trees() -> SurrogateRanker:
-    """Selected where no sum of slopes tells what is good; of numbers as they are stored."""
+def tree_ranker() -> SurrogateRanker:
+    """Return a surrogate of trees, selected because quality is not linear in the features.
+
+    The numbers are rounded as in a file.
+    """
     tables, boot, judgments = arena(models=20, queries=30, between=1.5, bend=both_needed)
     tables = [replace(t, values=t.values.astype(np.float32).astype(float)) for t in tables]
     return SurrogateRanker().fit(tables, boot, judgments=judgments)
 
 
-def test_trees_are_selected_where_slopes_do_not_tell_and_models_are_many(
-    of_trees: SurrogateRanker,
+def test_trees_are_selected_with_many_models_if_quality_is_not_linear(
+    tree_ranker: SurrogateRanker,
 ) -> None:
-    assert of_trees.recipe == Recipe(None, None, verdicts=True, trees=True)
-    assert str(of_trees.recipe) == "verdicts by trees"
-    slopes = evaluate(of_trees.data, Recipe(None, None, verdicts=True), seed=0)
-    left = np.mean(slopes.of_all["sw"] ** 2) / of_trees.data["sw"].mean_y.var()
-    assert of_trees.cross_validate(4, 1).r2["sw"] > max(0.7, 1 - left)
-    few = {"sw": of_trees.data["sw"].of(f"m{i:02d}" for i in range(ENOUGH - 1))}
+    assert tree_ranker.recipe == Recipe(None, None, verdicts=True, trees=True)
+    assert str(tree_ranker.recipe) == "verdicts by trees"
+    slopes = evaluate(tree_ranker.data, Recipe(None, None, verdicts=True), seed=0)
+    unexplained = np.mean(slopes.of_all["sw"] ** 2) / tree_ranker.data["sw"].mean_y.var()
+    assert tree_ranker.cross_validate(4, 1).r2["sw"] > max(0.7, 1 - unexplained)
+    few = {"sw": tree_ranker.data["sw"].of(f"m{i:02d}" for i in range(ENOUGH - 1))}
     assert not SurrogateRanker().fit_data(few).recipe.trees
 
 
-def test_stored_trees_say_the_same(of_trees: SurrogateRanker, tmp_path: Path) -> None:
-    of_trees.save(tmp_path / "one.npz")
+def test_stored_trees_predict_the_same(tree_ranker: SurrogateRanker, tmp_path: Path) -> None:
+    tree_ranker.save(tmp_path / "one.npz")
     loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
     assert loaded.recipe.trees
-    one = of_trees.data["sw"].table(0)
-    assert np.array_equal(loaded.scores(one), of_trees.scores(one))
+    table = tree_ranker.data["sw"].table(0)
+    assert np.array_equal(loaded.scores(table), tree_ranker.scores(table))
 
 
-def test_trees_are_an_estimator_of_their_own(of_trees: SurrogateRanker) -> None:
-    ranker = SurrogateRanker("verdict_trees").fit_data(of_trees.data)
-    assert ranker.recipe == of_trees.recipe
-    one = of_trees.data["sw"].table(0)
-    assert np.array_equal(ranker.scores(one), of_trees.scores(one))
+def test_trees_are_an_estimator_of_their_own(tree_ranker: SurrogateRanker) -> None:
+    ranker = SurrogateRanker("verdict_trees").fit_data(tree_ranker.data)
+    assert ranker.recipe == tree_ranker.recipe
+    table = tree_ranker.data["sw"].table(0)
+    assert np.array_equal(ranker.scores(table), tree_ranker.scores(table))
     tables, boot, _ = arena()
     with pytest.raises(FeatureError, match="'verdict_trees' learns from judgments"):
         SurrogateRanker("verdict_trees").fit(tables, boot)
 
 
 def test_trees_that_are_stored_without_verdicts_predict_and_are_not_refitted(
-    of_trees: SurrogateRanker, tmp_path: Path
+    tree_ranker: SurrogateRanker, tmp_path: Path
 ) -> None:
-    artifacts.write(tmp_path / "one.npz", of_trees.artifact.without_verdicts())
+    artifacts.write(tmp_path / "one.npz", tree_ranker.artifact.without_verdicts())
     loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
-    one = of_trees.data["sw"].table(0)
+    table = tree_ranker.data["sw"].table(0)
     # Logits are stored in single precision.
-    assert np.allclose(loaded.predict(one).draws, of_trees.predict(one).draws, atol=1e-6)
+    assert np.allclose(loaded.predict(table).draws, tree_ranker.predict(table).draws, atol=1e-6)
     for measure in (loaded.cross_validate, loaded.importances):
         with pytest.raises(FeatureError, match="stored without the verdicts"):
             measure()
 
 
 def test_stored_trees_that_fit_no_features_are_refused(
-    of_trees: SurrogateRanker, tmp_path: Path
+    tree_ranker: SurrogateRanker, tmp_path: Path
 ) -> None:
-    trees = of_trees.artifact.trees
+    trees = tree_ranker.artifact.trees
     assert trees is not None
     damaged = replace(trees, feature=trees.feature + 3)
-    artifacts.write(tmp_path / "one.npz", replace(of_trees.artifact, trees=damaged))
+    artifacts.write(tmp_path / "one.npz", replace(tree_ranker.artifact, trees=damaged))
     with pytest.raises(ArtifactError, match="its trees do not fit its features"):
         SurrogateRanker.load(tmp_path / "one.npz", trust=True)
 
 
-def test_judgments_that_do_not_belong_are_an_error() -> None:
+def test_judgments_of_other_models_or_languages_are_refused() -> None:
     tables, boot, judgments = arena()
-    fewer = replace(boot, models=(*boot.models[:-1], "other"))
-    others = [*tables[:-1], replace(tables[-1], model="other")]
+    renamed_tournaments = replace(boot, models=(*boot.models[:-1], "other"))
+    renamed_tables = [*tables[:-1], replace(tables[-1], model="other")]
     with pytest.raises(UnknownNameError, match=r"model of the 'sw' tournaments.*'m07'"):
-        SurrogateRanker().fit(others, fewer, judgments=judgments)
+        SurrogateRanker().fit(renamed_tables, renamed_tournaments, judgments=judgments)
     with pytest.raises(FeatureError, match="no judgments for the language 'sw'"):
         SurrogateRanker().fit(tables, boot, judgments={"de": judgments})
 
@@ -289,7 +297,12 @@ def test_importances_of_verdicts_find_what_matters() -> None:
 
 def test_a_language_that_lacks_a_feature_is_left_out_with_the_reason() -> None:
     arenas = {code: arena(code) for code in ("sw", "de", "te")}
-    tables = [t for of_language, _, _ in arenas.values() for t in of_language if t.language != "te"]
+    tables = [
+        t
+        for language_tables, _, _ in arenas.values()
+        for t in language_tables
+        if t.language != "te"
+    ]
     tables += [table.columns(FEATURES[:2]) for table in arenas["te"][0]]
     boots = {code: boot for code, (_, boot, _) in arenas.items()}
     judged = {code: judgments for code, (_, _, judgments) in arenas.items()}
@@ -302,10 +315,12 @@ def test_a_language_that_lacks_a_feature_is_left_out_with_the_reason() -> None:
 
 def test_a_language_whose_model_has_a_feature_on_no_query_is_left_out() -> None:
     tables, boot, _ = arena()
-    others, other, _ = arena("de")
-    values = others[3].values.copy()
+    german_tables, german_tournaments, _ = arena("de")
+    values = german_tables[3].values.copy()
     values[:, 1] = np.nan
-    others[3] = replace(others[3], values=values)
-    ranker = SurrogateRanker("ridge").fit([*tables, *others], {"sw": boot, "de": other})
+    german_tables[3] = replace(german_tables[3], values=values)
+    ranker = SurrogateRanker("ridge").fit(
+        [*tables, *german_tables], {"sw": boot, "de": german_tournaments}
+    )
     assert set(ranker.data) == {"sw"}
-    assert "'m03' (de) has 'answer_rougeL' on no query" in ranker.left_out["de"]
+    assert "'m03' (de) has no value of 'answer_rougeL' on any query" in ranker.left_out["de"]

@@ -1,4 +1,4 @@
-"""Queries with passages and short answers to learn from, small enough for a small model."""
+"""Queries with passages and short answers to train on, small enough for a small model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PLACES = ("Kisumu", "Turku", "Lagos", "Quito", "Osaka", "Lyon", "Medan", "Patna"
 
 
 def dataset(count: int = 24, *, start: int = 0) -> MirageDataset:
-    """Where somebody lives: one passage says it, one does not."""
+    """Return questions about where people live; one of two passages has the answer."""
     return MirageDataset(
         (
             Query(

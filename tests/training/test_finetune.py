@@ -1,4 +1,4 @@
-"""Fine-tuning a small real model: what it learns from, that it learns, and that it resumes."""
+"""Fine-tuning a small real model: training data, learning and resuming."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ for name in ("torch", "trl", "peft"):
 
 QUERIES = dataset()
 EXAMPLES = training_examples(QUERIES).examples
-# One that starts from nothing learns by larger steps than one that has read the web.
+# A model with random weights needs a higher learning rate than a pretrained one.
 RECIPE = replace(BERGEN_TUNING, learning_rate=3e-3, batch_size=8)
 
 
@@ -88,11 +88,11 @@ def test_the_loss_is_that_of_the_completion_token_by_token(template: str | None)
     rows, too_long = token_rows(EXAMPLES, tokenizer, [end], 4096)
     assert too_long == []
     for row, example in zip(rows, EXAMPLES, strict=True):
-        asked, answer = (message.content for message in example.messages)
+        question, answer = (message.content for message in example.messages)
         if template is None:
-            prompt, completion = asked, f"{answer}<|end|>"
+            prompt, completion = question, f"{answer}<|end|>"
         else:
-            prompt = f"<|start|>user\n{asked}<|end|>\n<|start|>assistant\n"
+            prompt = f"<|start|>user\n{question}<|end|>\n<|start|>assistant\n"
             completion = f"{answer}<|end|>"
         before = tokenizer(prompt, add_special_tokens=False)["input_ids"]
         after = tokenizer(completion, add_special_tokens=False)["input_ids"]
@@ -112,18 +112,18 @@ def test_the_first_loss_is_the_mean_over_the_completion_of_the_model_as_it_was(
         AutoTokenizer.from_pretrained(base),
     )
     rows, _ = token_rows(EXAMPLES[:4], tokenizer, [tokenizer.eos_token_id], 4096)
-    lost = []
+    losses = []
     for row in rows:
         with torch.no_grad():
             logits = model(torch.tensor([row["input_ids"]])).logits[0]
-        told = torch.log_softmax(logits.double(), -1)
-        lost += [
-            -float(told[place - 1, token])
-            for place, token in enumerate(row["input_ids"])
-            if row["labels"][place] == token
+        log_probabilities = torch.log_softmax(logits.double(), -1)
+        losses += [
+            -float(log_probabilities[position - 1, token])
+            for position, token in enumerate(row["input_ids"])
+            if row["labels"][position] == token
         ]
-    made = quick(base, tmp_path / "out", recipe=replace(RECIPE, batch_size=4, dropout=0))
-    assert made.losses[0] == pytest.approx(sum(lost) / len(lost), rel=1e-4)
+    result = quick(base, tmp_path / "out", recipe=replace(RECIPE, batch_size=4, dropout=0))
+    assert result.losses[0] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of libraries, to each other
@@ -145,23 +145,23 @@ def test_trl_cuts_prompt_and_answer_apart_at_the_same_token(
         processing_class=tokenizer,
     )
     rows, _ = token_rows(EXAMPLES, tokenizer, [tokenizer.eos_token_id], 4096)
-    for row, theirs in zip(rows, trainer.train_dataset, strict=True):
+    for row, expected in zip(rows, trainer.train_dataset, strict=True):
         size = len(row["input_ids"])
-        assert row["input_ids"] == theirs["input_ids"][:size]
-        assert row["labels"] == theirs["labels"][:size]
-        # They learn what the template writes behind the end of an answer, too.
-        assert tokenizer.decode(theirs["input_ids"][size:]) == "\n"
+        assert row["input_ids"] == expected["input_ids"][:size]
+        assert row["labels"] == expected["labels"][:size]
+        # TRL also trains on the text that the template adds after the end of an answer.
+        assert tokenizer.decode(expected["input_ids"][size:]) == "\n"
 
 
-def test_what_is_trained_on_is_what_the_generator_asks(base: Path) -> None:
+def test_the_training_prompt_equals_that_of_the_generator(base: Path) -> None:
     generator = TransformersGenerator(base, prompt=ShortAnswerPrompt(), device="cpu")
     rows, _ = token_rows(EXAMPLES, generator.tokenizer, [generator.tokenizer.eos_token_id], 4096)
     for row, query in zip(rows, QUERIES, strict=True):
-        asked = prompt_ids(generator.prompt(query).messages, generator.tokenizer)
-        assert row["input_ids"][: len(asked)] == asked
+        prompt_tokens = prompt_ids(generator.prompt(query).messages, generator.tokenizer)
+        assert row["input_ids"][: len(prompt_tokens)] == prompt_tokens
 
 
-def test_control_tokens_in_an_answer_end_nothing(base: Path) -> None:
+def test_control_tokens_in_an_answer_do_not_end_it(base: Path) -> None:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(base)
@@ -189,14 +189,14 @@ def test_a_model_ends_as_its_tokenizer_does_first() -> None:
     assert end_ids(tokenizer, SimpleNamespace(eos_token_id=None)) == [3]
 
 
-def test_what_is_too_long_is_left_out_and_said(base: Path, tmp_path: Path) -> None:
+def test_examples_that_are_too_long_are_left_out_and_reported(base: Path, tmp_path: Path) -> None:
     long = EXAMPLES[1].messages[0].model_copy(update={"content": "word " * 3000})
     examples = [
         EXAMPLES[0],
         EXAMPLES[1].model_copy(update={"messages": (long, *EXAMPLES[1].messages[1:])}),
     ]
-    made = finetune(examples, base, tmp_path / "out", recipe=RECIPE, steps=1)
-    assert (made.examples, made.too_long) == (1, ("q1",))
+    result = finetune(examples, base, tmp_path / "out", recipe=RECIPE, steps=1)
+    assert (result.examples, result.too_long) == (1, ("q1",))
     with pytest.raises(DatasetError, match="all 1 examples are longer than 2048 tokens"):
         finetune(examples[1:], base, tmp_path / "none", recipe=RECIPE, steps=1)
 
@@ -209,7 +209,7 @@ def test_lora_halves_the_loss_in_50_steps(tuned: FineTuned) -> None:
     assert sum(tuned.losses[-5:]) / 5 < sum(tuned.losses[:5]) / 5 / 2
 
 
-def test_the_adapter_is_one_of_peft_and_changes_what_is_answered(
+def test_the_adapter_has_the_format_of_peft_and_changes_the_answers(
     tuned: FineTuned, base: Path
 ) -> None:
     from peft import PeftConfig
@@ -228,12 +228,12 @@ def test_the_adapter_is_one_of_peft_and_changes_what_is_answered(
     after = generator.run(QUERIES[:6], progress=False)
     assert generator.name == str(tuned.folder)
     assert [r.text for r in after] != [r.text for r in before]
-    known = {form for query in QUERIES for forms in query.answers for form in forms}
-    assert sum(response.text in known for response in after) >= 3
-    assert sum(response.text in known for response in before) == 0
+    answer_forms = {form for query in QUERIES for forms in query.answers for form in forms}
+    assert sum(response.text in answer_forms for response in after) >= 3
+    assert sum(response.text in answer_forms for response in before) == 0
 
 
-def test_the_manifest_says_what_was_done(tuned: FineTuned) -> None:
+def test_the_manifest_records_data_settings_and_versions(tuned: FineTuned) -> None:
     manifest = json.loads((tuned.folder / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["data"]["examples"] == 24
     assert manifest["recipe"]["rank"] == 32
@@ -245,11 +245,11 @@ def test_the_manifest_says_what_was_done(tuned: FineTuned) -> None:
     ]
 
 
-def test_a_model_that_is_there_is_not_trained_again(tuned: FineTuned, base: Path) -> None:
+def test_an_existing_model_is_not_trained_again(tuned: FineTuned, base: Path) -> None:
     weights = tuned.folder / "adapter_model.safetensors"
-    made_at = weights.stat().st_mtime_ns
+    modified = weights.stat().st_mtime_ns
     again = finetune(EXAMPLES, base, tuned.folder, recipe=RECIPE, steps=50)
-    assert (again, weights.stat().st_mtime_ns) == (tuned, made_at)
+    assert (again, weights.stat().st_mtime_ns) == (tuned, modified)
     for other in ({"seed": 1}, {"steps": 49}):
         with pytest.raises(DatasetError, match="on other data or with other settings"):
             finetune(EXAMPLES, base, tuned.folder, **{"recipe": RECIPE, "steps": 50} | other)  # type: ignore[arg-type]
@@ -265,9 +265,9 @@ def test_smaller_batches_at_a_time_give_the_same_step(base: Path, tmp_path: Path
 
 
 def test_all_weights_can_be_trained(base: Path, tmp_path: Path) -> None:
-    made = quick(base, tmp_path / "full", method="full")
-    assert (made.folder / "model.safetensors").is_file()
-    generator = TransformersGenerator(made.folder, prompt=ShortAnswerPrompt(), device="cpu")
+    result = quick(base, tmp_path / "full", method="full")
+    assert (result.folder / "model.safetensors").is_file()
+    generator = TransformersGenerator(result.folder, prompt=ShortAnswerPrompt(), device="cpu")
     assert generator.run(QUERIES[:2], progress=False).failed == ()
 
 
@@ -318,28 +318,28 @@ def test_killed_and_resumed_gives_the_weights_of_an_unbroken_run(
     assert process.wait() == -signal.SIGKILL
     (part,) = tmp_path.glob(".b.*.part")
     assert not (tmp_path / "b").exists()
-    # One that was cut short counts for nothing, whatever it holds.
+    # An incomplete checkpoint must be ignored, whatever it contains.
     cut = part / "checkpoints" / "checkpoint-23"
     cut.mkdir()
     (cut / "trainer_state.json").write_text('{"global_step": 23')
-    taken = []
+    steps_taken = []
 
     class Bar(SimpleNamespace):
         def update(self, steps: int) -> None:
-            taken.append(steps)
+            steps_taken.append(steps)
 
     bar = Bar(refresh=lambda: None)
     monkeypatch.setattr(tuning, "progress_bar", lambda *_: nullcontext(bar))
     resumed = finetune(EXAMPLES, base, tmp_path / "b", recipe=RECIPE, steps=24, save_every=4)
-    assert len(taken) <= 16  # the 8 before the checkpoint are not done again
-    assert (bar.n, bar.total) == (24 - len(taken), 24)
+    assert len(steps_taken) <= 16  # the 8 steps before the checkpoint are not repeated
+    assert (bar.n, bar.total) == (24 - len(steps_taken), 24)
     assert resumed.losses == unbroken.losses
     weights = [each.folder / "adapter_model.safetensors" for each in (unbroken, resumed)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert not part.exists()
 
 
-def test_what_was_trained_and_not_written_is_not_trained_again(
+def test_training_that_is_finished_but_not_written_is_not_repeated(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -360,9 +360,9 @@ def test_what_was_trained_and_not_written_is_not_trained_again(
         quick(base, out, steps=2)
     monkeypatch.setattr(shutil, "rmtree", remove)
     monkeypatch.setattr(tuning, "_train", broken)
-    made = quick(base, out, steps=2)
-    assert made.losses == whole.losses
-    weights = [each.folder / "adapter_model.safetensors" for each in (whole, made)]
+    result = quick(base, out, steps=2)
+    assert result.losses == whole.losses
+    weights = [each.folder / "adapter_model.safetensors" for each in (whole, result)]
     assert weights[0].read_bytes() == weights[1].read_bytes()
     assert not list(out.glob("checkpoints"))
 
@@ -371,28 +371,26 @@ def test_what_was_trained_and_not_written_is_not_trained_again(
 
 
 def test_queries_of_an_evaluation_set_are_not_trained_on(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"1 queries to train on also stand in .*'q3'"):
+    with pytest.raises(DatasetError, match=r"1 training queries are also in .*'q3'"):
         quick(base, tmp_path / "out", evaluation=[QUERIES[3:9]])
     assert list(tmp_path.iterdir()) == []
-    made = quick(base, tmp_path / "out", evaluation=[QUERIES[4:9]])
-    manifest = json.loads((made.folder / "manifest.json").read_text(encoding="utf-8"))
+    result = quick(base, tmp_path / "out", evaluation=[QUERIES[4:9]])
+    manifest = json.loads((result.folder / "manifest.json").read_text(encoding="utf-8"))
     assert [(each["name"], each["queries"]) for each in manifest["evaluation"]] == [("places", 5)]
 
 
-def test_wrong_settings_are_said(
+def test_wrong_settings_are_refused(
     base: Path, tmp_path: Path, tuned: FineTuned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import torch
 
     out = tmp_path / "out"
     if not torch.cuda.is_available():
-        with pytest.raises(
-            SettingError, match=r"needs a GPU with CUDA.*method='lora' does without"
-        ):
+        with pytest.raises(SettingError, match=r"needs a GPU with CUDA.*use method='lora' instead"):
             quick(base, out, method="qlora")
     with monkeypatch.context() as patch:
         patch.setattr(torch.cuda, "device_count", lambda: 2)
-        with pytest.raises(SettingError, match="torch sees 2; say which with CUDA_VISIBLE_DEVICES"):
+        with pytest.raises(SettingError, match="torch has 2; select one with CUDA_VISIBLE_DEVICES"):
             quick(base, out)
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "peft", None)
@@ -400,11 +398,11 @@ def test_wrong_settings_are_said(
             TransformersGenerator(tuned.folder)
     with pytest.raises(UnknownNameError, match="did you mean 'lora'"):
         quick(base, out, method="lorra")
-    with pytest.raises(SettingError, match="micro_batch divides the batch of 8"):
+    with pytest.raises(SettingError, match="micro_batch must divide the batch of 8"):
         quick(base, out, micro_batch=3)
-    with pytest.raises(SettingError, match="steps and save_every are 1 or more"):
+    with pytest.raises(SettingError, match="steps and save_every must be at least 1"):
         quick(base, out, steps=0)
-    with pytest.raises(SettingError, match="holds an adapter; merge it"):
+    with pytest.raises(SettingError, match="contains an adapter; merge it"):
         quick(tuned.folder, out)
     with pytest.raises(SettingError, match=r"has no layers c_attn; .*all-linear"):
         quick(base, out, recipe=replace(RECIPE, layers=("c_attn",)))
@@ -416,9 +414,9 @@ def test_wrong_settings_are_said(
     assert not out.exists()
 
 
-def test_a_loss_that_is_no_number_is_no_model(base: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_is_an_error(base: Path, tmp_path: Path) -> None:
     wild = replace(RECIPE, learning_rate=1e30, warmup=0, schedule="constant")
-    with pytest.raises(GenerationError, match="the loss is no number at step"):
+    with pytest.raises(GenerationError, match="the loss is not finite at step"):
         quick(base, tmp_path / "out", recipe=wild, steps=5)
     assert not (tmp_path / "out").exists()
 
@@ -426,8 +424,8 @@ def test_a_loss_that_is_no_number_is_no_model(base: Path, tmp_path: Path) -> Non
 def test_the_layers_of_the_papers_are_those_of_a_llama(base: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
-    made = quick(base, tmp_path / "out", recipe=replace(MIRAGE_BENCH_TUNING, batch_size=4))
-    weights = load_file(made.folder / "adapter_model.safetensors")
+    result = quick(base, tmp_path / "out", recipe=replace(MIRAGE_BENCH_TUNING, batch_size=4))
+    weights = load_file(result.folder / "adapter_model.safetensors")
     assert {tensor.shape[0] for name, tensor in weights.items() if "lora_A" in name} == {16}
     assert len(weights) == 2 * 7 * 2
 
@@ -437,13 +435,13 @@ def test_the_recipe_is_what_the_trainer_gets(tmp_path: Path) -> None:
     import trl
 
     facts = {"steps": None, "micro_batch": 4, "seed": 3}
-    given = tuning._trainer_config(trl, tmp_path, facts, BERGEN_TUNING, 7)
-    assert given.get_warmup_steps(1000) == 50
-    assert (given.learning_rate, given.weight_decay) == (1e-4, 0.1)
-    assert (given.lr_scheduler_type, given.optim.partition("_")[0]) == ("linear", "adamw")
-    assert (given.num_train_epochs, given.max_steps, given.max_length) == (1, -1, None)
-    assert given.per_device_train_batch_size * given.gradient_accumulation_steps == 16
-    assert (given.seed, given.save_steps) == (3, 7)
+    config = tuning._trainer_config(trl, tmp_path, facts, BERGEN_TUNING, 7)
+    assert config.get_warmup_steps(1000) == 50
+    assert (config.learning_rate, config.weight_decay) == (1e-4, 0.1)
+    assert (config.lr_scheduler_type, config.optim.partition("_")[0]) == ("linear", "adamw")
+    assert (config.num_train_epochs, config.max_steps, config.max_length) == (1, -1, None)
+    assert config.per_device_train_batch_size * config.gradient_accumulation_steps == 16
+    assert (config.seed, config.save_steps) == (3, 7)
 
 
 def test_examples_are_conversations_of_any_length(base: Path, tmp_path: Path) -> None:
@@ -461,5 +459,5 @@ def test_examples_are_conversations_of_any_length(base: Path, tmp_path: Path) ->
             "messages": [{"role": role, "content": text} for role, text in turns],
         }
     )
-    made = finetune(TrainingSet((example,), {}), base, tmp_path / "out", recipe=RECIPE, steps=1)
-    assert made.examples == 1
+    result = finetune(TrainingSet((example,), {}), base, tmp_path / "out", recipe=RECIPE, steps=1)
+    assert result.examples == 1
