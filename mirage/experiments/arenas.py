@@ -87,6 +87,7 @@ def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
     by_model: dict[str, dict[str, dict[str, float]]] = {}
     for where, row in read_rows(language_folder / "features.jsonl"):
         query_id, model, values = _features(row, where)
+        # setdefault returns an earlier object if the query was read before.
         if by_model.setdefault(model, {}).setdefault(query_id, values) is not values:
             raise DatasetError(f"{where}: duplicate query {query_id!r} of model {model!r}")
     names = tuple(
@@ -133,6 +134,7 @@ def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, f
         if not isinstance(row.get(name), str):
             raise DatasetError(f"{where}: {name!r} must be a text")
     values = row.get("features")
+    # True and False are instances of int, but not numbers of a feature.
     if not isinstance(values, dict) or not all(
         value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         for value in values.values()

@@ -126,6 +126,7 @@ def _cells(number: str) -> tuple[Cell, ...]:
     axes, metrics = table["axes"], table["metrics"]
     cells = []
     for row in table["rows"]:
+        # A row has the values of the axes first, then those of the metrics.
         settings = {
             axis: value for axis, value in zip(axes, row, strict=False) if value is not None
         }
@@ -192,6 +193,7 @@ def retrieval_gain(
     groups: dict[tuple[str, str, str], list[tuple[Cell, Cell]]] = {}
     for cell, bare in _pair_with_closed_book(table, metric):
         dataset, first, second = (cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM))
+        # The oracle is no retrieval system, so it is included only on request.
         if first.casefold() == ORACLE and retriever is None:
             continue
         if retriever in (None, first) and reranker in (None, second):
@@ -284,6 +286,7 @@ def _generator_key(cell: Cell) -> tuple[str, ...]:
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
     """Return the mean difference of cells, over the queries that both have if these are known."""
+    # Published tables have means only, so that there is no interval.
     if not all(metric in cell.values for pair in pairs for cell in pair):
         gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
         return float(np.mean(gaps)), NO_INTERVAL
@@ -348,6 +351,7 @@ def retrieval_vs_generation(
         SettingError: If no cell has both.
     """
     _require_metrics(table, metric, retrieval)
+    # Reversed, so that the first of several cells with the same retrieval is used.
     retrieval_means = {
         _key(cell, RETRIEVAL): cell.scores[retrieval].mean
         for cell in reversed(table.cells)
@@ -408,6 +412,7 @@ def retrieval_correlation(
     for row in retrieval_vs_generation(table, metric, retrieval):
         if not math.isnan(row.retrieval + row.answers):
             reranked = "no" if row.reranker.casefold() in ("", NONE) else "yes"
+            # Each system is in two groups: all systems, and those with or without a reranker.
             for kind in ("any", reranked):
                 key = row.dataset, row.generator, kind
                 groups.setdefault(key, []).append((row.retrieval, row.answers))
@@ -664,6 +669,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
         UnknownNameError: If there is no such metric.
     """
     _require_metrics(table, *metrics)
+    # Cells that differ only in the generator have the same retrieval: keep the first one.
     cells = {
         _key(cell, RETRIEVAL): replace(cell, settings=dict(_key(cell, RETRIEVAL)))
         for cell in reversed(table.cells)
@@ -707,6 +713,7 @@ def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -
     """Pivot the table to these axes as columns, and to all other varying axes as rows."""
     across = [axis for axis in columns if axis in table.axes]
     down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
+    # A table of one cell has no differing axes, but a pivot needs at least one axis for its rows.
     rest = [axis for axis in table.axes if axis not in across]
     return table.pivot(down or rest[:1] or across[:1], across if down or rest else (), metrics)
 

@@ -121,6 +121,7 @@ def _rank_tuned_models(
 ) -> list[TunedModelRow]:
     predictions = [ranker.predict(table) for table in tuned]
     logits = np.array([*judged.mean_y, *(prediction.logit for prediction in predictions)])
+    # The judged models come first, so that the tuned ones start at index len(models).
     model_ranks, models = ranks(logits), list(judged.models)
     rows = []
     for rank, prediction in zip(model_ranks[len(models) :], predictions, strict=True):

@@ -123,6 +123,7 @@ def _draw_queries(
         judged.query, judged.a, judged.b, judged.score, total, models
     ).reshape(total, -1)
     order = rng.permuted(np.tile(np.arange(total), (repeats, 1)), axis=1)
+    # One random order per repeat makes the draws nested: the first 10 queries are among 25.
     wins = [(order < number).astype(np.float64) @ by_query for number in numbers]
     return np.array(wins).reshape(len(numbers), repeats, models, models)
 
@@ -163,6 +164,7 @@ def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
         model_b=b[old],
         score=judged.score[old],
     )
+    # Tournaments of the same number and size as before, so that results are comparable.
     size = int(counts[0].sum())
     tournaments = BradleyTerry().bootstrap(
         remaining, tournaments=len(counts), queries=size, seed=seed, progress=False
@@ -179,6 +181,7 @@ def _rank_new_models(
     logits = np.array([*old.mean_y, *(prediction.logit for prediction in predictions)])
     judged_logits = dict(zip(arena.tournaments.models, arena.tournaments.mean, strict=True))
     judged = np.array([judged_logits[model] for model in models])
+    # Logits have no fixed origin; the mean of the old models makes both scales comparable.
     judged -= judged[: len(old.models)].mean()
     tau = float(tau_b(logits, judged))
     predicted_ranks, judged_ranks = ranks(logits), ranks(judged)

@@ -102,6 +102,7 @@ class Result(Printed, Generic[R]):
 
     def _tables(self) -> tuple[Table]:
         columns = self.columns
+        # Constant text columns become a note, so that the table stays narrow.
         constant = [name for name in columns if len(self) > 1 and self._is_constant(columns[name])]
         visible = (
             [name for name in columns if name not in constant] or [*columns][:1] or ["language"]
@@ -205,8 +206,9 @@ class R2Row(Row):
         train_upper: Upper end.
         r2: Mean over tournaments, for the held-out models of all splits together.
         lower: Lower end of the middle 95 % over tournaments, for held-out models.
-        upper: Upper end. r2_in_paper: The value of ``r2`` relative to the mean of all models, as in
-            the paper's Table 5.
+        upper: Upper end.
+        r2_in_paper: The value of ``r2`` relative to the mean of all models, as in the paper's Table
+            5.
     """
 
     r2_train: float

@@ -81,6 +81,7 @@ def tau_by_language(
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
     for code, data, logits in _measure_splits(_predict_without, arenas, *settings):
+        # The first result is that without held-out models.
         train, *taus = tau_b(np.array(logits), data.mean_y).tolist()
         rows.append(
             TauRow(code, len(data.models), float(np.mean(taus)), *middle(taus), tau_train=train)
@@ -313,6 +314,7 @@ def _measure_splits(
     from joblib import Parallel, delayed
 
     for group in surrogate_groups(surrogate_data(arenas), pooled):
+        # The empty split gives the measures on training models.
         splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
         results = Parallel(n_jobs=n_jobs)(
             delayed(measure)(group, estimator, held_out, seed) for held_out in splits

@@ -160,6 +160,7 @@ def terms(counts: ArrayLike) -> Floats:
         )
     labels = table.sum(axis=1, keepdims=True)
     several, most = labels > 1, labels.max()
+    # Common factors keep the terms whole numbers if all items have the same number of labels.
     same = np.where(several, table * (table - 1), 0).sum(axis=1, keepdims=True)
     pairs, all_pairs = np.where(several, labels * (labels - 1), 1), most * (most - 1)
     return np.concatenate(
@@ -204,7 +205,7 @@ def ac1_of(sums: Floats) -> Floats:
     """Return AC1 from sums of :func:`terms`."""
     agreement, _, shares, _ = Sums.of(sums)
     labels = shares.shape[-1]
-    if labels < 2:
+    if labels < 2:  # chance agreement is undefined with a single label
         return np.full(sums.shape[:-1], np.nan)
     shares = ratio(shares, sums[..., 1:2])
     return _chance_corrected(agreement, (shares * (1 - shares)).sum(axis=-1) / (labels - 1))

@@ -85,6 +85,7 @@ def bootstrap(
         return value, NO_INTERVAL
     counts = draw_queries(len(sums), len(sums), draws, seed=seed)
     query_groups = np.unique(np.stack([group, query], axis=1), axis=0)[:, 0]
+    # Each query has the count of its cluster; the correction needs the sizes of clusters.
     code = np.unique(query_groups, return_inverse=True)[1]
     drawn = statistic(counts.astype(np.float64) @ sums)
     drawn = widened(drawn, counts[:, code], code.tolist(), level=level)

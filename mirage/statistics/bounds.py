@@ -59,7 +59,7 @@ def upper_bounds(
     present = ~np.isnan(values)
     counts = cluster_sums(codes, present.astype(np.float64))
     largest = counts.max(axis=0, initial=0.0)
-    largest[largest == 0] = np.nan
+    largest[largest == 0] = np.nan  # makes the bound NaN for a column without values
     sizes = np.vstack([counts, largest])
     sums = np.vstack([np.nan_to_num(cluster_sums(codes, values)), most * largest])
     rng = np.random.default_rng(seed)

@@ -212,6 +212,7 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 def _between(scores: Floats, cut: int) -> float:
     """Return a threshold that labels the sorted scores from index ``cut`` on as positive."""
+    # At both ends there is only one neighbouring score.
     if cut in (0, len(scores)):
         return float(np.nextafter(scores[-1], np.inf) if cut else scores[0])
     middle = (scores[cut - 1] + scores[cut]) / 2
@@ -249,6 +250,7 @@ def cross_validated_thresholds(
 def _folds(language: Ints, query: Ints, seed: int) -> Ints:
     queries, first, row = np.unique(query, return_index=True, return_inverse=True)
     order = np.random.default_rng(seed).permutation(len(queries))
+    # Sort by language after shuffling, so that the folds of each language have equal sizes.
     order = order[np.argsort(language[first][order], kind="stable")]
     fold = np.empty(len(queries), dtype=np.intp)
     fold[order] = np.arange(len(queries)) % FOLDS

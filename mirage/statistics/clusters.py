@@ -96,6 +96,7 @@ def small_sample(sizes: ArrayLike) -> SmallSample:
     counts = np.asarray(sizes, dtype=np.float64)
     if len(counts) < 2:
         return SmallSample(np.full(len(counts), np.nan), 0.0)
+    # The closed form avoids rounding errors in the common case of equal sizes.
     if (counts == counts[0]).all():
         return SmallSample(np.full(len(counts), len(counts) / (len(counts) - 1)), len(counts) - 1)
     share, square = counts / counts.sum(), counts**2
@@ -181,6 +182,7 @@ def _mean_interval(
     end = high if share > 0.5 else low
     if len(np.unique(cluster[np.abs(column[present] - end) > NEAR * width])) < FEWEST_FOR_MEANS:
         spread = max(spread, 1 / (correction.degrees + 1))
+    # The ends are the two roots of a quadratic equation in m.
     square = reach**2 * spread
     centre, root = 2 * share + square, np.sqrt(square**2 + 4 * square * max(most, 0.0))
     ends = ((centre - root) / (2 + 2 * square), (centre + root) / (2 + 2 * square))

@@ -58,6 +58,7 @@ def flip_p_value(units: int, worse: int) -> float:
     units = min(units, MOST_UNITS)
     if not 0 < worse <= units:
         return 1.0
+    # The maximum over the unknown probability is taken on a grid of 1,001 values.
     counts = np.arange(worse, units + 1)[:, None]
     chances = binom.pmf(counts, units, np.linspace(0.0, 1.0, 1001))
     return float((chances * 0.5**counts).sum(axis=0).max())

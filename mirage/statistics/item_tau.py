@@ -107,6 +107,7 @@ def _interval(mean: float, jackknifed: Floats, codes: Ints, level: float) -> Int
     count = len(sizes)
     if count < FEWEST_FOR_TAU or np.isnan(jackknifed).any() or not abs(mean) < 1:
         return NO_INTERVAL
+    # atanh is infinite at -1 and 1.
     scaled = np.arctanh(np.clip(jackknifed, -1 + 1e-9, 1 - 1e-9))
     variance = (count - 1) / count * np.square(scaled - scaled.mean()).sum()
     reach = float(stdtrit(small_sample(sizes).degrees, (1 + level) / 2)) * np.sqrt(variance)

@@ -132,6 +132,7 @@ def sign_flip_tests(
         ways = (
             np.arange(2 ** len(differing_units))[:, None] >> np.arange(len(differing_units)) & 1
         ).astype(bool)
+        # Repeat the few ways, so that enough random swaps of the other units join them.
         ways = np.tile(ways, (-(-_FEWEST_WAYS // len(ways)), 1))
         flips = random_flips[: len(ways)].copy()
         flips[:, differing_units] = ways
@@ -200,7 +201,7 @@ def _set_results(
     positive = units.sum(axis=0) >= 0
     as_far = np.where(positive, (lower <= 0).sum(axis=0), (upper >= 0).sum(axis=0))
     tests.p[columns] = as_far / ways
-    rank = int((1 - level) * ways + 1e-9)
+    rank = int((1 - level) * ways + 1e-9)  # rounding errors must not lower the rank
     if rank >= ways:
         return
     tests.low[columns] = np.partition(lower, rank, axis=0)[rank]
@@ -267,6 +268,7 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
         largest = measures(sums).max(axis=1, keepdims=True)
         as_large += np.count_nonzero(largest >= observed - rounding, axis=0) / 2
         as_large += np.count_nonzero(largest > observed + rounding, axis=0) / 2
+    # The test is one-sided: a column that did not get worse has p = 1.
     fell = units.sum(axis=0) > 0
     p[changed] = np.where(fell, (0.5 + as_large) / (1 + permutations), 1.0)
     return p

@@ -62,6 +62,7 @@ def simulated_verdicts(
     signs = rng.choice([-1.0, 1.0], size=(permutations, clusters))
     weights = rng.exponential(size=(permutations, clusters + 1))
     worse, no_worse = [], []
+    # In blocks, because all permutations of all simulations do not fit into memory.
     for some in _blocks(len(sums), permutations * features):
         p_values = _smallest_p_values(sums[some], signs)
         if len(facts) and clusters >= FEWEST_UNITS:

@@ -265,6 +265,7 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
         slope = X.T @ (y - chance) - ridge * weights
         curve = (X * (chance * (1 - chance))[:, None]).T @ X + np.diag(ridge)
         step = np.linalg.solve(curve, slope)
+        # Limit the step, because Newton's method can overshoot far from the optimum.
         weights = weights + step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-6:
             break

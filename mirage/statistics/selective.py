@@ -58,7 +58,7 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     identical_effect = float((sizes**2).sum() / items)
     if items == groups:
         return Errors(float(wrong.sum()), float(items))
-    if groups == 1:
+    if groups == 1:  # the variance between clusters is unknown: count one item
         return Errors(rate, 1.0)
     effect = 1.0
     if 0 < rate < 1:

@@ -147,6 +147,7 @@ def exchanged_p_values(
     """
     if permutations < 1:
         raise SettingError(f"permutations must be at least 1, got {permutations}")
+    # Clusters of the two sets are different units even if their codes are equal.
     shift = int(before_codes.max(initial=-1)) + 1
     codes = np.concatenate([before_codes, after_codes + shift])
     values = np.vstack([before, after])

@@ -186,6 +186,7 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     The bytes are checked before anything opens them. Errors are those of
     :meth:`mirage.SurrogateRanker.load`.
     """
+    # Hash the same bytes that are parsed later: the file could change between two reads.
     content = _read_bytes(Path(path))
     if not trust and _digest(content) not in _shipped_digests().values():
         raise ArtifactError(
@@ -318,6 +319,7 @@ def _load_joblib(content: bytes) -> Mapping[str, Any]:
 def _load_arrays(content: bytes) -> Mapping[str, Any]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
+    # A small archive can unpack to more than the memory.
     if size > MOST_BYTES:
         raise ValueError(f"it would unpack to {size} bytes")
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:

@@ -271,6 +271,7 @@ def _least_flexible(data: Data, candidates: Sequence[Candidate]) -> Candidate:
 
     losses = np.array([_losses(data, candidate.of_all) for candidate in candidates])
     models = losses.shape[1]
+    # Compare each candidate with the best one, model by model.
     excess = losses - losses[losses.mean(axis=1).argmin()]
     error = excess.std(axis=1, ddof=1) / np.sqrt(models)
     return candidates[int(np.argmax(excess.mean(axis=1) <= stdtrit(models - 1, 0.95) * error))]
@@ -282,7 +283,7 @@ def _candidates(
     for name in estimators:
         of_shared = _held_out_residuals(data, name, folds, seed)
         alphas: list[float | None] = [*ALPHAS]
-        if name is not None:  # else nothing would be learnt without the language part
+        if name is not None:  # without a shared part, the language part is required
             alphas = [None, *alphas] if len(data) > 1 else [None]
         for alpha in alphas:
             recipe = Recipe(name, alpha)

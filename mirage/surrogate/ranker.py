@@ -366,6 +366,7 @@ class SurrogateRanker:
         least = min(estimates, key=lambda estimate: estimate.logit)
         spread = max((estimate.spread for estimate in estimates), key=np.std)
         errors = max((estimate.errors for estimate in estimates), key=np.std)
+        # Use the widest spread and errors too, so that missing answers never narrow the interval.
         draws = least.logit + spread + errors
         unlike = self._familiarity(part.language).unlike(least.profile)
         return Prediction(table.model, table.language, least.logit, draws, unlike, assumed)
@@ -669,6 +670,7 @@ def deal_splits(
             f"cannot hold {holdout} of {len(models)} models out: at least one must be held out, "
             "and three must remain to train on"
         )
+    # Random splits would repeat if there are only a few distinct ones.
     if comb(len(models), holdout) <= repeats:
         return combinations(models, holdout)
     return islice(_shuffled_splits(models, holdout, np.random.default_rng(seed)), repeats)

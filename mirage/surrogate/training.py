@@ -223,6 +223,7 @@ def _require_by_language(
 def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
     """Return the features that most languages have, in the order of their first table."""
     first = [tables[0].features for tables in by_language.values()]
+    # As sets, because the order of features may differ between languages.
     (most, _), *_ = Counter(map(frozenset, first)).most_common()
     return next(names for names in first if frozenset(names) == most)
 
