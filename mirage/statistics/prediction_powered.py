@@ -222,9 +222,10 @@ def cross_predicted(
     """Return predictions of labels from features, cross-fitted on the labels, ``(items,)``.
 
     Labelled clusters are split into folds. The labels of a fold are predicted from the other folds,
-    so that no label affects its own prediction. Items without a label get the mean of all models
-    (Zrnic & Candes 2024, Cross-Prediction-Powered Inference, PNAS 121, e2322083121). The model is a
-    logistic regression with a ridge penalty. A missing feature is replaced by its mean.
+    so that no label affects its own prediction. Items of other clusters get the mean of the folds'
+    predictions (Zrnic & Candes 2024, Cross-Prediction-Powered Inference, PNAS 121, e2322083121).
+    The model is a logistic regression with a ridge penalty. A missing feature is replaced by its
+    mean.
 
     Args:
         features: ``(items, features)``.

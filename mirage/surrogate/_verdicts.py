@@ -1,4 +1,4 @@
-"""Scores of single responses learnt from verdicts, and logits of models from these scores.
+"""Scores of single responses trained on verdicts, and logits of models from these scores.
 
 A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
 two models to one query. The verdicts train a linear score of a response; a slope whose sign is
@@ -7,7 +7,7 @@ logits do in the model of Bradley and Terry (1952). A model's logit is the one t
 its responses are expected to win.
 
 If a language has many models, trees can also be trained on the share of its verdicts that a
-response wins. They can learn interactions that a linear score cannot.
+response wins. They can represent interactions that a linear score cannot.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ PRIOR = 1.0
 FOLDS, FOLDS_OF_GROUPS = 6, 12
 """Number of folds of held-out models, without groups and with groups of models.
 
-More folds with groups keep the number of whole groups in a fold small."""
+With groups there are more folds, so that few whole groups are held out at a time.
+"""
 
 
 @dataclass(frozen=True, slots=True)

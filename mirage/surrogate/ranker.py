@@ -475,11 +475,10 @@ class SurrogateRanker:
     def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
         """Return the permutation importance of each feature on held-out models, largest first.
 
-        The importance is the increase of the mean squared error, divided by the variance of the
-        logits, if a held-out model's value is replaced by that of each other model in turn (Breiman
-        2001, Random Forests, section 10). It is averaged over languages. The recipe is kept and
-        fitted again without the held-out models. Arguments and errors are those of
-        :meth:`cross_validate`.
+        The value of a held-out model is replaced by that of each other model in turn. The
+        importance is the increase of the mean squared error, divided by the variance of the logits
+        (Breiman 2001, Random Forests, section 10), averaged over languages. The recipe is kept and
+        fitted again without the held-out models. Errors are those of :meth:`cross_validate`.
 
         Args:
             holdout: Number of models held out at a time.
