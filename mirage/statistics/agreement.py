@@ -88,8 +88,8 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         JudgmentError: If ``counts`` is not a table of items by labels.
 
     Example:
-        >>> fleiss_kappa([[2, 0], [0, 2], [1, 1], [2, 0]])
-        0.4666666666666667
+        >>> round(fleiss_kappa([[2, 0], [0, 2], [1, 1], [2, 0]]), 3)
+        0.467
     """
     return float(fleiss_of(terms(counts).sum(axis=0)))
 

@@ -363,8 +363,9 @@ def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Ca
         SettingError: If ``bins`` is below 1.
 
     Example:
-        >>> calibration([0.1, 0.2, 0.8, 0.9], [False, False, True, True], bins=2).brier
-        0.025
+        >>> result = calibration([0.1, 0.2, 0.8, 0.9], [False, False, True, True], bins=2)
+        >>> round(result.error, 3), round(result.brier, 3)
+        (0.15, 0.025)
     """
     if bins < 1:
         raise SettingError(f"bins must be at least 1, got {bins}")

@@ -56,7 +56,7 @@ def mean_tau(
 
     Example:
         >>> import numpy as np
-        >>> mean_tau([(np.arange(4.0), np.array([1.0, 2, 4, 3]))], np.arange(4)).tau.round(2)
+        >>> round(mean_tau([(np.arange(4.0), np.array([1.0, 2, 4, 3]))], np.arange(4)).tau, 2)
         0.67
     """
     check_level(level)
