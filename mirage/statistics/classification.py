@@ -265,11 +265,6 @@ def roc_auc(scores: Floats, positive: Bools) -> float:
 
     Ties count half (Hanley & McNeil 1982, Radiology 143, 29-36). Sentences without a score (NaN)
     are ignored. The area is NaN if the remaining sentences lack one of the two labels.
-
-    Example:
-        >>> import numpy as np
-        >>> roc_auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True]))
-        0.75
     """
     from sklearn.metrics import roc_auc_score
 

@@ -195,7 +195,7 @@ def prompt_of(
 def token_rows(
     examples: Sequence[TrainingExample], tokenizer: Any, ends: Sequence[int], longest: int
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
-    """Return the tokens and labels of each example, and the query ids of examples that are too long.
+    """Return the tokens and labels of each example, and the query ids of too long examples.
 
     The label of a token of the completion is the token itself. That of any other token is -100,
     which the loss ignores.
