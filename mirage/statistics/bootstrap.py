@@ -169,7 +169,7 @@ def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
 
 
 def _cluster_counts(counts: NDArray[np.int32], clusters: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return how often the first draw has each cluster, and the number of queries in each."""
+    """Return how often the first draw has each cluster, and how many queries each cluster has."""
     if not clusters:
         return counts[0].astype(np.intp), np.ones(counts.shape[1], dtype=np.intp)
     _, first, sizes = np.unique(clusters, return_index=True, return_counts=True)

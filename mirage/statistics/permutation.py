@@ -352,7 +352,7 @@ def exchange_p_values(
 
 
 def _count_less_and_same(column: Floats) -> tuple[Ints, Ints]:
-    """Count the values of a column below each of its values, and those equal to it."""
+    """Return, for each value of a column, the number of smaller values and of equal ones."""
     _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - counts)[codes], counts[codes]
 

@@ -211,7 +211,10 @@ class _Units(NamedTuple):
         return np.where(nothing, 0.0, np.nan_to_num(sizes, nan=0.0, posinf=np.inf))
 
     def _mean_and_variance(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of the sets that ``weights`` (0 or 1 per cluster) select."""
+        """Return the mean of a set of clusters and the variance of this mean.
+
+        ``weights`` are 1 for clusters in the set and 0 for others.
+        """
         total, count, some = (weights @ part for part in self)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = total / count

@@ -272,9 +272,9 @@ def _write_terse(scene: Scene) -> Draft:
 def _write_quotes(scene: Scene) -> Draft:
     """Write one sentence of each relevant passage.
 
-    The sentence with the most answers is chosen, then the one that shares most words with the
-    reference. If the sentences do not state all answers, as in questions about sums, the reference
-    is written.
+    It is the sentence that states most of the right answers; ties are decided by the number of
+    words shared with the reference. If the sentences do not state all answers, as in questions
+    about sums, the reference is written.
     """
     draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))
