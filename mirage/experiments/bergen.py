@@ -189,6 +189,11 @@ def retrieval_gain(
     Raises:
         UnknownNameError: If there is no such metric.
         SettingError: If no cell has a matching cell without retrieval.
+
+    Example:
+        >>> row = retrieval_gain(published(4), retriever="SPLADE-v3", reranker="DeBERTa-v3").rows[0]
+        >>> row.dataset, row.generators, round(row.gain, 3)
+        ('POPQA', 6, 0.264)
     """
     groups: dict[tuple[str, str, str], list[tuple[Cell, Cell]]] = {}
     for cell, bare in _pair_with_closed_book(table, metric):
@@ -244,6 +249,11 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
     Raises:
         UnknownNameError: If there is no such metric.
         SettingError: If no dataset has both.
+
+    Example:
+        >>> row = oracle_gain(published(4)).rows[0]
+        >>> row.generator, row.closed_book, row.oracle
+        ('Llama2-70B', 0.706, 0.627)
     """
     rows = []
     for cell, bare in _pair_with_closed_book(table, metric):
@@ -349,6 +359,10 @@ def retrieval_vs_generation(
     Raises:
         UnknownNameError: If there is no such metric.
         SettingError: If no cell has both.
+
+    Example:
+        >>> len(retrieval_vs_generation(published(4)))
+        450
     """
     _require_metrics(table, metric, retrieval)
     # Reversed, so that the first of several cells with the same retrieval is used.
@@ -407,6 +421,11 @@ def retrieval_correlation(
     Raises:
         UnknownNameError: If there is no such metric.
         SettingError: If no cell has both.
+
+    Example:
+        >>> row = retrieval_correlation(published(4)).rows[0]
+        >>> row.dataset, row.systems, round(row.rho, 2)
+        ('KILT ELI5', 6, 0.83)
     """
     groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in retrieval_vs_generation(table, metric, retrieval):
@@ -534,6 +553,11 @@ def finetuning_gain(
 
     Raises:
         SettingError: If no cell of a fine-tuned generator has a matching cell of the original one.
+
+    Example:
+        >>> row = finetuning_gain(published(2)).rows[0]
+        >>> row.generator, row.before, row.after
+        ('TinyLlama-1.1B', 0.437, 0.56)
     """
     names = {cell.settings.get("generator", "") for cell in table}
     if tuned is None:
@@ -653,6 +677,11 @@ def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
     Raises:
         UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> table = published().where(dataset="KILT NQ")
+        >>> main_table(table, ["LLMeval"]).columns[0]
+        ('none', 'none', 'LLMeval')
     """
     return _pivot(table, SYSTEM, metrics)
 
@@ -667,6 +696,10 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
     Raises:
         UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> retrieval_table(published(5)).columns[0]
+        ('KILT ELI5', 'R@5')
     """
     _require_metrics(table, *metrics)
     # Cells that differ only in the generator have the same retrieval: keep the first one.
@@ -688,6 +721,10 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
     Raises:
         UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> prompt_table(published(9)).columns[0]
+        ('SOLAR-10.7B', 'ko', 'CLR')
     """
     return _pivot(table, ("generator", _language(table)), metrics)
 
@@ -701,6 +738,10 @@ def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot
 
     Raises:
         UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> multilingual_table(published(3)).columns[0]
+        ('en', 'LLMeval')
     """
     return _pivot(table, (_language(table),), metrics)
 
