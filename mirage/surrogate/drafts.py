@@ -197,7 +197,7 @@ class Scene:
 
     @property
     def phrases(self) -> Phrases:
-        """The phrases of its language."""
+        """The phrases of the query's language."""
         return bundled_phrases(self.query.language)
 
     @property

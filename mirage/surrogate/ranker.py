@@ -540,7 +540,7 @@ class SurrogateRanker:
 
     @property
     def artifact(self) -> artifacts.Artifact:
-        """The contents of its file: the training data and the selected recipe."""
+        """The contents of the file that :meth:`save` writes: training data and selected recipe."""
         candidate, model = self._require_fitted()
         trees = model.scores.trees if isinstance(model.scores, Shares) else None
         return artifacts.Artifact(self.estimator, self.seed, candidate, self._data, trees)
@@ -616,7 +616,11 @@ def _fill_missing_features(
 
 
 def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
-    """Return the queries that have any feature, if there are enough."""
+    """Return the queries with a value of any feature.
+
+    Raises:
+        FeatureError: If there are fewer than :data:`FEWEST_ANSWERED`.
+    """
     rows = np.flatnonzero(~np.isnan(table.values).all(axis=1)).tolist()
     if len(rows) < FEWEST_ANSWERED:
         raise FeatureError(
