@@ -288,7 +288,7 @@ def test_more_queries_than_there_are_are_left_out() -> None:
 
 @pytest.mark.parametrize("wrong", [{"queries": (0,)}, {"pairs": (0,)}, {"pairs": (101,)}])
 def test_numbers_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(MirageError, match="1 query or more and 1 to 100 percent"):
+    with pytest.raises(MirageError, match="queries must be at least 1 and pairs from 1 to 100"):
         fewer_judgments({"en": arena()}, **wrong)
 
 

@@ -139,7 +139,7 @@ def test_rank_intervals_by_hand() -> None:
     assert rank_intervals_by_confidence(p, level=0.9).tolist() == [[1, 2], [1, 2], [3, 3]]
     unknown = np.full((3, 3), np.nan)
     assert rank_intervals_by_confidence(unknown).tolist() == [[1, 3]] * 3
-    with pytest.raises(SettingError, match="share between 0 and 1"):
+    with pytest.raises(SettingError, match="level must be between 0 and 1"):
         rank_intervals_by_confidence(p, level=95)
 
 

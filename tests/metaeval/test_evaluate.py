@@ -265,7 +265,7 @@ def test_a_score_takes_two_labels_one_of_them_positive() -> None:
     assert evaluate(two, score(numbers, 0.5, name="x"))["x"][MEAN].balanced_accuracy == 1
     with pytest.raises(JudgmentError, match="the positive one is 'B'"):
         evaluate(sentences.merged({"c": "b"}, positive="B"), score(numbers, 0.5, name="x"))
-    with pytest.raises(JudgmentError, match=r"score 'x': too few queries .*; give a threshold"):
+    with pytest.raises(JudgmentError, match=r"score 'x': too few queries .*; pass a threshold"):
         evaluate(labelled(rows[:2], positive="b"), score(numbers, name="x"))
 
 
