@@ -523,8 +523,8 @@ def test_a_grid_of_a_few_lines_does_not_grow_without_end(tmp_path: Path) -> None
     grid = tmp_path / "grid.yaml"
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]
     for text, message in (
-        ("l0: &l0 [x]\n" + "\n".join(levels), "its aliases stand for more than"),
-        ("a: &a [*a]", "an alias in it stands for something that it is part of"),
+        ("l0: &l0 [x]\n" + "\n".join(levels), "its aliases expand to more than"),
+        ("a: &a [*a]", "an alias refers to a value that contains the alias"),
         ("[" * 5000 + "]" * 5000, "nested too deeply"),
     ):
         grid.write_text(text)

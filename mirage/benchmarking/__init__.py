@@ -1,4 +1,4 @@
-"""Grids of pipelines: run once, never twice, and read as one table."""
+"""Grids of RAG pipelines: run every combination of settings and read one table of results."""
 
 from __future__ import annotations
 

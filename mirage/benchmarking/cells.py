@@ -1,4 +1,4 @@
-"""The cells of an experiment: one pipeline on one dataset each, measured."""
+"""Cells of an experiment: the results of one pipeline on one dataset each."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ AXES = (
     "prompt",
     "show_k",
 )
-"""What cells differ by, in the order of a pipeline."""
+"""The axes by which cells differ, in the order of a pipeline."""
 
 
 class Score(NamedTuple):
-    """One metric of one cell.
+    """The score of one cell on one metric.
 
     Attributes:
-        mean: over the queries that are measured; NaN where none is.
-        interval: lower and upper end for the mean over all such queries; NaN with fewer than ten
-            clusters of them, of a metric without bounds that is the same everywhere, and of
-            published figures.
-        n: queries that are measured.
-        failed: queries without a response.
-        unmeasured: queries with a response of which the metric gives no number.
+        mean: The mean over the queries that have a value; NaN if no query has one.
+        interval: The lower and upper end of the confidence interval of the mean. NaN if there are
+            fewer than ten clusters of queries, if a metric without bounds has the same value on
+            all queries, or if the score is a published figure.
+        n: The number of queries that have a value.
+        failed: The number of queries without a response.
+        unmeasured: The number of queries with a response but without a value of the metric.
     """
 
     mean: float
@@ -48,24 +48,34 @@ class Score(NamedTuple):
 
     @property
     def counts(self) -> str:
-        """How many queries the mean is of, and of how many others there is none, and why."""
+        """The number of queries with a value, and in brackets those without one and why."""
         kinds = {"failed": self.failed, "unmeasured": self.unmeasured}
-        lost = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
-        return f"{self.n} ({lost})" if lost else str(self.n)
+        missing = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+        return f"{self.n} ({missing})" if missing else str(self.n)
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One pipeline on one dataset, measured.
+    """The results of one pipeline on one dataset.
 
     Attributes:
-        settings: what it is, by axis, such as ``{"retriever": "bm25", "show_k": "5"}``.
-        scores: its metrics, by name.
-        failure: why it could not be run; empty where it was.
-        query_ids: the queries, in the order of ``values``.
-        values: the number of each query by metric, ``(queries,)``, NaN where there is none. Empty
-            of published figures.
-        clusters: what queries hang together with, by query id.
+        settings: The settings by axis, such as ``{"retriever": "bm25", "show_k": "5"}``.
+        scores: The scores by metric.
+        failure: Why the cell could not be run; empty if it was.
+        query_ids: The ids of the queries, in the order of ``values``.
+        values: The value of each query, by metric, as arrays of shape ``(queries,)``. NaN if a
+            query has no value. The mapping is empty for published figures.
+        clusters: The cluster of each query, by query id. Queries of one cluster are not
+            independent, such as those about one document; a query without an entry is a cluster
+            of its own.
+
+    Example:
+        >>> values = {"qa_match": np.array([1.0, 0.0, 1.0, np.nan])}
+        >>> cell = Cell.measured({"retriever": "bm25"}, ["a", "b", "c", "d"], values, failed=["d"])
+        >>> cell.name, round(cell.scores["qa_match"].mean, 2)
+        ('bm25', 0.67)
+        >>> cell.scores["qa_match"].counts
+        '3 (1 failed)'
     """
 
     settings: Mapping[str, str]
@@ -86,53 +96,56 @@ class Cell:
         bounds: Mapping[str, tuple[float, float]] | None = None,
         clusters: Mapping[str, str] | None = None,
     ) -> Cell:
-        """A cell from the number of each query by metric.
+        """Return a cell with the scores that the values of its queries give.
 
         Args:
-            settings: what it is.
-            query_ids: the queries.
-            values: their numbers by metric, NaN where there is none.
-            failed: queries without a response.
-            bounds: the lowest and highest value of a metric, where it has them.
-            clusters: what queries hang together with, by query id.
+            settings: The settings by axis.
+            query_ids: The ids of the queries.
+            values: The value of each query, by metric; NaN if a query has none.
+            failed: The ids of queries without a response.
+            bounds: The lowest and highest possible value, by metric. A metric that is not listed
+                has no bounds.
+            clusters: The cluster of each query, by query id. By default every query is a cluster
+                of its own.
         """
         codes = cluster_codes(query_ids, clusters or {})
-        lost = np.isin(np.array(query_ids, dtype=object), list(failed))
+        is_failed = np.isin(np.array(query_ids, dtype=object), list(failed))
         scores = {}
         for name, column in values.items():
             low, high = (bounds or {}).get(name, (-np.inf, np.inf))
-            known = ~np.isnan(column)
+            has_value = ~np.isnan(column)
             ends = mean_intervals(column[:, None], codes, np.array([low]), np.array([high]))[0]
-            if not np.isfinite(high - low) and len(np.unique(column[known])) < 2:
-                ends = NO_INTERVAL  # numbers that are all alike do not say what others may be
+            if not np.isfinite(high - low) and len(np.unique(column[has_value])) < 2:
+                ends = NO_INTERVAL  # equal values without bounds show no spread
             scores[name] = Score(
-                float(column[known].mean()) if known.any() else np.nan,
+                float(column[has_value].mean()) if has_value.any() else np.nan,
                 (float(ends[0]), float(ends[1])),
-                int(known.sum()),
-                int((lost & ~known).sum()),
-                int((~lost & ~known).sum()),
+                int(has_value.sum()),
+                int((is_failed & ~has_value).sum()),
+                int((~is_failed & ~has_value).sum()),
             )
         return cls(settings, scores, "", tuple(query_ids), dict(values), dict(clusters or {}))
 
     @property
     def name(self) -> str:
-        """Its settings in a line."""
+        """The settings in one line."""
         return " | ".join(value for value in self.settings.values() if value)
 
 
 def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """What cells have settings of, in the order of :data:`AXES`; others behind these."""
-    known = dict.fromkeys(axis for cell in cells for axis in cell.settings)
-    return tuple(sorted(known, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES)))
+    """Return the axes of some cells in the order of :data:`AXES`; other axes come last."""
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.settings)
+    return tuple(sorted(axes, key=lambda axis: AXES.index(axis) if axis in AXES else len(AXES)))
 
 
 def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes in which cells differ; all of them, where there is one cell.
+    """Return the axes in which cells differ, or all of them if no axis differs.
 
-    What a cell lacks, as closed book lacks a corpus, is a difference only where nothing else is.
+    A missing setting, such as the corpus of a closed-book cell, counts as a difference only if
+    nothing else tells the cells apart.
     """
     values = {axis: [cell.settings.get(axis, "") for cell in cells] for axis in axes}
-    telling = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)
-    if len({tuple(values[axis][i] for axis in telling) for i in range(len(cells))}) < len(cells):
-        telling = tuple(axis for axis in axes if len(set(values[axis])) > 1)
-    return telling or tuple(axes)
+    differing = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)
+    if len({tuple(values[axis][i] for axis in differing) for i in range(len(cells))}) < len(cells):
+        differing = tuple(axis for axis in axes if len(set(values[axis])) > 1)
+    return differing or tuple(axes)

@@ -1,4 +1,4 @@
-"""Cells compared with each other on the same queries, with the chance that they are alike."""
+"""Comparisons of cells on the same queries, with confidence intervals and p-values."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ from mirage.statistics.permutation import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CellComparisons", "CellDifference", "compared"]
+__all__ = ["CellComparisons", "CellDifference", "compare_cells"]
 
 Pair = tuple[Cell, Cell]
 
-FIRST = 10_000
-"""Permutations after which only those comparisons go on that may be sure."""
+FIRST_PERMUTATIONS = 10_000
+"""Permutations for every comparison; only those that may be significant get more."""
 
-SURE = 0.01
-"""The p-value up to which a comparison may be sure, corrected for others or not."""
+RETEST_AT = 0.01
+"""The largest p-value, not corrected, at which a comparison gets more permutations."""
 
-PER_ROW = 40
-"""Permutations for each comparison: with fewer, none of many could be called different by Holm."""
+PER_COMPARISON = 40
+"""Permutations per comparison; with fewer, Holm's correction could reject none of many rows."""
 
 
 class CellDifference(NamedTuple):
-    """How much higher one cell is than another by a metric, on the same queries.
+    """The difference between two cells on one metric and the same queries.
 
     Attributes:
-        metric: its name.
-        cell: the one.
-        baseline: the other.
-        difference: of the means over the queries that both are measured on, the one minus the
-            other.
-        interval: Its lower and upper end, which hold 0 if and only if ``p`` is above 1 minus the
-            level; NaN if the two share fewer than ten clusters of queries, or differ on none.
-        p: chance of so large a difference, of either sign, if the two cells are alike.
-        corrected: the same, corrected for the number of rows (Holm).
-        n: the queries.
+        metric: The name of the metric.
+        cell: The cell that is compared.
+        baseline: The cell that it is compared with.
+        difference: The mean of ``cell`` minus the mean of ``baseline``, over the queries that have
+            a value in both.
+        interval: The lower and upper end of the confidence interval of the difference. It contains
+            0 if and only if ``p`` is above 1 minus the level. NaN if the cells share fewer than ten
+            clusters of queries, or differ on none.
+        p: The p-value of the two-sided permutation test that the cells are equal.
+        corrected: The p-value, corrected for the number of rows by Holm's method.
+        n: The number of queries with a value in both cells.
     """
 
     metric: str
@@ -63,19 +64,19 @@ class CellDifference(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """``***`` where the corrected p is at most 0.001, ``**`` 0.01, ``*`` 0.05; else empty."""
+        """``***`` if the corrected p is at most 0.001, ``**`` at most 0.01, ``*`` at most 0.05."""
         return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellComparisons(Printed, Rows[CellDifference]):
-    """Cells compared with a baseline, or with each other; iterates over its rows.
+    """Comparisons of cells with a baseline or with each other; iterates over its rows.
 
     Attributes:
-        name: of the experiment.
-        level: of the intervals.
-        baseline: the settings that all were compared with; empty where it was every pair.
-        notes: what was not compared.
+        name: The name of the experiment.
+        level: The confidence level of the intervals.
+        baseline: The settings of the baseline; empty if all pairs were compared.
+        notes: Lines about cells and pairs that were not compared.
     """
 
     name: str
@@ -87,10 +88,10 @@ class CellComparisons(Printed, Rows[CellDifference]):
         return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame, a row a comparison.
+        """Return a DataFrame with one row per comparison.
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: If pandas is not installed.
         """
         names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
         rows = [
@@ -105,24 +106,24 @@ class CellComparisons(Printed, Rows[CellDifference]):
         columns: dict[str, list[str]] = {}
         if len({row.metric for row in self}) > 1:
             columns["metric"] = [row.metric for row in self]
-        columns["cell"] = [rendering.named(row.cell, axes) for row in self]
+        columns["cell"] = [rendering.settings_line(row.cell, axes) for row in self]
         if not self.baseline:
-            columns["minus"] = [rendering.named(row.baseline, axes) for row in self]
+            columns["minus"] = [rendering.settings_line(row.baseline, axes) for row in self]
         texts = len(columns)
-        columns["difference"] = [_difference(row) for row in self]
+        columns["difference"] = [_format_difference(row) for row in self]
         columns["p"] = [f"{row.p:.4f}" for row in self]
         columns["Holm"] = [f"{row.corrected:.4f}" for row in self]
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
         notes = [
-            "p: permutations that swap what two cells got for a query; Holm: p corrected for "
-            f"{len(self)} comparisons; * 0.05, ** 0.01, *** 0.001 by Holm."
+            "p: test by permutations that swap the values of two cells on a query; Holm: p "
+            f"corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001 by Holm."
         ]
         if any(not np.isnan(row.interval[0]) for row in self):
             level, alpha = f"{100 * self.level:g} %", f"{1 - self.level:.4g}"
             notes.append(
-                f"In brackets: the {level} interval of each difference by itself. It holds 0 if "
-                f"and only if p, without Holm's correction, is above {alpha}."
+                f"In brackets: the {level} interval of each difference by itself. It contains 0 "
+                f"if and only if p, without Holm's correction, is above {alpha}."
             )
         if any(np.isnan(row.interval[0]) for row in self):
             notes.append(
@@ -141,13 +142,13 @@ class CellComparisons(Printed, Rows[CellDifference]):
         return (table.filled(),)
 
 
-def _difference(row: CellDifference) -> str:
+def _format_difference(row: CellDifference) -> str:
     low, high = row.interval
     ends = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
     return f"{row.difference:+.3f}{ends}"
 
 
-def compared(
+def compare_cells(
     name: str,
     cells: Sequence[Cell],
     metrics: Sequence[str],
@@ -157,11 +158,11 @@ def compared(
     permutations: int | None = None,
     seed: int = 0,
 ) -> CellComparisons:
-    """Cells compared with each other; :meth:`ResultTable.compare` says how."""
+    """Compare cells with each other; see :meth:`ResultTable.compare`."""
     if not any(cell.values for cell in cells):
         raise SettingError(
-            f"{name} has no numbers of single queries, as published figures have none; without "
-            "them cells cannot be compared"
+            f"{name}: cells without values per query, such as published figures, cannot be "
+            "compared; give cells that have them"
         )
     measured = [cell for cell in cells if cell.values or not cell.failure]
     pairs = list(_pairs(measured, axes_of(cells), baseline))
@@ -169,50 +170,54 @@ def compared(
         raise SettingError(
             f"no two cells of {name} can be compared"
             + (f" with the baseline {dict(baseline)}" if baseline else "")
-            + ": a pair is on one dataset"
-            + (" and alike in every other setting" if baseline else "")
+            + ": two cells must have the same dataset"
+            + (" and the same other settings" if baseline else "")
         )
     if permutations is None:
-        permutations = max(FIRST, PER_ROW * len(pairs) * len(metrics))
+        permutations = max(FIRST_PERMUTATIONS, PER_COMPARISON * len(pairs) * len(metrics))
     rows = []
     by_dataset: dict[str, list[Pair]] = {}
     for pair in pairs:
         by_dataset.setdefault(pair[0].settings.get("dataset", ""), []).append(pair)
     for metric in metrics:
-        for some in by_dataset.values():
-            both = [(a, b) for a, b in some if metric in a.values and metric in b.values]
-            gaps, codes = _gaps(both, metric)
-            means = _means(gaps, codes, level, permutations, seed)
+        for dataset_pairs in by_dataset.values():
+            both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
+            gaps, codes = _differences(both, metric)
+            means = _test_differences(gaps, codes, level, permutations, seed)
             rows += [
                 CellDifference(metric, a, b, *row[:3], row.p, row.n)
                 for (a, b), row in zip(both, means, strict=True)
                 if row.n
             ]
+    # All metrics and datasets are corrected together, because they are read as one table.
     corrected = holm([row.p for row in rows]).tolist()
     notes = []
     if failed := len(cells) - len(measured):
         notes.append(f"{failed} cells failed and are not compared.")
     if unshared := len(pairs) * len(metrics) - len(rows):
-        notes.append(f"{unshared} pairs have no query that is measured in both cells.")
+        notes.append(f"{unshared} pairs have no query with a value in both cells.")
     tested = (row._replace(corrected=p) for row, p in zip(rows, corrected, strict=True))
-    wanted = {axis: str(value) for axis, value in (baseline or {}).items()}
-    return CellComparisons(tuple(tested), name, level, wanted, tuple(notes))
+    baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
+    return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes))
 
 
-def _means(
+def _test_differences(
     gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
 ) -> list[PairedMean]:
-    """The mean of each column, those that may be sure by all permutations, others by the first.
+    """Return the mean of each column, tested with more permutations if it may be significant.
 
-    The p-value of those is that of the second test alone, and of the others that of the first: none
-    is too small more often than its own test makes it.
+    All columns are tested with the first :data:`FIRST` permutations. Those with a small p-value
+    are tested again with all permutations, and get the p-value of the second test alone. Either
+    test keeps its own false positive rate.
     """
-    first = min(permutations, FIRST)
+    first = min(permutations, FIRST_PERMUTATIONS)
     means = paired_means(gaps, codes, level=level, permutations=first, seed=seed)
-    if permutations > FIRST:
-        sure = [i for i, row in enumerate(means) if row.p <= SURE]
-        more = paired_means(gaps[:, sure], codes, level=level, permutations=permutations, seed=seed)
-        for i, row in zip(sure, more, strict=True):
+    if permutations > FIRST_PERMUTATIONS:
+        promising = [i for i, row in enumerate(means) if row.p <= RETEST_AT]
+        retested = paired_means(
+            gaps[:, promising], codes, level=level, permutations=permutations, seed=seed
+        )
+        for i, row in zip(promising, retested, strict=True):
             means[i] = row
     return means
 
@@ -220,33 +225,42 @@ def _means(
 def _pairs(
     cells: Sequence[Cell], axes: Sequence[str], baseline: Mapping[str, str | int] | None
 ) -> Iterator[Pair]:
-    """Which cells are compared, the baseline second."""
+    """Yield the pairs of cells to compare, the baseline second."""
     if not baseline:
         for a, b in combinations(cells, 2):
             if a.settings.get("dataset") == b.settings.get("dataset"):
                 yield a, b
         return
-    wanted = {axis: str(value) for axis, value in baseline.items()}
-    for axis in wanted:
+    baseline_settings = {axis: str(value) for axis, value in baseline.items()}
+    for axis in baseline_settings:
         if axis not in axes:
             raise UnknownNameError("axis", axis, axes)
-    bases = [cell for cell in cells if _agrees(cell, wanted)]
+    baselines = [cell for cell in cells if _has_settings(cell, baseline_settings)]
     for cell in cells:
-        others = {axis: cell.settings.get(axis, "") for axis in axes if axis not in wanted}
-        alike = (base for base in bases if _agrees(base, others, lacking=True))
-        base = None if cell in bases else next(alike, None)
+        other_settings = {
+            axis: cell.settings.get(axis, "") for axis in axes if axis not in baseline_settings
+        }
+        candidates = (
+            base for base in baselines if _has_settings(base, other_settings, allow_missing=True)
+        )
+        base = None if cell in baselines else next(candidates, None)
         if base is not None:
             yield cell, base
 
 
-def _agrees(cell: Cell, settings: Mapping[str, str], *, lacking: bool = False) -> bool:
-    """Whether a cell has these settings; ``lacking`` ones do as well, such as closed book's."""
+def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: bool = False) -> bool:
+    """Return whether a cell has these settings; ``allow_missing`` accepts unset axes."""
     values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
-    return all(own == value or (lacking and not own) for own, value in values)
+    return all(setting == value or (allow_missing and not setting) for setting, value in values)
 
 
-def _gaps(pairs: Sequence[Pair], metric: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """The differences of each pair, ``(queries, pairs)``, NaN where one has no number; clusters."""
+def _differences(
+    pairs: Sequence[Pair], metric: str
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the differences of the pairs and the cluster codes of the queries.
+
+    The differences have shape ``(queries, pairs)`` and are NaN if a cell has no value.
+    """
     cells = {id(cell): cell for pair in pairs for cell in pair}
     clusters = {id_: name for cell in cells.values() for id_, name in cell.clusters.items()}
     ids = tuple(dict.fromkeys(id_ for cell in cells.values() for id_ in cell.query_ids))

@@ -1,4 +1,4 @@
-"""The file of a grid: YAML that is checked before anything is done."""
+"""The YAML file of a grid, which is validated completely before anything runs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from mirage.errors import DatasetError, UnknownNameError
 __all__ = ["DEPTHS", "NONE", "ORACLE", "SECTIONS", "GridConfig", "read_config"]
 
 NONE = "none"
-"""What stands for a part that a cell does not have."""
+"""The setting of a component that a cell does not use, such as the reranker."""
 
 ORACLE = "oracle"
-"""The retriever that every grid has: the passages that the qrels name."""
+"""The built-in retriever that returns the passages which the qrels mark as relevant."""
 
 SECTIONS = {
     "dataset": "datasets",
@@ -45,14 +45,14 @@ SECTIONS = {
     "generator": "generators",
     "prompt": "prompts",
 }
-"""Where the entries that an axis names stand."""
+"""The section of the file that defines the entries of each axis."""
 
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "dataset": (),
     "corpus": (),
     "retriever": (NONE, ORACLE),
 }
-"""What an axis may name beside the entries of its section, where that is not ``none`` alone."""
+"""Built-in settings of axes; axes that are not listed have only ``none``."""
 
 DEPTHS = ("retrieve_k", "rerank_k", "show_k")
 """The axes that are numbers of passages."""
@@ -61,10 +61,10 @@ Number = Annotated[int, Field(ge=1)]
 
 
 class AxesEntry(BaseModel):
-    """What is combined with what: names of entries by axis, and what to leave out.
+    """The settings to combine, by axis, and the combinations to exclude.
 
-    A cell is one of each. Without a retriever (``none``) it is closed book, and has no reranker,
-    processor or number of passages, whatever these axes say.
+    A cell has one setting of each axis. If its retriever is ``none``, the cell is closed book: the
+    settings of reranker, processor and numbers of passages are ignored.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,16 +87,16 @@ class AxesEntry(BaseModel):
         return value if isinstance(value, list | tuple) else [value]
 
     def combinations(self) -> Iterator[dict[str, str]]:
-        """The settings of each cell, once each, in the order of the axes."""
+        """Yield the distinct settings of the cells, in the order of the axes."""
         names = [name for name in type(self).model_fields if name != "exclude"]
-        seen = set()
+        identities = set()
         for values in product(*(getattr(self, name) or (NONE,) for name in names)):
             settings = dict(zip(names, map(str, values), strict=True))
             if any(_matches(settings, rule) for rule in self.exclude):
                 continue
-            settings = _plain(settings)
-            if (identity := tuple(settings.items())) not in seen:
-                seen.add(identity)
+            settings = _without_unused(settings)
+            if (identity := tuple(settings.items())) not in identities:
+                identities.add(identity)
                 yield settings
 
 
@@ -104,8 +104,8 @@ def _matches(settings: Mapping[str, str], rule: Mapping[str, str | int]) -> bool
     return all(settings.get(axis) == str(value) for axis, value in rule.items())
 
 
-def _plain(settings: dict[str, str]) -> dict[str, str]:
-    """Without what has no part in the cell."""
+def _without_unused(settings: dict[str, str]) -> dict[str, str]:
+    """Return settings in which components that the cell does not use are ``none``."""
     unused: set[str] = set()
     if settings["retriever"] == NONE:
         unused |= {"corpus", "reranker", "processor", *DEPTHS}
@@ -117,9 +117,9 @@ def _plain(settings: dict[str, str]) -> dict[str, str]:
 
 
 class JudgeEntry(BaseModel):
-    """How ``llm_eval`` judges; see :func:`mirage.features.llm_eval`.
+    """The settings of the metric ``llm_eval``; see :func:`mirage.features.llm_eval`.
 
-    ``judge`` names a generator of kind ``openai``, whose endpoint is asked.
+    ``judge`` is the name of a generator of kind ``openai``, whose LLM is the judge.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -131,7 +131,7 @@ class JudgeEntry(BaseModel):
 
 
 class ModelsEntry(Entry):
-    """The models of features that need one: ``llm`` names a generator of kind ``openai``."""
+    """Models for features that need one; ``llm`` is the name of a generator of kind ``openai``."""
 
     llm: str | None = None
     nli: ModelName | None = None
@@ -140,9 +140,9 @@ class ModelsEntry(Entry):
 
 
 class GridConfig(BaseModel):
-    """What the file of a grid says, checked: sections of entries, axes, and metrics.
+    """The validated content of a grid file: sections of entries, axes, and metrics.
 
-    ``level`` says whether retrieval is measured by passages or by documents.
+    ``level`` is the unit of retrieval metrics: passages or documents.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -174,28 +174,30 @@ class GridConfig(BaseModel):
         }
 
     @model_validator(mode="after")
-    def _names_what_is_there(self) -> Self:
+    def _check_references(self) -> Self:
         for section in SECTIONS.values():
             for name in getattr(self, section):
                 if name in (NONE, ORACLE) or not name.strip():
-                    raise ValueError(f"{section}: {name!r} means something else; take another name")
-        for where, kind, name, known in self._references():
-            if name not in known:
-                raise ValueError(f"{where}: {UnknownNameError(kind, name, known)}")
+                    raise ValueError(
+                        f"{section}: the name {name!r} is reserved or empty; use another name"
+                    )
+        for where, kind, name, choices in self._references():
+            if name not in choices:
+                raise ValueError(f"{where}: {UnknownNameError(kind, name, choices)}")
         if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
-            raise ValueError("grid.corpus: retrievers need a corpus; name one of corpora")
+            raise ValueError("grid.corpus: retrievers need a corpus; name an entry of corpora")
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
-        """Every name of something: where it stands, of what, and what there is of that kind."""
+        """Yield the location, kind and name of each reference, and the names that are defined."""
         for axis, section in SECTIONS.items():
-            known = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
+            choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
             for name in getattr(self.grid, axis):
-                yield f"grid.{axis}", axis, name, known
-        plain = [name for name, entry in self.retrievers.items() if entry.kind != "rrf"]
+                yield f"grid.{axis}", axis, name, choices
+        plain_retrievers = [name for name, entry in self.retrievers.items() if entry.kind != "rrf"]
         for name, entry in self.retrievers.items():
             for other in getattr(entry, "of", ()):
-                yield f"retrievers.{name}.of", "retriever that is no hybrid", other, plain
+                yield f"retrievers.{name}.of", "non-hybrid retriever", other, plain_retrievers
             if rewriter := getattr(entry, "rewriter", None):
                 yield f"retrievers.{name}.rewriter", "rewriter", rewriter, self.rewriters
         for name, corpus in self.corpora.items():
@@ -204,11 +206,13 @@ class GridConfig(BaseModel):
         for rule in self.grid.exclude:
             for axis in rule:
                 yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]
-        chats = [name for name, entry in self.generators.items() if entry.kind == "openai"]
+        chat_generators = [
+            name for name, entry in self.generators.items() if entry.kind == "openai"
+        ]
         if self.llm_eval is not None:
-            yield "llm_eval.judge", "generator of kind openai", self.llm_eval.judge, chats
+            yield "llm_eval.judge", "generator of kind openai", self.llm_eval.judge, chat_generators
         if self.models.llm is not None:
-            yield "models.llm", "generator of kind openai", self.models.llm, chats
+            yield "models.llm", "generator of kind openai", self.models.llm, chat_generators
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -217,15 +221,16 @@ class GridConfig(BaseModel):
 def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
     """Read the YAML file of a grid; paths in it are relative to its folder.
 
-    Nothing in the file is run: tags that would make Python objects are errors, and so are keys that
-    mean nothing.
+    Reading the file never executes code: tags that would create Python objects are errors. Unknown
+    keys are errors too.
 
     Args:
         path: The file.
-        trust: Send the keys that the file names to the addresses that it names.
+        trust: Send the API keys that the file refers to, to the addresses in the file. By default
+            a key is sent only to an address that it belongs to.
 
     Raises:
-        DatasetError: names the file, the line, and what is wrong there.
+        DatasetError: If the file is invalid; the message names the file, the line and the problem.
     """
     import yaml
 
@@ -234,27 +239,27 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         _check_aliases(path, node)
-        plain = yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise DatasetError(f"{path}{_place(error)}: not YAML ({_problem(error)})") from None
+        raise DatasetError(f"{path}{_line_of(error)}: not YAML ({_problem_of(error)})") from None
     except RecursionError:
-        raise DatasetError(f"{path}: is nested too deeply for a grid") from None
-    if not isinstance(plain, dict):
+        raise DatasetError(f"{path}: the YAML is nested too deeply") from None
+    if not isinstance(document, dict):
         raise DatasetError(f"{path}: a grid is a mapping with name, datasets, grid and metrics")
     lines = dict(_lines(path, node, ()))
     try:
         context = {FOLDER: path.resolve().parent, UNTRUSTED: None if trust else path}
-        return GridConfig.model_validate(plain, context=context)
+        return GridConfig.model_validate(document, context=context)
     except ValidationError as error:
-        raise DatasetError(_told(path, error, lines, plain)) from None
+        raise DatasetError(_format_error(path, error, lines, document)) from None
 
 
-def _place(error: Any) -> str:
+def _line_of(error: Any) -> str:
     mark = getattr(error, "problem_mark", None)
     return f", line {mark.line + 1}" if mark is not None else ""
 
 
-def _problem(error: Any) -> str:
+def _problem_of(error: Any) -> str:
     return str(getattr(error, "problem", None) or error).partition("\n")[0]
 
 
@@ -262,116 +267,128 @@ _MOST_VALUES = 100_000
 
 
 def _check_aliases(path: Path, node: Any) -> None:
-    """Refuse a document whose aliases lead in a circle, or grow a few lines to many values.
+    """Refuse a document with cyclic aliases, or with aliases that expand to too many values.
 
     Raises:
-        DatasetError: it is such a document.
+        DatasetError: If the document has such aliases.
     """
     sizes: dict[int, int | None] = {}
 
     def size_of(node: Any) -> int:
-        known = sizes.get(id(node), 0)
-        if known is None:
-            raise DatasetError(f"{path}: an alias in it stands for something that it is part of")
-        if not known:
+        size = sizes.get(id(node), 0)
+        if size is None:
+            raise DatasetError(f"{path}: an alias refers to a value that contains the alias")
+        if not size:
             sizes[id(node)] = None
             parts = node.value if isinstance(node.value, list) else []
             flat = (
                 each for part in parts for each in (part if isinstance(part, tuple) else [part])
             )
-            known = 1 + sum(map(size_of, flat))
-            sizes[id(node)] = known
-        return known
+            size = 1 + sum(map(size_of, flat))
+            sizes[id(node)] = size
+        return size
 
     if node is not None and size_of(node) > _MOST_VALUES:
         raise DatasetError(
-            f"{path}: its aliases stand for more than {_MOST_VALUES:,} values; write out fewer"
+            f"{path}: its aliases expand to more than {_MOST_VALUES:,} values; use fewer aliases"
         )
 
 
 _Path = tuple[str | int, ...]
 
 
-def _lines(path: Path, node: Any, at: _Path) -> Iterator[tuple[_Path, int]]:
-    """The line, from 1, of each key and item of a document.
+def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
+    """Yield the path and the line, from 1, of each key and item of a document.
 
     Raises:
-        DatasetError: a key stands twice, of which YAML would take the last.
+        DatasetError: If a key occurs twice, because YAML would silently use the last.
     """
     import yaml
 
     if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
+        earlier_keys: set[str] = set()
         for key, value in node.value:
             line = key.start_mark.line + 1
-            if key.value in seen:
-                raise DatasetError(f"{path}, line {line}: key {key.value!r} stands here twice")
-            seen.add(key.value)
-            yield (*at, key.value), line
-            yield from _lines(path, value, (*at, key.value))
+            if key.value in earlier_keys:
+                raise DatasetError(f"{path}, line {line}: key {key.value!r} occurs twice")
+            earlier_keys.add(key.value)
+            yield (*prefix, key.value), line
+            yield from _lines(path, value, (*prefix, key.value))
     elif isinstance(node, yaml.SequenceNode):
         for i, value in enumerate(node.value):
-            yield (*at, i), value.start_mark.line + 1
-            yield from _lines(path, value, (*at, i))
+            yield (*prefix, i), value.start_mark.line + 1
+            yield from _lines(path, value, (*prefix, i))
 
 
-def _told(path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any) -> str:
-    """The first thing that is wrong, with its line; and how many more."""
-    # A key that is misspelt is the cause where another is missing.
+def _format_error(
+    path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any
+) -> str:
+    """Return a message with the first problem, its line, and the number of further problems."""
+    # A misspelt key is reported first, because it explains why another key is missing.
     details = sorted(
         error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
     )
     first = details[0]
     message = first["msg"].removeprefix("Value error, ")
-    at = _within(plain, first["loc"] or tuple(message.partition(":")[0].split(".")))
-    line = next((lines[at[:n]] for n in range(len(at), 0, -1) if at[:n] in lines), 1)
-    where = ".".join(map(str, at)) if first["loc"] else ""
+    key_path = _document_path(plain, first["loc"] or tuple(message.partition(":")[0].split(".")))
+    line = next(
+        (lines[key_path[:n]] for n in range(len(key_path), 0, -1) if key_path[:n] in lines), 1
+    )
+    key = ".".join(map(str, key_path)) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
-        message = str(UnknownNameError("key", at[-1], _keys_at(first["loc"][:-1])))
+        message = str(UnknownNameError("key", key_path[-1], _keys_at(first["loc"][:-1])))
     elif first["type"] == "missing":
         message = f"{first['loc'][-1]!r} is missing"
-    more = f"; and {len(details) - 1} more" if len(details) > 1 else ""
-    place = f"{path}, line {line}" if at else str(path)
-    return f"{place}: {f'{where}: ' if where else ''}{message}{more}"
+    rest = f"; and {len(details) - 1} more" if len(details) > 1 else ""
+    location = f"{path}, line {line}" if key_path else str(path)
+    return f"{location}: {f'{key}: ' if key else ''}{message}{rest}"
 
 
-def _within(plain: Any, loc: tuple[str | int, ...]) -> _Path:
-    """The place in the document of an error, of which pydantic's also names the kinds of unions."""
-    at: list[str | int] = []
-    here = plain
+def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
+    """Return the path of an error in the document, without the union kinds that pydantic adds."""
+    key_path: list[str | int] = []
+    value = plain
     for part in loc:
         try:
-            here = here[part]
+            value = value[part]
         except (KeyError, IndexError, TypeError):
             continue  # the kind of a union
-        at.append(part)
-    return tuple(at)
+        key_path.append(part)
+    return tuple(key_path)
 
 
 def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
-    """The keys that may stand at a place, from the models' own fields."""
+    """Return the keys that are allowed at a path, from the fields of the models."""
     model: Any = GridConfig
     for part in loc:
-        model = _step(model, part)
+        model = _type_at(model, part)
     return list(getattr(model, "model_fields", {}))
 
 
-def _step(annotation: Any, part: str | int) -> Any:
-    """The type behind one part of a place: a field, an item, or the kind of a union."""
+def _type_at(annotation: Any, part: str | int) -> Any:
+    """Return the type that one part of a path leads to: a field, an item, or a kind of a union."""
     fields = getattr(annotation, "model_fields", None)
     if fields is not None:
-        return _bare(fields[part].annotation) if str(part) in fields else annotation
+        return _strip_optional(fields[part].annotation) if str(part) in fields else annotation
     args = get_args(annotation)
-    kinds = [each for each in map(_bare, args) if hasattr(each, "model_fields")]
+    kinds = [each for each in map(_strip_optional, args) if hasattr(each, "model_fields")]
     for kind in kinds:
-        named = kind.model_fields.get("kind")
-        if named is not None and part in get_args(named.annotation):
+        kind_field = kind.model_fields.get("kind")
+        if kind_field is not None and part in get_args(kind_field.annotation):
             return kind
-    return _bare(args[-1]) if get_origin(annotation) in (dict, tuple, list) and args else annotation
+    return (
+        _strip_optional(args[-1])
+        if get_origin(annotation) in (dict, tuple, list) and args
+        else annotation
+    )
 
 
-def _bare(annotation: Any) -> Any:
+def _strip_optional(annotation: Any) -> Any:
     if get_origin(annotation) is Annotated:
         return get_args(annotation)[0]
-    some = [each for each in get_args(annotation) if each is not type(None)]
-    return some[0] if type(None) in get_args(annotation) and len(some) == 1 else annotation
+    alternatives = [each for each in get_args(annotation) if each is not type(None)]
+    return (
+        alternatives[0]
+        if type(None) in get_args(annotation) and len(alternatives) == 1
+        else annotation
+    )

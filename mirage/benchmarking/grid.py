@@ -1,4 +1,4 @@
-"""A grid: pipelines and datasets, each combination of which is measured."""
+"""Grids: all combinations of pipeline components and datasets, run and measured."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 __all__ = ["Grid"]
 
 UNNAMED = ("corpus", *DEPTHS)
-"""Axes that a closed-book cell has no setting of; of the others it has ``none``."""
+"""Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
 
 ANSWERING = ("generator", "prompt")
-"""Axes that change nothing in what is found and shown."""
+"""Axes that do not affect which passages are retrieved and shown."""
 
 
 class Grid:
-    """Pipelines on datasets, as one YAML file says: every combination is a cell of one table.
+    """Pipelines on datasets, defined by one YAML file; every combination is a cell of a table.
 
-    What was done once is never done again: each step (a corpus, an index, what a retriever found,
-    the responses, their metrics) is kept in a :class:`ResultStore` under what goes into it, and
-    cells that share a step share what came of it. The same call goes on where one was killed.
+    No step runs twice. A step is a corpus, an index, a ranking, the responses, or their metrics.
+    Its result is kept in a :class:`ResultStore` under a digest of its inputs, and cells that share
+    a step share the result. After an interruption, the same call resumes.
 
-    Make one with :meth:`read`.
+    Use :meth:`read` to create a grid from a file.
 
     Args:
-        config: what the file says.
-        folder: where the store is by default: ``NAME.store`` in it.
+        config: The validated content of the file.
+        folder: The folder in which the default store, ``NAME.store``, is created.
     """
 
     def __init__(self, config: GridConfig, folder: str | Path = ".") -> None:
@@ -56,22 +56,23 @@ class Grid:
 
     @classmethod
     def read(cls, path: str | Path, *, trust: bool = False) -> Grid:
-        """Read the grid of a YAML file; paths in it are relative to its folder.
+        """Read a grid from a YAML file; paths in it are relative to its folder.
 
         Args:
             path: The file.
-            trust: Send the keys that the file names to the addresses that it names. By default the
-                key in ``OPENAI_API_KEY`` goes to OpenAI and to the host of ``OPENAI_BASE_URL``,
-                and a grid that would send any other key anywhere is not run.
+            trust: Send the API keys that the file refers to, to the addresses in the file. By
+                default only the key in ``OPENAI_API_KEY`` is sent, to OpenAI and to the host of
+                ``OPENAI_BASE_URL``, and a grid that would send any other key does not run.
 
         Raises:
-            DatasetError: names the file, the line, and what is wrong there.
+            DatasetError: If the file is invalid; the message names the file, the line and the
+                problem.
         """
         return cls(read_config(path, trust=trust), Path(path).parent)
 
     @property
     def name(self) -> str:
-        """What the file calls it."""
+        """The name of the grid in the file."""
         return self.config.name
 
     def __repr__(self) -> str:
@@ -84,19 +85,22 @@ class Grid:
 
     @property
     def datasets(self) -> dict[str, MirageDataset]:
-        """The queries by the name that the file gives them, those of the cells.
+        """The datasets that cells use, by their names in the file.
 
         Raises:
-            DatasetError: a file cannot be read.
+            DatasetError: If a file cannot be read.
         """
         names = dict.fromkeys(cell["dataset"] for cell in self.cells)
         return {name: self.config.datasets[name].dataset() for name in names}
 
     def store(self, folder: str | Path | None = None) -> ResultStore:
-        """Return the store of the grid's steps, by default ``NAME.store`` beside the file.
+        """Return the store of the grid's results.
+
+        Args:
+            folder: The folder of the store; by default ``NAME.store`` beside the file.
 
         Raises:
-            DatasetError: the grid's name would lead to another folder.
+            DatasetError: If the grid's name is not a valid name of a folder.
         """
         if folder is None:
             check_name(self.name, "the grid's name")
@@ -112,24 +116,25 @@ class Grid:
         executor: Executor | None = None,
         progress: bool = True,
     ) -> ResultTable:
-        """Do what has not been done, and measure every cell.
+        """Run all steps that are not in the store, and return the results of all cells.
 
-        A cell that fails says why in the table, and the others go on. A query that a system did
-        not answer is counted as failed, and asked again the next time.
+        If a cell fails, the table contains the reason and the other cells run. A query that a
+        system did not answer counts as failed, and is tried again in the next run.
 
         Args:
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of each dataset, the first ones. A later run with more goes on from them.
-            budget: what all LLMs may spend together.
-            executor: whose workers encode, rerank, answer and compute features, such as
-                :func:`mirage.executors.ray_executor`; the store is written here. The table is the
-                same.
-            progress: show bars, by cell and by step.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default. A later run with a
+                higher limit reuses the results.
+            budget: Budget of all LLM calls together; unlimited by default.
+            executor: Executor whose workers encode, rerank, answer and compute features, such as
+                :func:`mirage.executors.ray_executor`. The calling process writes the store, and
+                the table is the same as without an executor.
+            progress: Show progress bars for cells and steps.
 
         Raises:
-            SettingError: ``limit`` is below 1, or a key would go to an address that the file names
-                and that it does not belong to.
-            DatasetError: a dataset cannot be read.
+            SettingError: If ``limit`` is below 1, or an API key would be sent to an address in the
+                file that it does not belong to.
+            DatasetError: If a dataset cannot be read.
         """
         runner = self._runner(store, limit, budget=budget, executor=executor, progress=progress)
         return self._table(runner, progress)
@@ -137,34 +142,34 @@ class Grid:
     def table(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> ResultTable:
-        """The table of what was run; nothing is done, and a cell that was not run says so.
+        """Return the table of results in the store; cells that were not run contain this reason.
 
         Args:
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of each dataset, the first ones.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
 
         Raises:
-            SettingError: ``limit`` is below 1.
-            DatasetError: a dataset cannot be read.
+            SettingError: If ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
         """
-        return self._table(self._runner(store, limit, done=True), progress=False)
+        return self._table(self._runner(store, limit, stored_only=True), progress=False)
 
     def runs(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> list[Run | None]:
-        """The responses of each cell, in the order of the table; ``None`` where it has none.
+        """Return the responses of each cell in the order of the table; ``None`` if it has none.
 
-        Each response carries the passages that it was made from.
+        Each response contains the passages that its generator was given.
 
         Args:
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of each dataset, the first ones.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
 
         Raises:
-            SettingError: ``limit`` is below 1.
-            DatasetError: a dataset cannot be read.
+            SettingError: If ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
         """
-        runner = self._runner(store, limit, done=True)
+        runner = self._runner(store, limit, stored_only=True)
         return [self._run_of(runner, cell) for cell in self.cells]
 
     def shown(
@@ -175,35 +180,36 @@ class Grid:
         limit: int | None = None,
         progress: bool = True,
     ) -> MirageDataset:
-        """The queries of a cell, showing what its pipeline finds, such as to fine-tune a model on.
+        """Return the queries of a cell with the passages that its pipeline retrieves.
 
-        What was not found yet is, and is kept in the store. Nothing is generated.
+        Use it for example to fine-tune a model on these passages. Missing retrieval steps run and
+        are stored; no response is generated.
 
         Args:
-            settings: of the cell, by axis, such as ``{"dataset": "nq", "retriever": "bm25"}``: as
-                many as tell what is shown.
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of the dataset, the first ones.
-            progress: show bars.
+            settings: Settings of the cell by axis, such as ``{"dataset": "nq", "retriever":
+                "bm25"}``. They may match several cells if these retrieve the same passages.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of the dataset; all by default.
+            progress: Show progress bars.
 
         Raises:
-            UnknownNameError: cells have no such axis.
-            SettingError: no cell has these settings, or those that do show different passages;
-                ``limit`` is below 1.
-            DatasetError: a dataset cannot be read.
+            UnknownNameError: If cells have no such axis.
+            SettingError: If no cell has these settings, the cells that have them show different
+                passages, or ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
         """
-        cells = self._cells_of(settings)
-        alike = [axis for axis in cells[0] if axis not in ANSWERING]
-        several = [axis for axis in alike if len({cell[axis] for cell in cells}) > 1]
-        if several:
-            values = sorted({cell[several[0]] for cell in cells})
+        cells = self._select_cells(settings)
+        retrieval_axes = [axis for axis in cells[0] if axis not in ANSWERING]
+        ambiguous = [axis for axis in retrieval_axes if len({cell[axis] for cell in cells}) > 1]
+        if ambiguous:
+            values = sorted({cell[ambiguous[0]] for cell in cells})
             raise SettingError(
                 f"{len(cells)} cells of {self.name} have {dict(settings)}, and show different "
-                f"passages; say which {several[0]}: {', '.join(values)}"
+                f"passages; add a setting of {ambiguous[0]}: {', '.join(values)}"
             )
-        return self._runner(store, limit, progress=progress).shown(cells[0])
+        return self._runner(store, limit, progress=progress).queries_with_passages(cells[0])
 
-    def _cells_of(self, settings: Mapping[str, str | int]) -> list[Settings]:
+    def _select_cells(self, settings: Mapping[str, str | int]) -> list[Settings]:
         for axis in settings:
             if axis not in self.cells[0]:
                 raise UnknownNameError(f"axis of {self.name}", axis, self.cells[0])
@@ -225,13 +231,15 @@ class Grid:
             run = None if cell["generator"] == NONE else runner.responses(cell)
         except MirageError:
             return None
-        return None if run is None else run.model_copy(update={"model": self._system(cell)})
+        return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
 
-    def _system(self, cell: Settings) -> str:
-        """What a pipeline is called: what sets it apart from the others on its dataset."""
-        others = [each for each in self.cells if each["dataset"] == cell["dataset"]]
-        apart = [axis for axis in cell if len({each[axis] for each in others} - {NONE}) > 1]
-        axes = [axis for axis in cell if axis in {*apart, "retriever", "reranker", "generator"}]
+    def _system_name(self, cell: Settings) -> str:
+        """Return a name for a pipeline that is unique among the pipelines on its dataset."""
+        cells = [each for each in self.cells if each["dataset"] == cell["dataset"]]
+        distinguishing = [axis for axis in cell if len({each[axis] for each in cells} - {NONE}) > 1]
+        axes = [
+            axis for axis in cell if axis in {*distinguishing, "retriever", "reranker", "generator"}
+        ]
         words = [
             f"{axis}={cell[axis]}" if axis in DEPTHS else cell[axis]
             for axis in axes
@@ -250,32 +258,34 @@ class Grid:
         seed: int = 0,
         progress: bool = True,
     ) -> Ranking:
-        """The pipelines that were run, ranked by a judge, or among the systems of a board.
+        """Return a ranking of the pipelines that were run.
 
-        A judge compares any two of them on the queries, and Bradley-Terry turns its verdicts into
-        logits. Without a judge they are placed among the systems of the bundled board, by its
-        surrogate; that takes bundled queries, and leaves out what is closed book, for it goes by
-        passages.
+        With a judge, every pair of pipelines is compared on the queries, and a Bradley-Terry model
+        turns the verdicts into logits. Without a judge, the surrogate of the bundled leaderboard
+        ranks the pipelines among its systems. This requires bundled queries, and leaves out
+        closed-book pipelines, because the surrogate uses the passages.
 
         Args:
-            dataset: its name in the file; may be left out where there is one.
-            judge: compares responses.
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of the dataset, the first ones.
-            out: a file of votes that grows; see :class:`mirage.PairwiseJudge`.
-            seed: of all that is drawn.
-            progress: show progress bars on stderr, if that is a terminal.
+            dataset: The name of the dataset in the file. Optional if the grid has only one.
+            judge: The judge that compares responses; by default the surrogate ranks them.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of the dataset; all by default.
+            out: A file to which the verdicts are appended; see :class:`mirage.PairwiseJudge`.
+            seed: Random seed.
+            progress: Show progress bars on stderr if it is a terminal.
 
         Raises:
-            UnknownNameError: there is no such dataset.
-            SettingError: no name is given and there are several, no pipeline was run, or there is
-                no judge for queries that are not bundled.
-            JudgmentError: fewer than two pipelines were run.
+            UnknownNameError: If there is no such dataset.
+            SettingError: If the grid has several datasets and none is named, no pipeline was run,
+                or ``judge`` is missing for queries that are not bundled.
+            JudgmentError: If fewer than two pipelines were run.
         """
         names = list(dict.fromkeys(cell["dataset"] for cell in self.cells))
         dataset = names[0] if not dataset and len(names) == 1 else dataset
         if not dataset:
-            raise SettingError(f"{self.name} is on {', '.join(names)}: give the name of one")
+            raise SettingError(
+                f"{self.name} has several datasets, {', '.join(names)}: set dataset= to one of them"
+            )
         if dataset not in names:
             raise UnknownNameError("dataset", dataset, names)
         pairs = zip(self.cells, self.runs(store, limit=limit), strict=True)
@@ -290,7 +300,7 @@ class Grid:
             return Leaderboard.from_judgments(queries, runs, judged, seed=seed).ranking
         if self.config.datasets[dataset].form != "bundled":
             raise SettingError(
-                f"{dataset} are not the bundled queries, which alone have a board: give judge="
+                f"{dataset} does not have the bundled queries, so it has no leaderboard: set judge="
             )
         board = Leaderboard.bundled(queries.language)
         open_book = {run.model: run for run in runs if any(each.passages for each in run)}
@@ -310,23 +320,23 @@ class Grid:
                 bar.update()
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
         notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
-        plain = tuple(map(self._plain, cells))
-        return ResultTable(self.name, plain, self.config.metrics, notes)
+        table_cells = tuple(map(self._without_unused_axes, cells))
+        return ResultTable(self.name, table_cells, self.config.metrics, notes)
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> Plan:
-        """What :meth:`run` would do and what it would take; nothing is sent or written.
+        """Return the steps that :meth:`run` would execute and their cost, without executing them.
 
         Args:
-            store: where steps are kept; by default :meth:`store`.
-            limit: queries of each dataset, the first ones.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
         """
-        place = store if isinstance(store, ResultStore) else self.store(store)
-        return make_plan(self.config, self.cells, place, Nodes(self.config), limit=limit)
+        result_store = store if isinstance(store, ResultStore) else self.store(store)
+        return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 
-    def _plain(self, cell: Cell) -> Cell:
-        """Without the axes that no cell has a setting of, and numbers that are all the same."""
+    def _without_unused_axes(self, cell: Cell) -> Cell:
+        """Return a cell without axes that the grid does not use or vary."""
         settings = {
             axis: "" if value == NONE and axis in UNNAMED else value
             for axis, value in cell.settings.items()
@@ -340,7 +350,7 @@ class Grid:
             axis: {cell[axis] for cell in self.cells} - {NONE}
             for axis in (self.cells[0] if self.cells else ())
         }
-        return tuple(axis for axis, of in values.items() if len(of) > (axis in DEPTHS))
+        return tuple(axis for axis, settings in values.items() if len(settings) > (axis in DEPTHS))
 
     def _runner(
         self,
@@ -350,22 +360,22 @@ class Grid:
         budget: Budget | None = None,
         executor: Executor | None = None,
         progress: bool = False,
-        done: bool = False,
+        stored_only: bool = False,
     ) -> Runner:
         if limit is not None and limit < 1:
-            raise SettingError(f"a grid is run on 1 query or more, not {limit}")
-        if not done:
+            raise SettingError(f"limit must be at least 1, got limit={limit}")
+        if not stored_only:
             for entry in self.config.endpoints.values():
                 entry.check_key()
-        place = store if isinstance(store, ResultStore) else self.store(store)
+        result_store = store if isinstance(store, ResultStore) else self.store(store)
         nodes = Nodes(self.config)
         return Runner(
             self.config,
-            place,
+            result_store,
             nodes,
             limit=limit,
             budget=budget,
             executor=executor,
             progress=progress,
-            done=done,
+            stored_only=stored_only,
         )

@@ -1,4 +1,4 @@
-"""A result table as papers print it: some settings are rows, others columns."""
+"""Two-dimensional result tables: some settings are rows, others are columns."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from mirage.errors import SettingError, UnknownNameError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Pivot", "pivoted"]
+__all__ = ["Pivot", "pivot_cells"]
 
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pivot(Printed):
-    """Scores by row and column; ``pivot[row, column]`` is one of them.
+    """Scores by row and column; ``pivot[row, column]`` returns one of them.
 
     Attributes:
-        title: what it is of.
-        axes: the axes of the rows.
-        rows: the settings of each row, in the order of ``axes``.
-        columns: the settings of each column, and the metric last.
-        scores: by row and column, where there is one; ``None`` where the cell failed.
-        notes: what a reader should know of it.
+        title: The title of the table.
+        axes: The axes of the rows.
+        rows: The settings of each row, in the order of ``axes``.
+        columns: The settings of each column, followed by the metric.
+        scores: The scores by row and column; ``None`` if the cell failed. Combinations without a
+            cell are missing.
+        notes: Lines that are printed below the table.
     """
 
     title: str
@@ -39,10 +40,10 @@ class Pivot(Printed):
     scores: Mapping[tuple[Key, Key], Score | None]
     notes: tuple[str, ...] = ()
 
-    def __getitem__(self, place: tuple[Key, Key]) -> Score:
-        score = self.scores.get(place)
+    def __getitem__(self, key: tuple[Key, Key]) -> Score:
+        score = self.scores.get(key)
         if score is None:
-            raise UnknownNameError("row and column", place, map(str, self.scores))
+            raise UnknownNameError("row and column", key, map(str, self.scores))
         return score
 
     def __len__(self) -> int:
@@ -52,10 +53,10 @@ class Pivot(Printed):
         return f"Pivot({self.title!r}, {len(self.rows)} rows, {len(self.columns)} columns)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame of the means, a row a row; columns are named as they are printed.
+        """Return a DataFrame of the means with the rows and column names of the printed table.
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: If pandas is not installed.
         """
         columns: dict[str, list[object]] = {
             axis: [row[i] for row in self.rows] for i, axis in enumerate(self.axes)
@@ -66,16 +67,18 @@ class Pivot(Printed):
         return frame_of(columns)
 
     def _header(self) -> list[str]:
-        """The name of each column: what all have in common is left out."""
-        depth = range(len(self.columns[0]) if self.columns else 0)
-        telling = [i for i in depth if len({column[i] for column in self.columns}) > 1] or [*depth]
-        return [" ".join(column[i] for i in telling if column[i]) for column in self.columns]
+        """Return the name of each column without the settings that all columns share."""
+        positions = range(len(self.columns[0]) if self.columns else 0)
+        differing = [i for i in positions if len({column[i] for column in self.columns}) > 1] or [
+            *positions
+        ]
+        return [" ".join(column[i] for i in differing if column[i]) for column in self.columns]
 
     def _cell(self, row: Key, column: Key) -> str:
         if (row, column) not in self.scores:
             return ""
         score = self.scores[row, column]
-        return rendering.FAILED if score is None else rendering.number(score)
+        return rendering.FAILED if score is None else rendering.format_score(score)
 
     def _tables(self) -> tuple[Table]:
         metrics = list(dict.fromkeys(column[-1] for column in self.columns))
@@ -96,7 +99,7 @@ class Pivot(Printed):
         return (table,)
 
 
-def pivoted(
+def pivot_cells(
     title: str,
     cells: Sequence[Cell],
     rows: Sequence[str],
@@ -104,9 +107,9 @@ def pivoted(
     metrics: Sequence[str],
     notes: Sequence[str],
 ) -> Pivot:
-    """Cells by rows and columns; :meth:`ResultTable.pivot` says how."""
+    """Arrange cells in rows and columns; see :meth:`ResultTable.pivot`."""
     scores: dict[tuple[Key, Key], Score | None] = {}
-    owner: dict[tuple[Key, Key], Cell] = {}
+    cell_at: dict[tuple[Key, Key], Cell] = {}
     row_keys: dict[Key, None] = {}
     column_keys: dict[Key, None] = {}
     for cell in cells:
@@ -114,15 +117,15 @@ def pivoted(
         for metric in metrics:
             if metric not in cell.scores and not cell.failure:
                 continue
-            place = row, (*(cell.settings.get(axis, "") for axis in columns), metric)
-            if place in owner:
-                differing = differing_axes([owner[place], cell], [*cell.settings])
+            key = row, (*(cell.settings.get(axis, "") for axis in columns), metric)
+            if key in cell_at:
+                differing = differing_axes([cell_at[key], cell], [*cell.settings])
                 raise SettingError(
-                    f"two cells stand in row {' | '.join(row)}, column {' | '.join(place[1])}: "
-                    f"they differ by {', '.join(differing)}; make that rows or columns, or choose "
-                    "cells with where()"
+                    f"two cells have row {' | '.join(row)}, column {' | '.join(key[1])}: "
+                    f"they differ by {', '.join(differing)}; add these axes to rows= or columns=, "
+                    "or select cells with where()"
                 )
-            owner[place] = cell
-            scores[place] = cell.scores.get(metric)
-            row_keys[row] = column_keys[place[1]] = None
+            cell_at[key] = cell
+            scores[key] = cell.scores.get(metric)
+            row_keys[row] = column_keys[key[1]] = None
     return Pivot(title, tuple(rows), tuple(row_keys), tuple(column_keys), scores, tuple(notes))

@@ -1,4 +1,4 @@
-"""What running a grid will take, before anything is spent."""
+"""Cost estimates of a grid before it runs."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "PlanRow", "make_plan"]
 
 INSTRUCTIONS = 250
-"""Tokens of the instructions to a judge, reranker or rewriter, about."""
+"""Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
-"""Passages, or queries, by which the length of all is told."""
+"""Number of passages or queries from which the mean length of all is estimated."""
 
-ASKED = ("openai", "endpoint", "llm", "http")
-"""Kinds of entries that send requests."""
+REQUESTING_KINDS = ("openai", "endpoint", "llm", "http")
+"""Kinds of entries that send requests to an endpoint."""
 
 
 @dataclass
 class PlanRow:
-    """What the steps of one kind will take.
+    """The estimated cost of all steps of one kind.
 
-    ``None`` is what is not known: how many passages a corpus has that is not in the store, tokens
-    and money where nothing says how long texts will be or what they cost, time and space where the
-    store has no such step yet to go by.
+    A value is ``None`` if it is unknown. This is the case for the passages of a corpus that is not
+    in the store yet, for tokens and cost without a token limit or price, and for time and space if
+    the store has no step of this kind from which to estimate them.
 
     Attributes:
-        step: the kind; see :data:`mirage.benchmarking.STEPS`.
-        nodes: how many of them there are.
-        done: how many are in the store already, whole.
-        items: queries, or passages, that are left to do.
-        calls: requests to LLMs and endpoints, retries not counted; at most, for some answers may be
-            in the cache.
-        tokens: of prompts and answers, about.
-        cost: in the currency of the prices in the file.
-        seconds: by how long such steps took in this store.
-        bytes: by how much space such steps take in this store.
+        step: The kind of step; see :data:`mirage.benchmarking.STEPS`.
+        nodes: The number of steps.
+        done: The number of steps that are complete in the store.
+        items: The number of queries or passages that remain to be processed.
+        calls: The largest number of requests to LLMs and endpoints, without retries. Cache hits
+            reduce it.
+        tokens: The approximate number of tokens of prompts and answers.
+        cost: The cost in the currency of the prices in the grid file.
+        seconds: The time, estimated from similar steps in the store.
+        bytes: The disk space, estimated from similar steps in the store.
     """
 
     step: str
@@ -70,15 +70,15 @@ class PlanRow:
 
 @dataclass(frozen=True, eq=False)
 class Plan(Printed):
-    """What running a grid will take; prints as a table.
+    """The estimated cost of running a grid; prints as a table.
 
     Attributes:
-        name: of the grid.
-        cells: how many there are.
-        rows: the steps, in their order.
-        stored: bytes that the store holds.
-        notes: how to read it.
-        keys: Which keys would be sent to which hosts.
+        name: The name of the grid.
+        cells: The number of cells.
+        rows: One row per kind of step, in the order of execution.
+        stored: The size of the store in bytes.
+        notes: Warnings and explanations that are printed below the table.
+        keys: The API keys that would be sent, and to which hosts.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Plan(Printed):
 
     @property
     def total(self) -> PlanRow:
-        """All steps together."""
+        """The sum over all steps."""
         return PlanRow(
             "all",
             sum(row.nodes for row in self),
@@ -136,30 +136,32 @@ def make_plan(
     *,
     limit: int | None = None,
 ) -> Plan:
-    """What is left to do of the cells of a grid, and what it will take; nothing is sent.
+    """Return the remaining work of the cells of a grid and its cost; nothing is sent.
 
     Args:
-        config: the grid.
-        cells: its cells.
-        store: what is done already.
-        nodes: the steps.
-        limit: queries of each dataset, the first ones.
+        config: The grid.
+        cells: The settings of its cells.
+        store: The store with the steps that are complete.
+        nodes: The steps of the cells.
+        limit: Use only the first queries of each dataset; all by default.
     """
     planner = _Planner(config, store, nodes, limit)
     for cell in cells:
         planner.add(cell)
     rows = tuple(planner.rows.values())
     notes = [*planner.warnings(cells), *nodes.order_notes(cells)]
-    notes.append("calls and tokens are at most so many: answers in the cache cost nothing")
+    notes.append("calls and tokens are upper limits: answers in the cache cost nothing")
     if any(row.seconds is None for row in rows):
-        notes.append("?: such steps have not been done here yet; --limit 20 tells more")
+        notes.append(
+            "?: unknown, because the store has no such step yet; run with --limit 20 to estimate it"
+        )
     keys = dict.fromkeys(use for entry in config.endpoints.values() for use in entry.key_uses)
     notes += map(str, keys)
     return Plan(config.name, len(cells), rows, planner.stored, tuple(notes), tuple(keys))
 
 
 class _Planner:
-    """Counts the steps of cells, each once."""
+    """Adds up the steps of cells; shared steps count once."""
 
     def __init__(
         self, config: GridConfig, store: ResultStore, nodes: Nodes, limit: int | None
@@ -169,51 +171,54 @@ class _Planner:
         self.nodes = nodes
         self.limit = limit
         self.rows = {step: PlanRow(step) for step in STEPS}
-        self.seen: set[Node] = set()
-        self.without: dict[str, Mapping[str, str]] = {}
+        self.counted: set[Node] = set()
+        self.unmeasurable: dict[str, Mapping[str, str]] = {}
         self.stored = 0
         self.rates: dict[tuple[str, str], list[_Rate]] = {}
         for step, manifest in store.parts():
             self.stored += int(manifest.get("bytes", 0))
             if manifest.get("items"):
                 rate = _Rate(manifest["items"], manifest["seconds"], manifest["bytes"])
-                self.rates.setdefault((step, _who(manifest["settings"])), []).append(rate)
+                self.rates.setdefault(
+                    (step, _comparable_settings(manifest["settings"])), []
+                ).append(rate)
 
     def add(self, cell: Settings) -> None:
-        """Count the steps of a cell that no other cell had."""
-        without = self._without(cell["dataset"])
+        """Add the steps of a cell that no earlier cell shares."""
+        unmeasurable = self._unmeasurable_of(cell["dataset"])
         groups = [
-            possible
+            measurable
             for group in self.nodes.groups
-            if (possible := [name for name in group if name not in without])
+            if (measurable := [name for name in group if name not in unmeasurable])
         ]
-        measures = [name for name in self.nodes.measures if name not in without]
-        asks = bool(groups) and cell["generator"] != NONE
-        if cell["retriever"] != NONE and (measures or asks):
-            self._walk(self.nodes.rank(cell), cell)
+        measures = [name for name in self.nodes.measures if name not in unmeasurable]
+        has_features = bool(groups) and cell["generator"] != NONE
+        if cell["retriever"] != NONE and (measures or has_features):
+            self._count(self.nodes.rank(cell), cell)
             if measures:
-                self._walk(self.nodes.measure(cell, measures), cell)
-        if asks:
+                self._count(self.nodes.measure(cell, measures), cell)
+        if has_features:
             generated = self.nodes.generate(cell)
-            self._walk(generated, cell)
+            self._count(generated, cell)
             manifest = self._manifest(generated)
-            # What is scored is known once it is there: until then its place is its cell's.
+            # The key of a score step contains the digest of the responses. Until these exist, the
+            # key of the generation step replaces it.
             responses = manifest["files"][RESPONSES]["sha256"] if manifest else generated.key
             for group in groups:
-                self._walk(self.nodes.score(cell, group, responses), cell)
+                self._count(self.nodes.score(cell, group, responses), cell)
 
-    def _without(self, name: str) -> Mapping[str, str]:
-        """Return the metrics that no query of a dataset can have, and why."""
-        if name not in self.without:
+    def _unmeasurable_of(self, name: str) -> Mapping[str, str]:
+        """Return the metrics that have no value on any query of a dataset, with the reason."""
+        if name not in self.unmeasurable:
             dataset = self.nodes.dataset(name)
-            self.without[name] = self.nodes.unmeasurable(dataset[: self.limit])
-        return self.without[name]
+            self.unmeasurable[name] = self.nodes.unmeasurable(dataset[: self.limit])
+        return self.unmeasurable[name]
 
     def warnings(self, cells: Iterable[Settings]) -> Iterator[str]:
-        """Yield what will fail or be empty, as far as it can be known without work."""
+        """Yield warnings about steps that are known to fail before they run."""
         cells = list(cells)
         for name in dict.fromkeys(cell["dataset"] for cell in cells):
-            for reason in self._without(name).values():
+            for reason in self._unmeasurable_of(name).values():
                 yield f"will fail: {name}: {reason}"
         oracles = [cell for cell in cells if cell["retriever"] == ORACLE]
         for name, corpus in dict.fromkeys((cell["dataset"], cell["corpus"]) for cell in oracles):
@@ -221,7 +226,7 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return why the oracle finds nothing, as far as the store has the corpus."""
+        """Return why the oracle will find nothing, or an empty text if no reason is known."""
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)
@@ -232,12 +237,12 @@ class _Planner:
             return str(error)
         return ""
 
-    def _walk(self, node: Node, cell: Settings) -> None:
-        if node in self.seen:
+    def _count(self, node: Node, cell: Settings) -> None:
+        if node in self.counted:
             return
-        self.seen.add(node)
+        self.counted.add(node)
         for each in node.inputs:
-            self._walk(each, cell)
+            self._count(each, cell)
         row, items = self.rows[node.step], self._items(node)
         row.nodes += 1
         manifest = self._manifest(node)
@@ -246,12 +251,12 @@ class _Planner:
             if not items:
                 row.done += 1
                 return
-        row.items = _plus(row.items, items)
-        self._take(row, node, items)
-        self._ask(row, node, cell, items)
+        row.items = _add(row.items, items)
+        self._add_resources(row, node, items)
+        self._add_requests(row, node, cell, items)
 
     def _items(self, node: Node) -> int | None:
-        """Queries, or passages, that the step goes through, where that is known."""
+        """Return the number of queries or passages of a step, or ``None`` if it is unknown."""
         if node.source in self.config.datasets and node.step not in ("corpus", "index"):
             size = len(self.nodes.dataset(node.source))
             return size if self.limit is None else min(size, self.limit)
@@ -266,65 +271,72 @@ class _Planner:
     def _manifest(self, node: Node) -> dict[str, Any] | None:
         try:
             return self.store.manifest(node)
-        except MirageError:  # damaged: running it says so
+        except MirageError:  # a damaged step is reported when the grid runs
             return None
 
-    def _take(self, row: PlanRow, node: Node, items: int | None) -> None:
-        """Add time and space, by what such steps took."""
-        rates = self.rates.get((node.step, _who(node.settings)), [])
-        done = sum(rate.items for rate in rates)
-        if not done or items is None:
+    def _add_resources(self, row: PlanRow, node: Node, items: int | None) -> None:
+        """Add time and space, estimated from similar steps in the store."""
+        rates = self.rates.get((node.step, _comparable_settings(node.settings)), [])
+        stored_items = sum(rate.items for rate in rates)
+        if not stored_items or items is None:
             row.seconds = row.bytes = None
             return
-        row.seconds = _plus(row.seconds, items * sum(rate.seconds for rate in rates) / done)
-        row.bytes = _plus(row.bytes, items * sum(rate.bytes for rate in rates) // done)
+        row.seconds = _add(row.seconds, items * sum(rate.seconds for rate in rates) / stored_items)
+        row.bytes = _add(row.bytes, items * sum(rate.bytes for rate in rates) // stored_items)
 
-    def _ask(self, row: PlanRow, node: Node, cell: Settings, items: int | None) -> None:
-        """Add calls, tokens and money, where the step asks somebody."""
+    def _add_requests(self, row: PlanRow, node: Node, cell: Settings, items: int | None) -> None:
+        """Add calls, tokens and cost if the step sends requests."""
         entry = node.entry
-        if getattr(entry, "base_url", None) is None and getattr(entry, "kind", "") not in ASKED:
+        if (
+            getattr(entry, "base_url", None) is None
+            and getattr(entry, "kind", "") not in REQUESTING_KINDS
+        ):
             return
-        calls = None if items is None else items * _calls(node)
-        row.calls = _plus(row.calls, calls)
+        calls = None if items is None else items * _calls_per_item(node)
+        row.calls = _add(row.calls, calls)
         tokens = self._prompt_tokens(node, cell)
-        most = getattr(entry, "max_tokens", None)
-        if calls is None or tokens is None or most is None:
+        max_tokens = getattr(entry, "max_tokens", None)
+        if calls is None or tokens is None or max_tokens is None:
             row.tokens = row.cost = None
             return
-        row.tokens = _plus(row.tokens, calls * (tokens + most))
+        row.tokens = _add(row.tokens, calls * (tokens + max_tokens))
         price = entry.price
-        cost = None if price is None else calls * (tokens * price[0] + most * price[1]) / 1e6
-        row.cost = _plus(row.cost, cost)
+        cost = None if price is None else calls * (tokens * price[0] + max_tokens * price[1]) / 1e6
+        row.cost = _add(row.cost, cost)
 
     def _prompt_tokens(self, node: Node, cell: Settings) -> int | None:
-        """Tokens of a prompt, about: what it asks, and passages of mean length."""
+        """Estimate the tokens of a prompt with passages of mean length."""
         if node.step == "index":
             return self._passage_tokens(node.source)
-        tokens = self._bare_tokens(node, cell)
-        shown = {"rerank": "rerank_k", "generate": "show_k"}.get(node.step)
-        if shown is None or cell["retriever"] == NONE:
+        tokens = self._base_tokens(node, cell)
+        depth_axis = {"rerank": "rerank_k", "generate": "show_k"}.get(node.step)
+        if depth_axis is None or cell["retriever"] == NONE:
             return tokens
         passage = self._passage_tokens(cell["corpus"])
-        count = min(int(cell[shown]), getattr(node.entry, "window", int(cell[shown])))
+        count = min(int(cell[depth_axis]), getattr(node.entry, "window", int(cell[depth_axis])))
         return None if passage is None else tokens + count * passage
 
-    def _bare_tokens(self, node: Node, cell: Settings) -> int:
-        """Tokens of a prompt without its passages."""
+    def _base_tokens(self, node: Node, cell: Settings) -> int:
+        """Estimate the tokens of a prompt without its passages."""
         queries = self.nodes.dataset(node.source)[:SAMPLE]
         if node.step == "generate" and node.entry.kind == "openai":
-            named = cell["prompt"] != NONE
-            ask = (
-                self.config.prompts[cell["prompt"]].make(self.config.seed) if named else RagPrompt()
+            has_prompt = cell["prompt"] != NONE
+            prompt = (
+                self.config.prompts[cell["prompt"]].make(self.config.seed)
+                if has_prompt
+                else RagPrompt()
             )
-            bare = (query.model_copy(update={"passages": ()}) for query in queries)
-            prompts = ["".join(m["content"] for m in ask(query).messages) for query in bare]
+            without_passages = (query.model_copy(update={"passages": ()}) for query in queries)
+            prompts = [
+                "".join(m["content"] for m in prompt(query).messages) for query in without_passages
+            ]
         else:
             prompts = [query.text for query in queries]
         tokens = sum(map(estimate_tokens, prompts)) // len(prompts)
         return tokens if node.step == "generate" else tokens + INSTRUCTIONS
 
     def _passage_tokens(self, name: str) -> int | None:
-        """Tokens of a passage of a corpus on average, by the first of them."""
+        """Estimate the mean number of tokens of a passage from the first passages of a corpus."""
         node = self.nodes.corpus(name)
         dataset = self.config.corpora[name].dataset
         passages: list[Passage]
@@ -340,21 +352,21 @@ class _Planner:
 
 
 class _Rate(NamedTuple):
-    """What so many items of a step took."""
+    """The items, time and disk space of a stored step."""
 
     items: int
     seconds: float
     bytes: int
 
 
-def _who(settings: Mapping[str, Any]) -> str:
-    """What does a step, whatever it does it to: the settings that are no digest of texts."""
+def _comparable_settings(settings: Mapping[str, Any]) -> str:
+    """Return the settings of a step without digests of texts, to find similar steps."""
     texts = ("queries", "gold", "oracle", "responses", "path", "dataset")
     return json.dumps({n: v for n, v in settings.items() if n not in texts}, sort_keys=True)
 
 
-def _calls(node: Node) -> int:
-    """Calls an item."""
+def _calls_per_item(node: Node) -> int:
+    """Return the number of calls per item."""
     window = getattr(node.entry, "window", None)
     if node.step == "rerank" and window is not None:
         beyond = max(0, int(node.settings["k"]) - int(window))
@@ -363,13 +375,13 @@ def _calls(node: Node) -> int:
     return max(1, len(metrics))
 
 
-def _plus(one: Any, other: Any) -> Any:
-    """A sum of which a part may not be known."""
-    return None if one is None or other is None else one + other
+def _add(first: Any, second: Any) -> Any:
+    """Return a sum, or ``None`` if a part is unknown."""
+    return None if first is None or second is None else first + second
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    return reduce(_plus, values)
+    return reduce(_add, values)
 
 
 def _time(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Where the steps of grids are kept: a folder a step, found by what goes into it."""
+"""The store of grid results: one folder per step, addressed by a digest of its inputs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS: FieldTypes = {"key": str, "seconds": (int, float), "total": int}
 _FIELDS_OF: Mapping[str, FieldTypes] = {"generate": {"failed": list}}
 
 RESPONSES = "responses.jsonl"
-"""The file of what a generator answered."""
+"""The name of the file with the responses of a generator."""
 
 _FILES_OF = {"generate": (RESPONSES,)}
 
@@ -46,20 +46,20 @@ STEPS: Mapping[str, int] = {
     "score": 1,
     "measure": 1,
 }
-"""The steps, in their order, and the version of each: a higher one does all of it anew."""
+"""The kinds of steps in order of execution, with versions; a new version invalidates results."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One step with its settings and what it starts from: what it gives depends on nothing else.
+    """One step of a grid; its result depends only on its settings and inputs.
 
     Attributes:
-        step: one of :data:`STEPS`.
-        name: what messages call it.
-        settings: all that changes what comes of it, as JSON has it.
-        inputs: the nodes that it starts from.
-        entry: the entry of the file that does it, where one does.
-        source: the dataset or the corpus whose queries or passages are gone through.
+        step: The kind of step, one of :data:`STEPS`.
+        name: The name of the step in messages.
+        settings: All values that affect the result, as JSON values.
+        inputs: The nodes whose results the step uses.
+        entry: The entry of the grid file that executes the step, if there is one.
+        source: The name of the dataset or corpus whose queries or passages the step processes.
     """
 
     step: str
@@ -71,7 +71,7 @@ class Node:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the step, its version, its settings, and the keys of what it starts from."""
+        """The SHA-256 of the step, its version, its settings and the keys of its inputs."""
         facts = [self.step, STEPS[self.step], self.settings, [node.key for node in self.inputs]]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -86,15 +86,15 @@ class Node:
 
 
 class ResultStore:
-    """A folder that holds what steps of grids gave; any number of grids and processes may share it.
+    """A folder with the results of steps; any number of grids and processes may share it.
 
-    A step is written beside its place and moved there once it is whole, with a manifest that says
-    its settings, what it took, and the SHA-256 of its file; what a killed process left is gone on
-    from. Nothing in it is ever taken for something else: a step is found by its
-    :attr:`Node.key` alone.
+    A step is written to a temporary folder and moved to its final one when it is complete. Its
+    manifest contains the settings, the time and space it took, and the SHA-256 of its file. After a
+    process was killed, the next one resumes from the temporary folder. Steps are found only by
+    their :attr:`Node.key`, so that a result is never used for other settings.
 
     Args:
-        folder: where; made when something is written.
+        folder: The folder; created when the first step is written.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -104,49 +104,50 @@ class ResultStore:
         return f"ResultStore({str(self.folder)!r})"
 
     def place(self, node: Node) -> Path:
-        """The folder of a node, there or not."""
+        """Return the folder of a node, whether it exists or not."""
         return self.folder / node.step / node.key[:32]
 
     def manifest(self, node: Node) -> dict[str, Any] | None:
-        """Return what a node took and holds, or ``None`` if it is not there.
+        """Return the manifest of a node, or ``None`` if the node is not in the store.
 
-        A node that an earlier version wrote, without digests, counts as not there: :meth:`make`
-        starts from what it holds.
+        A node that an earlier version wrote without digests counts as missing; :meth:`make` starts
+        from its files.
 
         Raises:
-            DatasetError: A file of it is missing or damaged; the message names it.
+            DatasetError: If a file of the node is missing or damaged; the message names it.
         """
-        place = self.place(node)
-        if not (place / MANIFEST).exists() or is_outdated(place):
+        folder = self.place(node)
+        if not (folder / MANIFEST).exists() or is_outdated(folder):
             return None
         try:
             fields = {**_FIELDS, **_FIELDS_OF.get(node.step, {})}
-            manifest = read_manifest(place, KIND, fields, files=_FILES_OF.get(node.step, ()))
+            manifest = read_manifest(folder, KIND, fields, files=_FILES_OF.get(node.step, ()))
         except DatasetError as error:
-            raise _to_delete(error, place, node) from None
+            raise _with_delete_hint(error, folder, node) from None
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the file or folder of a node, or ``None`` if it is not there or has too little.
+        """Return the file or folder of a node, or ``None`` if it is missing or has too few items.
 
         Args:
             node: The node.
             name: The name of the file or folder.
             size: The number of items that are needed.
-            final: Accept items that are to be tried again.
+            final: Accept a result with items that failed and should be tried again.
 
         Raises:
-            DatasetError: As :meth:`manifest`.
+            DatasetError: If a file of the node is missing or damaged; the message names it.
         """
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None
-        # With more than is wanted, whoever wants all of it tries again.
+        # If there are more items than needed, the failed ones may be beyond those needed. They
+        # are tried again when all items are needed.
         if manifest.get("again") and manifest["total"] == size and not final:
             return None
         path = self.place(node) / name
         if name not in manifest["files"] and not path.is_dir():
-            raise _to_delete(DatasetError(f"{path} is missing"), self.place(node), node)
+            raise _with_delete_hint(DatasetError(f"{path} is missing"), self.place(node), node)
         return path
 
     def make(
@@ -156,51 +157,54 @@ class ResultStore:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """The file or folder of a node, which ``fill`` writes where :meth:`find` does not find it.
+        """Return the file or folder of a node, after ``fill`` has written it if it is missing.
 
-        Another process that makes it is waited for.
+        If another process is writing it, this one waits.
 
         Args:
-            node: the node.
-            name: of the file, or of a folder that checks itself when it is opened, as a corpus and
-                an index do.
-            fill: writes it, going on from what is there; gives more for the manifest: ``items``
-                are what was done, by which a plan reckons time and space, ``total`` what there is,
-                ``again`` what is to be tried again.
-            size: items that are wanted of it.
+            node: The node.
+            name: The name of the file, or of a folder that is verified when it is opened, such as a
+                corpus or an index.
+            fill: A function that writes the path it gets, or completes it if it exists. It returns
+                fields for the manifest: ``items`` is the number of items processed, from which a
+                plan estimates time and space, ``total`` the number of items in the result, and
+                ``again`` the number to try again.
+            size: The number of items that are needed.
 
         Raises:
-            DatasetError: it cannot be written, or is damaged.
+            DatasetError: If it cannot be written, or is damaged.
         """
         path = self.place(node) / name
 
-        def found() -> bool:
+        def exists() -> bool:
             return self.find(node, name, size, final=False) is not None
 
         def fill_part(part: Path) -> None:
             (part / MANIFEST).unlink(missing_ok=True)
-            if path.exists() and not (part / name).exists():  # what is there, and too little
+            if (
+                path.exists() and not (part / name).exists()
+            ):  # complete a result that has too few items
                 with writing(part):
                     copy = shutil.copytree if path.is_dir() else shutil.copy2
                     copy(path, part / name)
             start = time.monotonic()
-            more = fill(part / name)
-            self._finish(part, node, time.monotonic() - start, more)
+            counts = fill(part / name)
+            self._finish(part, node, time.monotonic() - start, counts)
 
-        if not found():
-            build_folder(self.place(node), KIND, node.key, fill_part, whole=found, wait=True)
+        if not exists():
+            build_folder(self.place(node), KIND, node.key, fill_part, whole=exists, wait=True)
         return path
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The manifest of each node that is whole, after its step."""
+        """Yield the kind of step and the manifest of each complete node."""
         for step in STEPS:
             for path in sorted((self.folder / step).glob(f"*/{MANIFEST}")):
                 try:
                     yield step, json.loads(path.read_text(encoding="utf-8"))
-                except (OSError, ValueError):  # it is being replaced, or damaged
+                except (OSError, ValueError):  # the node is being replaced, or is damaged
                     continue
 
-    def _finish(self, part: Path, node: Node, seconds: float, more: Mapping[str, Any]) -> None:
+    def _finish(self, part: Path, node: Node, seconds: float, counts: Mapping[str, Any]) -> None:
         fields = {
             "key": node.key,
             "name": str(node),
@@ -211,19 +215,19 @@ class ResultStore:
             "seconds": round(seconds, 3),
             "peak_mib": _peak_mib(),
             "bytes": sum(path.stat().st_size for path in part.rglob("*") if path.is_file()),
-            **more,
+            **counts,
         }
         write_manifest(part, KIND, fields)
 
 
-def _to_delete(error: DatasetError, place: Path, node: Node) -> DatasetError:
-    """Return an error that says how to have a node done again."""
+def _with_delete_hint(error: DatasetError, folder: Path, node: Node) -> DatasetError:
+    """Return an error that names the folder to delete."""
     reason = str(error).partition(";")[0]
-    return DatasetError(f"{reason}; delete {place} to have {node} done again")
+    return DatasetError(f"{reason}; delete {folder} to run {node} again")
 
 
 def _peak_mib() -> int | None:
-    """The most memory that this process has held, where the system says so."""
+    """Return the peak memory of this process in MiB, or ``None`` if it is unknown."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""The table of an experiment: a row a cell, a column a metric."""
+"""Tables of experiments: one row per cell and one column per metric."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mirage._base.files import write_text
 from mirage._base.tables import Printed, Table, frame_of
 from mirage.benchmarking import _rendering as rendering
 from mirage.benchmarking.cells import AXES, Cell, Score, axes_of, differing_axes
-from mirage.benchmarking.comparisons import CellComparisons, compared
-from mirage.benchmarking.pivots import Pivot, pivoted
+from mirage.benchmarking.comparisons import CellComparisons, compare_cells
+from mirage.benchmarking.pivots import Pivot, pivot_cells
 from mirage.errors import SettingError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -23,13 +23,24 @@ __all__ = ["AXES", "Cell", "ResultTable", "Score"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResultTable(Printed, Sequence[Cell]):
-    """What an experiment measured: cells, each with its metrics.
+    """The results of an experiment: a sequence of cells with their scores.
 
     Attributes:
-        name: of the experiment.
-        cells: in the order of the grid; one that failed says why.
-        metrics: the names of the metrics, in order.
-        notes: what a reader should know of it.
+        name: The name of the experiment.
+        cells: The cells, in the order of the grid. A cell that failed has the reason in
+            ``failure``.
+        metrics: The names of the metrics, in the order of the columns.
+        notes: Lines that are printed below the table.
+
+    Example:
+        >>> from mirage.benchmarking import Cell, ResultTable, Score
+        >>> cells = tuple(
+        ...     Cell({"retriever": name}, {"qa_match": Score(mean)})
+        ...     for name, mean in [("bm25", 0.41), ("oracle", 0.72)]
+        ... )
+        >>> table = ResultTable("small", cells, ("qa_match",))
+        >>> table.cell(retriever="oracle").scores["qa_match"].mean
+        0.72
     """
 
     name: str
@@ -48,54 +59,57 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """What the cells have settings of, in the order of :data:`AXES`; others behind these."""
+        """The axes of the cells in the order of :data:`AXES`; other axes come last."""
         return axes_of(self)
 
     @property
     def differing(self) -> tuple[str, ...]:
-        """The axes in which cells differ; all of them, where there is one cell.
+        """The axes in which cells differ, or all of them if no axis differs.
 
-        What a cell lacks, as closed book lacks a corpus, is a difference only where nothing else
-        is.
+        A missing setting, such as the corpus of a closed-book cell, counts as a difference only
+        if nothing else tells the cells apart.
         """
         return differing_axes(self, self.axes)
 
     def values_of(self, axis: str) -> tuple[str, ...]:
-        """The settings of one axis, in the order of the cells.
+        """Return the settings of one axis, in the order of the cells.
 
         Raises:
-            UnknownNameError: there is no such axis.
+            UnknownNameError: If the table has no such axis.
         """
         if axis not in self.axes:
             raise UnknownNameError("axis", axis, self.axes)
         return tuple(dict.fromkeys(cell.settings.get(axis, "") for cell in self))
 
     def where(self, **settings: str | int) -> ResultTable:
-        """The cells with these settings, such as ``where(retriever="bm25", show_k=5)``.
+        """Return the cells with these settings, such as ``where(retriever="bm25", show_k=5)``.
 
         Raises:
-            UnknownNameError: there is no such axis, or no cell has such a setting of it.
+            UnknownNameError: If there is no such axis, or no cell has this setting.
         """
         for axis, value in settings.items():
             if str(value) not in self.values_of(axis):
                 raise UnknownNameError(axis, str(value), self.values_of(axis))
-        kept = tuple(
+        cells = tuple(
             cell
             for cell in self
             if all(cell.settings.get(axis, "") == str(value) for axis, value in settings.items())
         )
-        return replace(self, cells=kept)
+        return replace(self, cells=cells)
 
     def cell(self, **settings: str | int) -> Cell:
-        """The one cell with these settings.
+        """Return the only cell with these settings.
 
         Raises:
-            UnknownNameError: as :meth:`where`.
-            SettingError: there is none, or more than one.
+            UnknownNameError: If there is no such axis, or no cell has this setting.
+            SettingError: If not exactly one cell has these settings.
         """
         cells = self.where(**settings).cells
         if len(cells) != 1:
-            raise SettingError(f"{len(cells)} cells of {self.name} have the settings {settings}")
+            raise SettingError(
+                f"{len(cells)} cells of {self.name} have the settings {settings}; "
+                "give settings that exactly one cell has"
+            )
         return cells[0]
 
     def compare(
@@ -106,28 +120,44 @@ class ResultTable(Printed, Sequence[Cell]):
         permutations: int | None = None,
         seed: int = 0,
     ) -> CellComparisons:
-        """How much higher cells are than others on the same queries, and whether by chance.
+        """Return the differences between cells on the same queries, with p-values and intervals.
 
-        P-values and intervals are those of :func:`mirage.statistics.paired_means`; queries that
-        hang together count as one. P-values are corrected for the number of rows by Holm's method.
+        :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
+        queries of one cluster as one observation. P-values are corrected for the number of rows by
+        Holm's method.
 
         Args:
-            metrics: names of metrics; by default all.
-            baseline: settings to compare with, such as ``{"retriever": "bm25"}``: each cell is
-                compared with the one that has these and is alike in all others, or has none of
-                these, as a closed-book cell has no number of passages. By default any two cells on
-                one dataset are compared.
-            level: of the intervals.
-            permutations: how many to draw, where there are more; by default 10,000, or 40 for
-                each row where rows are many, for with fewer none could be called different.
-            seed: of the draws.
+            metrics: Names of metrics; all by default.
+            baseline: Settings to compare with, such as ``{"retriever": "bm25"}``. Each cell is
+                compared with the cell that has these settings and the same other settings. A
+                baseline cell may lack a setting, as a closed-book cell has no number of passages.
+                By default all pairs of cells on one dataset are compared.
+            level: Confidence level of the intervals.
+            permutations: Number of permutations to draw if more are possible. By default 10,000,
+                or 40 per row if that is more, because with fewer no row of a long table could be
+                significant.
+            seed: Random seed of the permutations.
 
         Raises:
-            UnknownNameError: there is no such metric or axis.
-            SettingError: no two cells can be compared.
+            UnknownNameError: If there is no such metric or axis.
+            SettingError: If no two cells can be compared.
+
+        Example:
+            >>> import numpy as np
+            >>> from mirage.benchmarking import Cell, ResultTable
+            >>> ids = [f"q{i}" for i in range(20)]
+            >>> values = {"bm25": np.arange(20) % 4 == 0, "oracle": np.arange(20) % 4 != 1}
+            >>> cells = tuple(
+            ...     Cell.measured({"retriever": name}, ids, {"qa_match": right * 1.0})
+            ...     for name, right in values.items()
+            ... )
+            >>> table = ResultTable("small", cells, ("qa_match",))
+            >>> (row,) = table.compare(baseline={"retriever": "bm25"})
+            >>> round(row.difference, 2), row.p < 0.05
+            (0.5, True)
         """
         self._check(metrics)
-        return compared(
+        return compare_cells(
             self.name,
             self.cells,
             metrics or self.metrics,
@@ -140,54 +170,56 @@ class ResultTable(Printed, Sequence[Cell]):
     def pivot(
         self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
     ) -> Pivot:
-        """The table as papers print it, such as retrievers by generators.
+        """Return the table in two dimensions, such as retrievers by generators.
 
         Args:
-            rows: axes whose settings are rows.
-            columns: axes whose settings are columns.
-            metrics: names of metrics, a column each; by default all.
+            rows: Axes whose settings become rows.
+            columns: Axes whose settings become columns.
+            metrics: Names of metrics, each with its own columns; all by default.
 
         Raises:
-            UnknownNameError: there is no such axis or metric.
-            SettingError: two cells would stand in one place.
+            UnknownNameError: If there is no such axis or metric.
+            SettingError: If two cells have the same row and column.
         """
         for axis in (*rows, *columns):
             self.values_of(axis)
         self._check(metrics)
-        shown = metrics or self.metrics
-        return pivoted(self.name, self.cells, rows, columns, shown, self.notes)
+        names = metrics or self.metrics
+        return pivot_cells(self.name, self.cells, rows, columns, names, self.notes)
 
     def _check(self, metrics: Sequence[str]) -> None:
         for metric in metrics:
             if metric not in self.metrics:
                 raise UnknownNameError("metric", metric, self.metrics)
 
-    # To read, to print, to keep -------------------------------------------------------------------
+    # Printing, export and import ------------------------------------------------------------------
 
     def __repr__(self) -> str:
         failed = sum(bool(cell.failure) for cell in self)
-        lost = f", {failed} of them failed" if failed else ""
-        return f"ResultTable({self.name!r}, {len(self)} cells{lost}, {', '.join(self.metrics)})"
+        failures = f", {failed} of them failed" if failed else ""
+        return f"ResultTable({self.name!r}, {len(self)} cells{failures}, {', '.join(self.metrics)})"
 
     def _tables(self) -> tuple[Table]:
-        return (rendering.shown(self.name, self.cells, self.axes, self.metrics, self.notes),)
+        return (
+            rendering.readable_table(self.name, self.cells, self.axes, self.metrics, self.notes),
+        )
 
     def to_csv(self) -> str:
         """Return the table as CSV: one line per cell and metric, numbers in full.
 
-        A name that a spreadsheet program would take for a formula, such as ``=1+1``, has an
+        A name that a spreadsheet program would read as a formula, such as ``=1+1``, gets an
         apostrophe in front.
         """
         return rendering.to_csv(self._columns)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A frame with a row for each cell and metric.
+        """Return a DataFrame with one row per cell and metric.
 
-        Its columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured, and why
-        the cell failed.
+        The columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured and
+        failure (why the cell failed).
 
         Raises:
-            MissingPackageError: pandas is not installed.
+            MissingPackageError: If pandas is not installed.
         """
         return frame_of(self._columns)
 
@@ -196,45 +228,45 @@ class ResultTable(Printed, Sequence[Cell]):
         return rendering.columns(self.cells, self.axes, self.metrics)
 
     def to_json(self) -> str:
-        """The whole table, values per query included; :meth:`from_json` reads it."""
+        """Return the whole table with the value of every query; :meth:`from_json` reads it."""
         return rendering.to_json(self.name, self.cells, self.metrics, self.notes)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the table") -> ResultTable:
-        """A table from what :meth:`to_json` wrote.
+        """Read a table that :meth:`to_json` wrote.
 
         Args:
-            text: the JSON.
-            source: what errors call it, such as its path.
+            text: The JSON text.
+            source: The name that error messages give the text, such as its path.
 
         Raises:
-            DatasetError: it is no such table; says where.
+            DatasetError: If the text is not such a table; the message names the position.
         """
         name, cells, metrics, notes = rendering.from_json(text, source)
         return cls(name, cells, metrics, notes)
 
     def write(self, path: str | Path) -> None:
-        """Write the table in the form that the file's name ends in.
+        """Write the table in the format that the suffix of the file name selects.
 
-        ``.txt`` is plain text of 80 columns, ``.md`` Markdown, ``.csv`` and ``.tex`` as
-        :meth:`to_csv` and :meth:`to_latex`, ``.json`` what :meth:`from_json` reads, ``.html`` a
-        page with the table alone; :func:`mirage.report.write_grid` writes one with what is behind
-        each cell.
+        ``.txt`` is plain text of 80 columns, ``.md`` Markdown, ``.csv`` the text of
+        :meth:`to_csv`, ``.tex`` that of :meth:`to_latex` and ``.json`` that of :meth:`to_json`.
+        ``.html`` is a page with only the table; :func:`mirage.report.write_grid` writes a page
+        with the details of each cell.
 
         Raises:
-            SettingError: the name ends in none of these.
-            DatasetError: the file cannot be written.
+            SettingError: If the file name has another suffix.
+            DatasetError: If the file cannot be written.
         """
         path = Path(path)
-        forms: dict[str, Callable[[], str]] = {
+        writers: dict[str, Callable[[], str]] = {
             ".txt": self.__str__,
             ".md": self.to_markdown,
             ".csv": self.to_csv,
             ".tex": self.to_latex,
             ".json": self.to_json,
-            ".html": lambda: rendering.page(*self._tables()),
+            ".html": lambda: rendering.html_page(*self._tables()),
         }
-        if path.suffix.lower() not in forms:
-            raise SettingError(f"{path}: a table is written to a file in {', '.join(forms)}")
-        text = forms[path.suffix.lower()]()
+        if path.suffix.lower() not in writers:
+            raise SettingError(f"{path}: the file name must end in one of {', '.join(writers)}")
+        text = writers[path.suffix.lower()]()
         write_text(path, text.rstrip("\n") + "\n")

@@ -1,4 +1,4 @@
-"""Grids as files, for tests: the bundled queries, BM25, and an LLM on loopback."""
+"""Grid files for tests: the bundled queries, BM25, and an LLM on loopback."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ metrics: [qa_match, "R@5"]
 
 
 def grid_file(folder: Path, url: str = "http://127.0.0.1:9/v1", **changes: str) -> Path:
-    """The file of a small grid; ``changes`` replace a line by the key that it begins with."""
+    """Write a small grid file; ``changes`` replace the lines that begin with their keys."""
     lines = []
     for line in GRID.format(url=url).splitlines():
         key = line.strip().partition(":")[0]

@@ -1,4 +1,4 @@
-"""Cells compared on the same queries: who with whom, by how much, and whether by chance."""
+"""Tests of comparisons of cells on the same queries."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def test_each_cell_is_compared_with_the_one_that_differs_in_the_baseline_alone()
 
 
 def test_by_default_all_pairs_of_one_dataset_are_compared() -> None:
-    compared = TABLE.compare()
-    assert len(compared) == 6
-    assert all(row.cell.settings["dataset"] == "nq" for row in compared)
-    text = str(compared)
+    comparisons = TABLE.compare()
+    assert len(comparisons) == 6
+    assert all(row.cell.settings["dataset"] == "nq" for row in comparisons)
+    text = str(comparisons)
     assert "corrected for 6 comparisons" in " ".join(text.split())
     assert "1 cells failed and are not compared." in text
     assert max(map(len, text.splitlines())) <= 80
-    assert r"\toprule" in compared.to_latex()
-    assert list(compared.to_pandas()["n"]) == [30] * 6
-    assert compared.to_markdown().count("\n| ") == 8
+    assert r"\toprule" in comparisons.to_latex()
+    assert list(comparisons.to_pandas()["n"]) == [30] * 6
+    assert comparisons.to_markdown().count("\n| ") == 8
 
 
-def test_a_star_never_stands_beside_an_interval_that_holds_0() -> None:
-    """Gains of .02 to .3 on 39 queries and a loss of 1 on one: p is small and t is not."""
+def test_a_significant_difference_never_has_an_interval_with_0() -> None:
+    """Small gains on most queries and 1 on one more: the permutation test and t disagree."""
     rng = np.random.default_rng(4)
-    stars = decided = 0
+    stars = significant = 0
     for _ in range(30):
         cells = []
         base = rng.random(40) * 0.6
@@ -78,11 +78,11 @@ def test_a_star_never_stands_beside_an_interval_that_holds_0() -> None:
             assert (low <= 0 <= high) == (row.p > 0.05)
             assert not (row.mark and low <= 0 <= high)
             stars += bool(row.mark)
-            decided += row.p <= 0.05
-    assert 0 < stars <= decided
+            significant += row.p <= 0.05
+    assert 0 < stars <= significant
 
 
-def test_a_comparison_announces_intervals_only_if_it_prints_some() -> None:
+def test_notes_mention_intervals_only_if_some_are_printed() -> None:
     few = [
         Cell.measured({"generator": name}, IDS[:6], {"m": np.arange(6) % 2 * value})
         for name, value in (("a", 0.0), ("b", 1.0))
@@ -95,7 +95,7 @@ def test_a_comparison_announces_intervals_only_if_it_prints_some() -> None:
     assert text.count("[+") + text.count("[-") == 2
 
 
-def test_queries_are_shared_by_id_and_clusters_count_as_one() -> None:
+def test_queries_are_matched_by_id_and_a_cluster_counts_as_one_observation() -> None:
     first = Cell.measured({"generator": "a"}, IDS, {"m": np.ones(30)})
     order = np.r_[29:-1:-1]
     values = np.zeros(30)
@@ -113,7 +113,7 @@ def test_queries_are_shared_by_id_and_clusters_count_as_one() -> None:
     assert np.isnan(row.interval).all()
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_invalid_comparisons_raise_errors() -> None:
     with pytest.raises(UnknownNameError, match="unknown metric 'n'"):
         TABLE.compare("n")
     with pytest.raises(UnknownNameError, match="did you mean 'retriever'"):
@@ -121,12 +121,12 @@ def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(SettingError, match="no two cells of small can be compared with the base"):
         TABLE.compare(baseline={"retriever": "splade"})
     published = (Cell({"retriever": "a"}, {"m": Score(0.5)}), Cell({"retriever": "b"}))
-    with pytest.raises(SettingError, match="no numbers of single queries"):
+    with pytest.raises(SettingError, match="cells without values per query"):
         ResultTable("published", published, ("m",)).compare()
 
 
-def test_one_metric_of_alike_cells_is_seldom_called_different() -> None:
-    """Of ten pairs of five cells that are alike, one is called different in 5 % of tables."""
+def test_the_false_positive_rate_over_all_pairs_is_about_5_percent() -> None:
+    """Five equal cells make ten pairs; in 5 % of tables one of them is significant."""
     rng = np.random.default_rng(1)
     alarms = []
     for _ in range(60):
@@ -135,19 +135,19 @@ def test_one_metric_of_alike_cells_is_seldom_called_different() -> None:
             Cell.measured({"generator": name}, IDS[:20], {"m": (rng.random(20) < difficulty) * 1.0})
             for name in "abcde"
         )
-        compared: CellComparisons = ResultTable("alike", cells, ("m",)).compare(permutations=400)
-        alarms.append(any(row.corrected <= 0.05 for row in compared))
+        comparisons: CellComparisons = ResultTable("alike", cells, ("m",)).compare(permutations=400)
+        alarms.append(any(row.corrected <= 0.05 for row in comparisons))
     assert np.mean(alarms) <= 0.12
 
 
-def test_of_many_comparisons_those_that_are_sure_can_be_told() -> None:
-    """Of 780 pairs, 10,000 permutations could call none different; so that there are more."""
+def test_clear_differences_are_significant_among_many_comparisons() -> None:
+    """With 780 pairs and 10,000 permutations none could be significant, so more are drawn."""
     cells = tuple(
         cell(30 if name == "best" else 0, generator=name) for name in [*"abcdefgh", "best"]
     )
-    many = ResultTable("many", (*cells, *(cell(0, generator=str(i)) for i in range(31))), ("m",))
-    sure = [row for row in many.compare() if row.corrected <= 0.05]
-    assert len(sure) == 39
-    unsure = ResultTable("unsure", tuple(cell(i % 2, generator=str(i)) for i in range(40)), ("m",))
-    assert {row.corrected for row in unsure.compare()} == {1.0}
-    assert all("best" in (row.cell.name + row.baseline.name) for row in sure)
+    table = ResultTable("many", (*cells, *(cell(0, generator=str(i)) for i in range(31))), ("m",))
+    significant = [row for row in table.compare() if row.corrected <= 0.05]
+    assert len(significant) == 39
+    similar = ResultTable("unsure", tuple(cell(i % 2, generator=str(i)) for i in range(40)), ("m",))
+    assert {row.corrected for row in similar.compare()} == {1.0}
+    assert all("best" in (row.cell.name + row.baseline.name) for row in significant)

@@ -1,4 +1,4 @@
-"""What the file of a grid may say, and what is said of one that is wrong."""
+"""Tests of reading and validating grid files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirage.benchmarking import Grid, read_config
 from mirage.errors import DatasetError
 
 
-def test_every_combination_is_a_cell_and_closed_book_is_one(tmp_path: Path) -> None:
+def test_every_combination_is_a_cell_and_closed_book_is_only_one(tmp_path: Path) -> None:
     cells = Grid.read(grid_file(tmp_path)).cells
     assert len(cells) == 1 + 4 * 2
     assert [cell["retriever"] for cell in cells] == (
@@ -20,7 +20,7 @@ def test_every_combination_is_a_cell_and_closed_book_is_one(tmp_path: Path) -> N
     assert {cells[0][axis] for axis in ("corpus", "show_k", "retrieve_k")} == {"none"}
 
 
-def test_what_is_excluded_is_no_cell(tmp_path: Path) -> None:
+def test_excluded_combinations_are_not_cells(tmp_path: Path) -> None:
     path = grid_file(tmp_path, show_k="  show_k: [2, 5]\n  exclude: [{retriever: both, show_k: 5}]")
     cells = Grid.read(path).cells
     assert [cell["show_k"] for cell in cells if cell["retriever"] == "both"] == ["2"]
@@ -44,32 +44,32 @@ def test_what_is_excluded_is_no_cell(tmp_path: Path) -> None:
             "both",
             "  both: {kind: rrf, of: [bm25, dense]}",
             9,
-            "unknown retriever that is no hybrid 'dense'",
+            "unknown non-hybrid retriever 'dense'",
         ),
         ("dataset", "  dataset: [ws]", 15, "unknown dataset 'ws'; did you mean 'sw'?"),
         ("show_k", "  show_k: [0]", 20, "greater than or equal to 1"),
-        ("name", "name: small\nname: other", 2, "key 'name' stands here twice"),
+        ("name", "name: small\nname: other", 2, "key 'name' occurs twice"),
         ("name", "name: [small", 2, "not YAML"),
         ("name", "title: small", 1, "title: unknown key"),
         ("short", "  short: {kind: short-answer, langauge: en}", 13, "did you mean 'language'?"),
         ("bm25", "  bm25: !!python/object/apply:os.getcwd []", 7, "not YAML"),
         ("chat", "  chat: {kind: openai, model: m, api_key: sk-1}", 11, "write ${ENV:NAME}"),
-        ("bm25", "  none: {kind: bm25}", 6, "means something else"),
+        ("bm25", "  none: {kind: bm25}", 6, "the name 'none' is reserved or empty"),
         ("sw", "  sw: {form: answers}", 3, "needs a path"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(
+def test_an_error_names_the_line_and_the_problem(
     tmp_path: Path, key: str, line: str, number: int, message: str
 ) -> None:
     path = grid_file(tmp_path, **{key: line})
     with pytest.raises(DatasetError) as caught:
         read_config(path)
-    told = str(caught.value)
-    assert message in told
-    assert told.startswith(f"{path}, line {number}: ")
+    text = str(caught.value)
+    assert message in text
+    assert text.startswith(f"{path}, line {number}: ")
 
 
-def test_a_file_that_is_no_grid_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_grid_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "grid.yaml"
     for text, message in (("", "a grid is a mapping"), ("- 1", "a grid is a mapping")):
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""A grid's file names keys and addresses; neither is believed without the user's trust."""
+"""API keys in grid files are sent to foreign addresses only if the user trusts the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from llm_server import ChatServer, Reply
 from mirage.benchmarking import Grid
 from mirage.errors import SettingError
 
-KEYED = '  chat: {{kind: openai, model: chat, base_url: "{url}", api_key: "${{ENV:{variable}}}"}}'
+GENERATOR_WITH_KEY = (
+    '  chat: {{kind: openai, model: chat, base_url: "{url}", api_key: "${{ENV:{variable}}}"}}'
+)
 ONE_CELL = {"retriever": "  retriever: [none]", "show_k": "  show_k: [2]"}
 
 
@@ -22,16 +24,16 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-of-openai")
 
 
-def keyed(folder: Path, url: str, variable: str) -> Path:
-    """A grid that asks for a key to be sent to an address."""
-    return grid_file(folder, chat=KEYED.format(url=url, variable=variable), **ONE_CELL)
+def grid_with_key(folder: Path, url: str, variable: str) -> Path:
+    """Write a grid file that sends the key in a variable to an address."""
+    return grid_file(folder, chat=GENERATOR_WITH_KEY.format(url=url, variable=variable), **ONE_CELL)
 
 
 @pytest.mark.parametrize("variable", ["SECRET_OF_THE_USER", "OPENAI_API_KEY"])
-def test_no_key_goes_to_an_address_in_a_grid(
+def test_a_key_is_not_sent_to_an_address_in_a_grid(
     tmp_path: Path, server: ChatServer, variable: str
 ) -> None:
-    path = keyed(tmp_path, server.url, variable)
+    path = grid_with_key(tmp_path, server.url, variable)
     with pytest.raises(SettingError) as caught:
         Grid.read(path).run(limit=1, progress=False)
     for part in (str(path), server.root, variable, "--trust"):
@@ -40,17 +42,17 @@ def test_no_key_goes_to_an_address_in_a_grid(
     assert not (tmp_path / "small.store").exists()
 
 
-def test_no_variable_of_a_grid_goes_to_the_default_address(
+def test_a_variable_of_a_grid_is_not_sent_to_the_default_address(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    named = '  chat: {kind: openai, model: chat, api_key: "${ENV:SECRET_OF_THE_USER}"}'
+    generator = '  chat: {kind: openai, model: chat, api_key: "${ENV:SECRET_OF_THE_USER}"}'
     with pytest.raises(SettingError, match="SECRET_OF_THE_USER"):
-        Grid.read(grid_file(tmp_path, chat=named, **ONE_CELL)).run(limit=1, progress=False)
+        Grid.read(grid_file(tmp_path, chat=generator, **ONE_CELL)).run(limit=1, progress=False)
     assert not server.requests
 
 
-def test_the_default_key_stays_if_a_grid_names_an_address_alone(
+def test_the_default_key_is_not_sent_to_an_address_in_a_grid(
     tmp_path: Path, server: ChatServer
 ) -> None:
     Grid.read(grid_file(tmp_path, server.url, **ONE_CELL)).run(limit=1, progress=False)
@@ -59,22 +61,24 @@ def test_the_default_key_stays_if_a_grid_names_an_address_alone(
     assert "canary" not in repr(server.headers)
 
 
-def test_openais_key_goes_to_the_address_in_the_environment(
+def test_the_openai_key_is_sent_to_the_address_in_the_environment(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    path = keyed(tmp_path, server.url, "OPENAI_API_KEY")
+    path = grid_with_key(tmp_path, server.url, "OPENAI_API_KEY")
     Grid.read(path).run(limit=1, progress=False)
     assert server.headers[0]["authorization"] == "Bearer sk-canary-of-openai"
 
 
 def test_a_trusted_grid_sends_its_key(tmp_path: Path, server: ChatServer) -> None:
-    path = keyed(tmp_path, server.url, "SECRET_OF_THE_USER")
+    path = grid_with_key(tmp_path, server.url, "SECRET_OF_THE_USER")
     Grid.read(path, trust=True).run(limit=1, progress=False)
     assert server.headers[0]["authorization"] == "Bearer sk-canary"
 
 
-def test_no_key_goes_to_an_encoder_in_a_grid(tmp_path: Path, server: ChatServer) -> None:
+def test_a_key_is_not_sent_to_an_embedding_endpoint_in_a_grid(
+    tmp_path: Path, server: ChatServer
+) -> None:
     server.answer = lambda request: Reply(
         body=json.dumps(
             {"data": [{"index": i, "embedding": [1.0, i]} for i in range(len(request["input"]))]}
@@ -97,8 +101,8 @@ def test_no_key_goes_to_an_encoder_in_a_grid(tmp_path: Path, server: ChatServer)
     assert server.headers[0]["authorization"] == "Bearer sk-canary"
 
 
-def test_a_plan_shows_to_which_hosts_keys_would_go(tmp_path: Path, server: ChatServer) -> None:
-    path = keyed(tmp_path, server.url, "SECRET_OF_THE_USER")
+def test_a_plan_lists_the_hosts_that_would_receive_keys(tmp_path: Path, server: ChatServer) -> None:
+    path = grid_with_key(tmp_path, server.url, "SECRET_OF_THE_USER")
     plan = Grid.read(path).plan()
     assert plan.keys == (("SECRET_OF_THE_USER", server.root, False),)
     line = f"the key in SECRET_OF_THE_USER goes to {server.root}, if the file is trusted (--trust)"

@@ -1,4 +1,4 @@
-"""Grids that are run: every step once, and every number what its parts give by themselves."""
+"""Tests of running grids: steps run once, and results equal those of single components."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ print(Grid.read(sys.argv[1]).run(progress=False).to_json())
 
 
 def last_passage(request: Mapping[str, Any]) -> str:
-    """What a model would say that reads the end of its prompt: short, and at times right."""
+    """Answer with the end of the prompt, which is short and sometimes right."""
     return str(request["messages"][-1]["content"])[-400:-200]
 
 
 @pytest.fixture
 def chat(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> ChatServer:
-    """The endpoint of the grid's generator."""
+    """Serve the grid's generator."""
     server.answer = last_passage
     monkeypatch.setenv("GRID_KEY", "sk-of-the-grid")
     return server
@@ -60,7 +60,7 @@ def manifests(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield path.parent.parent.name, json.loads(path.read_text())
 
 
-def test_a_cell_is_what_its_parts_give_by_themselves(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_cell_equals_the_results_of_its_components(tmp_path: Path, chat: ChatServer) -> None:
     table = Grid.read(grid_file(tmp_path, chat.url)).run(progress=False)
     assert [cell.failure for cell in table] == [""] * 9
     dataset = MirageDataset.bundled("sw")
@@ -73,24 +73,26 @@ def test_a_cell_is_what_its_parts_give_by_themselves(tmp_path: Path, chat: ChatS
     scored = FeatureSuite(["qa_match"]).score(pipeline.show(dataset), pipeline.run(dataset))
     np.testing.assert_array_equal(cell.values["qa_match"], scored["qa_match"])
     assert cell.scores["qa_match"].interval == tuple(scored.intervals()[0])
-    found = evaluate(pipeline.retrieve(dataset), dataset, ["R@5"])
-    np.testing.assert_array_equal(cell.values["R@5"], found.values[:, 0])
-    assert cell.scores["R@5"].mean == found["R@5"].mean
+    evaluation = evaluate(pipeline.retrieve(dataset), dataset, ["R@5"])
+    np.testing.assert_array_equal(cell.values["R@5"], evaluation.values[:, 0])
+    assert cell.scores["R@5"].mean == evaluation["R@5"].mean
     assert (cell.scores["R@5"].n, cell.scores["R@5"].unmeasured) == (30, 10)
     assert table.cell(retriever="oracle", show_k=2).scores["R@5"].mean == 1.0
     assert "R@5" not in table.cell(retriever="none").scores
 
 
-def test_what_a_cell_shows_is_what_its_pipeline_would(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_cell_shows_the_passages_of_its_pipeline(tmp_path: Path, chat: ChatServer) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url))
-    shown = grid.shown({"retriever": "bm25", "show_k": 5}, progress=False)
+    queries_of_cell = grid.shown({"retriever": "bm25", "show_k": 5}, progress=False)
     dataset = MirageDataset.bundled("sw")
     passages = {p.id: p for query in dataset for p in query.passages}.values()
     pipeline = Pipeline(BM25.build(Corpus.build(passages, language="sw")), show_k=5)
-    assert list(shown) == list(pipeline.show(dataset))
-    assert shown.retrieved
+    assert list(queries_of_cell) == list(pipeline.show(dataset))
+    assert queries_of_cell.retrieved
     assert not chat.requests
-    with pytest.raises(SettingError, match=r"8 cells .* say which retriever: bm25, both, flat"):
+    with pytest.raises(
+        SettingError, match=r"8 cells .* add a setting of retriever: bm25, both, flat"
+    ):
         grid.shown({"dataset": "sw", "corpus": "sw"})
     with pytest.raises(SettingError, match="no cell of small has"):
         grid.shown({"retriever": "bm52"})
@@ -98,31 +100,31 @@ def test_what_a_cell_shows_is_what_its_pipeline_would(tmp_path: Path, chat: Chat
         grid.shown({"retriver": "bm25"})
 
 
-def test_a_cell_that_answers_nothing_shows_nothing(tmp_path: Path) -> None:
+def test_a_cell_without_generator_shows_no_passages(tmp_path: Path) -> None:
     grid = Grid.read(grid_file(tmp_path, generator="  generator: [none]"))
     with pytest.raises(SettingError, match="has no generator to show passages to"):
         grid.shown({"retriever": "bm25"})
 
 
-def test_steps_are_shared_and_nothing_is_done_twice(tmp_path: Path, chat: ChatServer) -> None:
+def test_steps_are_shared_and_run_only_once(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url)
     first = Grid.read(path).run(progress=False)
-    asked = len(chat.requests)
-    assert asked <= 9 * 40
+    request_count = len(chat.requests)
+    assert request_count <= 9 * 40
     steps = [step for step, _ in manifests(tmp_path)]
     counts = {step: steps.count(step) for step in dict.fromkeys(steps)}
-    # Of the hybrid's parts bm25 and flat, as deep as it wants them: 20 is less than 50.
+    # The hybrid shares the rankings of bm25 and flat, because its depth 20 is below 50.
     assert counts == {
         "corpus": 1, "index": 2, "retrieve": 4, "generate": 9, "score": 9, "measure": 4
     }  # fmt: skip
     before = {p: p.stat().st_mtime_ns for p in tmp_path.glob("small.store/*/*/*")}
     again = Grid.read(path).run(progress=False)
-    assert len(chat.requests) == asked
+    assert len(chat.requests) == request_count
     assert {p: p.stat().st_mtime_ns for p in tmp_path.glob("small.store/*/*/*")} == before
     assert again.to_json() == first.to_json() == Grid.read(path).table().to_json()
 
 
-def test_a_table_is_of_what_was_run_alone(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_table_contains_only_results_in_the_store(tmp_path: Path, chat: ChatServer) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url))
     assert {cell.failure.partition(": ")[2] for cell in grid.table()} == {"not run yet"}
     assert not (tmp_path / "small.store").exists()
@@ -135,7 +137,7 @@ def test_a_table_is_of_what_was_run_alone(tmp_path: Path, chat: ChatServer) -> N
     assert [len(run["q01"].passages) for run in runs if run][:5] == [0, 1, 1, 2, 5]
 
 
-def test_more_queries_go_on_from_fewer(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_higher_limit_reuses_results(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url, chat="  chat: {kind: openai, model: chat, cache: false, "
                      f'base_url: "{chat.url}"}}', show_k="  show_k: [2]")  # fmt: skip
     grid = Grid.read(path)
@@ -146,11 +148,11 @@ def test_more_queries_go_on_from_fewer(tmp_path: Path, chat: ChatServer) -> None
     fewer = grid.run(limit=5, progress=False)
     assert len(chat.requests) == 5 * 12
     np.testing.assert_array_equal(fewer[1].values["qa_match"], part[1].values["qa_match"][:5])
-    with pytest.raises(SettingError, match="1 query or more"):
+    with pytest.raises(SettingError, match="limit must be at least 1"):
         grid.run(limit=0)
 
 
-def test_gold_that_changes_is_measured_anew_and_nobody_is_asked(
+def test_changed_gold_is_scored_again_without_new_requests(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     queries = MirageDataset.bundled("sw")[:6]
@@ -163,19 +165,19 @@ def test_gold_that_changes_is_measured_anew_and_nobody_is_asked(
     path = tmp_path / "grid.yaml"
     path.write_text(text.replace(", oracle", ""))
     before = Grid.read(path).run(progress=False)
-    asked = len(chat.requests)
+    request_count = len(chat.requests)
     changed = [query.model_copy(update={"answers": (("na",),)}) for query in queries]
     MirageDataset(changed).to_jsonl(tmp_path / "queries.jsonl")
     after = Grid.read(path).run(progress=False)
-    assert len(chat.requests) == asked
+    assert len(chat.requests) == request_count
     assert before[1].scores["qa_match"].mean < after[1].scores["qa_match"].mean
     questions = [query.model_copy(update={"text": query.text + "!"}) for query in changed]
     MirageDataset(questions).to_jsonl(tmp_path / "queries.jsonl")
     Grid.read(path).run(progress=False)
-    assert len(chat.requests) == 2 * asked
+    assert len(chat.requests) == 2 * request_count
 
 
-def test_a_corpus_that_changes_is_never_stale(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_changed_corpus_is_indexed_again(tmp_path: Path, chat: ChatServer) -> None:
     handbook = tmp_path / "handbook"
     handbook.mkdir()
     (handbook / "a.md").write_text("# A\nsimba anaishi porini")
@@ -189,7 +191,7 @@ def test_a_corpus_that_changes_is_never_stale(tmp_path: Path, chat: ChatServer) 
     assert sorted(sizes) == [1, 2]
 
 
-def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_failed_cell_has_the_reason_and_other_cells_run(tmp_path: Path, chat: ChatServer) -> None:
     text = grid_file(tmp_path, chat.url, generator="  generator: [chat, dead]").read_text()
     (tmp_path / "grid.yaml").write_text(
         text.replace("prompts:", '  dead: {kind: replay, path: "no/such.jsonl"}\nprompts:')
@@ -201,7 +203,7 @@ def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path, chat: C
     assert all("no/such.jsonl: no such file" in cell.failure for cell in bad)
 
 
-def test_what_was_not_answered_is_counted_and_asked_again(tmp_path: Path, chat: ChatServer) -> None:
+def test_unanswered_queries_are_counted_and_retried(tmp_path: Path, chat: ChatServer) -> None:
     dataset = MirageDataset.bundled("sw")
     broken = dataset["q02"].text
 
@@ -219,16 +221,14 @@ def test_what_was_not_answered_is_counted_and_asked_again(tmp_path: Path, chat: 
     assert np.isnan(cell.values["qa_match"][1])
     assert grid.plan(limit=4)["generate"].items == 1
     chat.answer = last_passage
-    asked = len(chat.requests)
+    request_count = len(chat.requests)
     (cell,) = grid.run(limit=4, progress=False)
     assert cell.scores["qa_match"].n == 4
-    assert len(chat.requests) == asked + 1
+    assert len(chat.requests) == request_count + 1
     assert grid.plan(limit=4).total.items == 0
 
 
-def test_no_more_is_spent_than_the_budget_and_the_rest_is_asked_later(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_the_budget_is_kept_and_the_rest_runs_later(tmp_path: Path, chat: ChatServer) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]"))
     table = grid.run(limit=10, budget=Budget(calls=13), progress=False)
     assert len(chat.requests) == 13
@@ -237,8 +237,8 @@ def test_no_more_is_spent_than_the_budget_and_the_rest_is_asked_later(
     assert len(chat.requests) == 20
 
 
-def test_a_judge_that_names_no_label_is_counted_and_shown(tmp_path: Path, chat: ChatServer) -> None:
-    said = iter(["[[yes]]", "Not correct", "nothing to see"])
+def test_judgments_without_a_label_are_counted(tmp_path: Path, chat: ChatServer) -> None:
+    judgments = iter(["[[yes]]", "Not correct", "nothing to see"])
     labels: dict[str, str] = {}
 
     def answer(request: Mapping[str, Any]) -> str:
@@ -247,7 +247,7 @@ def test_a_judge_that_names_no_label_is_counted_and_shown(tmp_path: Path, chat: 
             return "jibu"
         for query in MirageDataset.bundled("sw")[:3]:
             if query.text in text:
-                return labels.setdefault(query.id, next(said, ""))
+                return labels.setdefault(query.id, next(judgments, ""))
         raise AssertionError(text)
 
     chat.answer = answer
@@ -258,11 +258,12 @@ def test_a_judge_that_names_no_label_is_counted_and_shown(tmp_path: Path, chat: 
     }
     grid = Grid.read(grid_file(tmp_path, chat.url, **changes))
     (cell,) = grid.run(limit=3, progress=False)
-    assert cell.scores["llm_eval"][2:] == (1, 0, 2)  # neither "Not correct" nor nothing is a label
+    # Neither "Not correct" nor an empty judgment has a label.
+    assert cell.scores["llm_eval"][2:] == (1, 0, 2)
     assert "2" in str(ResultStore(tmp_path) and grid.table(limit=3))
-    asked = len(chat.requests)
+    request_count = len(chat.requests)
     grid.run(limit=3, progress=False)
-    assert len(chat.requests) == asked  # the cache has what they said
+    assert len(chat.requests) == request_count  # the judgments are cache hits
 
 
 JUDGE = {
@@ -272,16 +273,16 @@ JUDGE = {
 }
 
 
-def judging(*failing: str) -> Callable[[Mapping[str, Any]], Reply | str]:
-    """Return what an LLM says that answers and judges, and fails to judge some questions."""
+def judge_that_fails(*failing: str) -> Callable[[Mapping[str, Any]], Reply | str]:
+    """Return an LLM that answers and judges, but fails to judge some queries."""
     queries = MirageDataset.bundled("sw")
-    lost = [queries[query_id].text for query_id in failing]
+    failing_texts = [queries[query_id].text for query_id in failing]
 
     def answer(request: Mapping[str, Any]) -> Reply | str:
         text = request["messages"][0]["content"]
         if "Judge the text" not in text:
             return last_passage(request)
-        if any(question in text for question in lost):
+        if any(question in text for question in failing_texts):
             return Reply(status=400, text="the judge is out of order")
         label = "yes" if len(text) % 3 else "no"
         return with_logprob(label) if "logprobs" in request else f"[[{label}]]"
@@ -290,53 +291,53 @@ def judging(*failing: str) -> Callable[[Mapping[str, Any]], Reply | str]:
 
 
 def with_logprob(label: str) -> Reply:
-    """Return an answer of one token, of which a judge is all but sure."""
+    """Return a judgment of one token with a high probability."""
     token = {"token": label, "logprob": -0.1, "top_logprobs": [{"token": label, "logprob": -0.1}]}
     message = {"role": "assistant", "content": label}
     choice = {"message": message, "finish_reason": "stop", "logprobs": {"content": [token]}}
     return Reply(body=json.dumps({"choices": [choice], "usage": {}}).encode())
 
 
-def judged(requests: list[dict[str, Any]]) -> list[str]:
+def judge_prompts(requests: list[dict[str, Any]]) -> list[str]:
     texts = [request["messages"][0]["content"] for request in requests]
     return [text for text in texts if "Judge the text" in text]
 
 
 @pytest.mark.parametrize("method", ["label", "logprobs"])
 @pytest.mark.parametrize("scale", ["binary", "graded"])
-def test_a_grid_with_a_judge_runs_twice_and_asks_again_only_what_failed(
+def test_a_second_run_retries_only_failed_judgments(
     tmp_path: Path, chat: ChatServer, scale: str, method: str
 ) -> None:
     judge = f"judge: chat, scale: {scale}, method: {method}"
     metrics = JUDGE["metrics"].replace("judge: chat", judge)
     path = grid_file(tmp_path, chat.url, **JUDGE | {"metrics": metrics})
-    chat.answer = judging("q02", "q05")
+    chat.answer = judge_that_fails("q02", "q05")
     first = Grid.read(path).run(progress=False)
     assert [cell.failure for cell in first] == [""] * len(first)
     # Ten of the bundled queries have no short answer, and two are not judged.
     assert first[0].scores["llm_eval"][2:] == (28, 0, 12)
-    before = len(judged(chat.requests))
+    before = len(judge_prompts(chat.requests))
     second = Grid.read(path).run(progress=False)
     assert second.to_json() == first.to_json()
-    again = judged(chat.requests)[before:]
+    again = judge_prompts(chat.requests)[before:]
     texts = [MirageDataset.bundled("sw")[query_id].text for query_id in ("q02", "q05")]
     assert again
     assert all(any(text in prompt for text in texts) for prompt in again)
-    chat.answer = judging()
+    chat.answer = judge_that_fails()
     healed = Grid.read(path).run(progress=False)
     assert {cell.scores["llm_eval"].n for cell in healed} == {30}
     assert Grid.read(path).plan()["score"].items == 0
 
 
 @pytest.mark.slow
-def test_a_grid_with_a_judge_that_is_killed_ends_in_one_table(
+def test_a_killed_grid_with_a_judge_resumes_to_the_same_table(
     tmp_path: Path, chat: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reply = judging("q02", "q05")
+    reply = judge_that_fails("q02", "q05")
 
     def slowly(request: Mapping[str, Any]) -> Reply:
-        made = reply(request)
-        return replace(made if isinstance(made, Reply) else Reply(text=made), delay=0.01)
+        answer = reply(request)
+        return replace(answer if isinstance(answer, Reply) else Reply(text=answer), delay=0.01)
 
     chat.answer = slowly
     part, whole = tmp_path / "part", tmp_path / "whole"
@@ -347,16 +348,14 @@ def test_a_grid_with_a_judge_that_is_killed_ends_in_one_table(
         with start(path) as process:
             time.sleep(moment)
             process.send_signal(signal.SIGKILL)
-    table = finished(start(path))
-    assert finished(start(path)) == table
+    table = wait_for_output(start(path))
+    assert wait_for_output(start(path)) == table
     monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "other"))
-    assert finished(start(grid_file(whole, chat.url, **JUDGE))) == table
+    assert wait_for_output(start(grid_file(whole, chat.url, **JUDGE))) == table
 
 
-def test_a_cell_of_which_one_metric_fails_keeps_its_other_numbers(
-    tmp_path: Path, chat: ChatServer
-) -> None:
-    metrics = 'metrics: [qa_match, fluency, "R@5"]'  # no LLM is named for fluency
+def test_a_cell_with_one_failed_metric_keeps_the_others(tmp_path: Path, chat: ChatServer) -> None:
+    metrics = 'metrics: [qa_match, fluency, "R@5"]'  # fluency has no LLM
     path = grid_file(tmp_path, chat.url, metrics=metrics, retriever="  retriever: [bm25, flat]",
                      show_k="  show_k: [2]")  # fmt: skip
     table = Grid.read(path).run(limit=12, progress=False)
@@ -387,9 +386,7 @@ def shown_ids(request: Mapping[str, Any]) -> list[str]:
     return [str(id_) for id_ in heads]
 
 
-def test_prompts_of_a_grid_show_passages_in_rank_order_unless_a_shuffle_is_asked_for(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_prompts_show_passages_in_rank_order_by_default(tmp_path: Path, chat: ChatServer) -> None:
     chat.answer = lambda request: f"##Reason: [2]\n##Answer: {shown_ids(request)[1]} [2]."
     path = grid_file(tmp_path, chat.url, retriever="  retriever: [bm25]", show_k="  show_k: [5]",
                      prompt="  prompt: [none, cited, mixed]")  # fmt: skip
@@ -424,9 +421,7 @@ def test_prompts_of_a_grid_show_passages_in_rank_order_unless_a_shuffle_is_asked
     assert grid.plan().notes[:3] == notes
 
 
-def test_responses_to_shuffled_passages_are_not_taken_for_those_in_rank_order(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_shuffled_and_ranked_prompts_have_different_keys(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url, prompt="  prompt: [mixed, cited, none]")
     text = path.read_text().replace("prompts:\n", ORDERS)
     path.write_text(text.replace("  short: {kind: short-answer}\n", ""))
@@ -436,7 +431,7 @@ def test_responses_to_shuffled_passages_are_not_taken_for_those_in_rank_order(
     mixed, cited, none = (
         nodes.generate(cell | {"prompt": name}) for name in grid.config.grid.prompt
     )
-    # What a store of an earlier version holds under these keys was shuffled.
+    # Stores of earlier versions have shuffled responses under this key.
     assert mixed.settings["prompt"] == {
         "kind": "rag", "passage_tokens": None, "context_tokens": None, "answer_tokens": None
     }  # fmt: skip
@@ -485,32 +480,28 @@ def kilt_grid(folder: Path, url: str, pages: str = "page{}") -> Path:
     return path
 
 
-def test_the_oracle_shows_passages_of_the_pages_that_qrels_name(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_the_oracle_shows_the_passages_of_relevant_pages(tmp_path: Path, chat: ChatServer) -> None:
     grid = Grid.read(kilt_grid(tmp_path, chat.url), trust=True)
     table = grid.run(progress=False)
     assert [cell.failure for cell in table] == [""] * 3
     cell = table.cell(retriever="oracle")
     assert cell.scores["R@5"].mean == 1.0
-    shown = grid.shown({"retriever": "oracle"}, progress=False)
-    assert [query.passage_ids for query in shown] == [
+    queries_of_cell = grid.shown({"retriever": "oracle"}, progress=False)
+    assert [query.passage_ids for query in queries_of_cell] == [
         tuple(f"page{i}#{n}" for n in range(3)) for i in range(12)
     ]
 
 
-def test_passages_are_not_measured_by_qrels_that_name_documents(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_qrels_of_documents_cannot_measure_passages(tmp_path: Path, chat: ChatServer) -> None:
     path = kilt_grid(tmp_path, chat.url)
     path.write_text(path.read_text().replace("level: document\n", ""))
     table = Grid.read(path, trust=True).run(limit=4, progress=False)
     cell = table.cell(retriever="bm25")
-    assert "give level: document" in cell.failure
+    assert "set level: document" in cell.failure
     assert set(cell.scores) == {"qa_match"}
 
 
-def test_an_oracle_that_finds_nothing_fails_and_nobody_is_asked(
+def test_an_oracle_without_passages_fails_before_any_request(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     path = kilt_grid(tmp_path, chat.url, pages="other{}")
@@ -523,9 +514,7 @@ def test_an_oracle_that_finds_nothing_fails_and_nobody_is_asked(
     assert any("will fail: oracle of wiki for nq" in note for note in grid.plan().notes)
 
 
-def test_queries_without_passages_of_the_oracle_are_counted_in_the_table(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_a_note_counts_queries_without_oracle_passages(tmp_path: Path, chat: ChatServer) -> None:
     path = kilt_grid(tmp_path, chat.url)
     text = (tmp_path / "nq.jsonl").read_text()
     (tmp_path / "nq.jsonl").write_text(text.replace('"page7"', '"lost"'))
@@ -534,9 +523,7 @@ def test_queries_without_passages_of_the_oracle_are_counted_in_the_table(
     assert "1 of 12 queries with qrels have no relevant passage in the corpus, such as 'n7'" in note
 
 
-def test_metrics_that_no_query_can_have_fail_before_anything_is_paid(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_impossible_metrics_fail_before_any_request(tmp_path: Path, chat: ChatServer) -> None:
     path = kilt_grid(tmp_path, chat.url)
     path.write_text(path.read_text().replace("form: kilt", "form: answers, language: en"))
     rows = [{"id": i, "question": f"Question {i}?", "unknown": "x"} for i in range(12)]
@@ -557,7 +544,7 @@ def test_metrics_that_no_query_can_have_fail_before_anything_is_paid(
         assert ("correct_language" in cell.scores) == (cell.settings["retriever"] != "oracle")
 
 
-def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_plan_predicts_requests_and_cost(tmp_path: Path, chat: ChatServer) -> None:
     priced = (
         "  chat: {kind: openai, model: chat, max_tokens: 64, price: [1, 10], cache: false, "
         f'base_url: "{chat.url}"}}'
@@ -574,18 +561,16 @@ def test_a_plan_tells_what_is_asked_before_it_is(tmp_path: Path, chat: ChatServe
     )
     grid.run(limit=10, progress=False)
     assert len(chat.requests) == 90
-    left = grid.plan()
-    assert left["generate"].calls == 270
-    assert left["generate"].seconds is not None
-    assert left["corpus"].done == 1
-    sent = sum(len(r["messages"][0]["content"].encode()) / 4 for r in chat.requests)
-    assert plan["generate"].tokens == pytest.approx(4 * sent + 360 * 64, rel=0.1)
+    remaining = grid.plan()
+    assert remaining["generate"].calls == 270
+    assert remaining["generate"].seconds is not None
+    assert remaining["corpus"].done == 1
+    sent_tokens = sum(len(r["messages"][0]["content"].encode()) / 4 for r in chat.requests)
+    assert plan["generate"].tokens == pytest.approx(4 * sent_tokens + 360 * 64, rel=0.1)
     assert "360" in str(plan)
 
 
-def test_what_a_reranker_left_as_it_was_is_told_and_tried_again(
-    tmp_path: Path, chat: ChatServer
-) -> None:
+def test_failed_rerankings_are_reported_and_retried(tmp_path: Path, chat: ChatServer) -> None:
     down = True
 
     def answer(request: Mapping[str, Any]) -> Reply | str:
@@ -607,16 +592,16 @@ def test_what_a_reranker_left_as_it_was_is_told_and_tried_again(
     assert [cell.failure for cell in table] == ["", ""]
     order, note = table.notes
     assert order == "prompts show passages in rank order"
-    assert "1 queries keep the order that they had" in note
+    assert "reranking failed for 1 queries" in note
     down = False
     assert grid.run(limit=3, progress=False).notes == (order,)
-    asked = [request["query"] for request in chat.requests if "documents" in request]
+    reranked_queries = [request["query"] for request in chat.requests if "documents" in request]
     first, second, _ = MirageDataset.bundled("sw")[:3]
-    assert asked.count(first.text) == 2  # 50 passages, in two parts
-    assert set(asked[-2:]) == {second.text}
+    assert reranked_queries.count(first.text) == 2  # 50 passages, in two batches
+    assert set(reranked_queries[-2:]) == {second.text}
 
 
-def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_board(
+def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_leaderboard(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url, show_k="  show_k: [2]"))
@@ -624,27 +609,25 @@ def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_board(
         grid.leaderboard()
     grid.run(progress=False)
     names = {run.model for run in grid.runs() if run}
-    found = {f"{name} + chat" for name in ("oracle", "bm25", "flat", "both")}
-    assert names == {"closed book + chat", *found}
+    open_book_names = {f"{name} + chat" for name in ("oracle", "bm25", "flat", "both")}
+    assert names == {"closed book + chat", *open_book_names}
     chat.answer = lambda request: "[[A]]" if "[[A]]" in str(request) else "ok"
     judge = mirage.PairwiseJudge(LLM("judge", base_url=chat.url))
     ranking = grid.leaderboard("sw", judge=judge, limit=8, progress=False)
     assert {row.model for row in ranking} == names
     board = grid.leaderboard(progress=False)
-    assert {row.model for row in board} & names == found  # the board goes by passages
+    assert {row.model for row in board} & names == open_book_names  # the leaderboard needs passages
     with pytest.raises(UnknownNameError, match="dataset"):
         grid.leaderboard("ws")
 
 
-def test_servers_of_one_model_share_the_work_and_one_more_changes_nothing(
-    tmp_path: Path, chat: ChatServer
-) -> None:
-    one = f'  chat: {{kind: openai, model: chat, cache: false, base_url: "{chat.url}"}}'
+def test_servers_of_one_model_share_requests_and_results(tmp_path: Path, chat: ChatServer) -> None:
+    single = f'  chat: {{kind: openai, model: chat, cache: false, base_url: "{chat.url}"}}'
     changes = {"retriever": "  retriever: [bm25]", "show_k": "  show_k: [2]"}
-    alone = Grid.read(grid_file(tmp_path, chat.url, chat=one, **changes))
+    alone = Grid.read(grid_file(tmp_path, chat.url, chat=single, **changes))
     alone.run(limit=8, progress=False)
     with ChatServer(last_passage) as other:
-        both = one.replace(f'"{chat.url}"', f'["{chat.url}", "{other.url}"]')
+        both = single.replace(f'"{chat.url}"', f'["{chat.url}", "{other.url}"]')
         grid = Grid.read(grid_file(tmp_path, chat.url, chat=both, **changes))
         grid.run(limit=8, progress=False)
         assert (len(chat.requests), len(other.requests)) == (8, 0)
@@ -653,15 +636,15 @@ def test_servers_of_one_model_share_the_work_and_one_more_changes_nothing(
         assert other.requests
 
 
-def test_the_oracle_passes_over_queries_without_qrels(tmp_path: Path, chat: ChatServer) -> None:
+def test_the_oracle_ignores_queries_without_qrels(tmp_path: Path, chat: ChatServer) -> None:
     queries = MirageDataset.bundled("sw")
-    some = [
+    without_qrels = [
         query.model_copy(update={"id": f"a{i}-{query.id}"})
         for i in range(8)
         for query in queries
         if not query.relevant
     ]
-    MirageDataset([*some, *queries[:4]]).to_jsonl(tmp_path / "queries.jsonl")
+    MirageDataset([*without_qrels, *queries[:4]]).to_jsonl(tmp_path / "queries.jsonl")
     path = grid_file(tmp_path, chat.url, sw="  sw: {form: jsonl, path: queries.jsonl}",
                      retriever="  retriever: [oracle]", generator="  generator: [none]",
                      metrics='metrics: ["R@5"]')  # fmt: skip
@@ -673,10 +656,10 @@ def test_the_oracle_passes_over_queries_without_qrels(tmp_path: Path, chat: Chat
     assert not chat.requests
 
 
-def test_a_key_is_in_no_file(tmp_path: Path, chat: ChatServer) -> None:
+def test_keys_are_not_written_to_files(tmp_path: Path, chat: ChatServer) -> None:
     entry = f'{{kind: openai, model: chat, base_url: "{chat.url}", api_key: "${{ENV:GRID_KEY}}"}}'
-    keyed = f"  chat: {entry}"
-    Grid.read(grid_file(tmp_path, chat=keyed), trust=True).run(limit=2, progress=False)
+    generator = f"  chat: {entry}"
+    Grid.read(grid_file(tmp_path, chat=generator), trust=True).run(limit=2, progress=False)
     assert chat.headers[0]["authorization"] == "Bearer sk-of-the-grid"
     for path in tmp_path.rglob("*"):
         assert path.is_dir() or b"sk-of-the-grid" not in path.read_bytes()
@@ -689,14 +672,14 @@ def test_a_damaged_step_names_its_file(tmp_path: Path, chat: ChatServer) -> None
     whole = responses.read_bytes()
     for broken, message in ((whole[:-9], "bytes in place of"), (whole.swapcase(), "is damaged")):
         responses.write_bytes(broken)
-        lost = [cell.failure for cell in grid.run(limit=3, progress=False) if cell.failure]
-        assert len(lost) == 1
-        assert all(text in lost[0] for text in (str(responses), message, "delete"))
+        failures = [cell.failure for cell in grid.run(limit=3, progress=False) if cell.failure]
+        assert len(failures) == 1
+        assert all(text in failures[0] for text in (str(responses), message, "delete"))
     shutil.rmtree(responses.parent)
     assert {cell.failure for cell in grid.run(limit=3, progress=False)} == {""}
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path, chat: ChatServer) -> None:
+def test_a_grid_resumes_after_a_full_disk(tmp_path: Path, chat: ChatServer) -> None:
     grid = Grid.read(grid_file(tmp_path, chat.url, retriever="  retriever: [none]"))
     with disk_of(1500):
         (cell,) = grid.run(progress=False)
@@ -710,14 +693,15 @@ def test_two_processes_share_a_grid(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url, show_k="  show_k: [2]")
     chat.answer = lambda request: Reply(text=last_passage(request), delay=0.01)
     both = [start(path) for _ in range(2)]
-    first, second = map(finished, both)
+    first, second = map(wait_for_output, both)
     assert first == second
-    asked = [request["messages"][0]["content"] for request in chat.requests]
-    assert len(asked) == len(set(asked))  # retrievers that agree ask the same, which is cached
+    prompts = [request["messages"][0]["content"] for request in chat.requests]
+    # Equal prompts of different retrievers are cache hits.
+    assert len(prompts) == len(set(prompts))
 
 
 @pytest.mark.slow
-def test_a_grid_that_is_killed_goes_on(
+def test_a_killed_grid_resumes(
     tmp_path: Path, chat: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat.answer = lambda request: Reply(text=last_passage(request), delay=0.005)
@@ -730,12 +714,12 @@ def test_a_grid_that_is_killed_goes_on(
         with start(path) as process:
             time.sleep(moment)
             process.send_signal(signal.SIGKILL)
-    table = finished(start(path))
-    asked = [json.dumps(request["messages"]) for request in chat.requests if request]
-    # What was under way when it was killed is asked again, and nothing else.
-    assert len(asked) - len(set(asked)) <= 8 * len(moments)
+    table = wait_for_output(start(path))
+    prompts = [json.dumps(request["messages"]) for request in chat.requests if request]
+    # Only requests that were running when the process was killed are repeated.
+    assert len(prompts) - len(set(prompts)) <= 8 * len(moments)
     monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "other"))
-    assert finished(start(grid_file(whole, chat.url))) == table
+    assert wait_for_output(start(grid_file(whole, chat.url))) == table
 
 
 def start(path: Path) -> subprocess.Popen[str]:
@@ -747,7 +731,7 @@ def start(path: Path) -> subprocess.Popen[str]:
     )
 
 
-def finished(process: subprocess.Popen[str]) -> str:
+def wait_for_output(process: subprocess.Popen[str]) -> str:
     with process:
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 0

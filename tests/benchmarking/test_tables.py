@@ -1,4 +1,4 @@
-"""The table of a grid: what it says, how it is written, and that it is read back as it was."""
+"""Tests of result tables: printing, export and import."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ IDS = tuple(f"q{i}" for i in range(20))
 HOSTILE = "A&B_{1} [50%] ~^\\ <b>$x#|`*"
 
 
-def measured(hits: int, *, lost: int = 0, **settings: str) -> Cell:
-    """A cell that is right on the first ``hits`` of 20 queries; of ``lost`` there is no number."""
+def measured_cell(hits: int, *, unmeasured: int = 0, **settings: str) -> Cell:
+    """Return a cell with the first ``hits`` of 20 values 1 and the last ``unmeasured`` NaN."""
     values = (np.arange(20) < hits).astype(float)
-    values[20 - lost :] = np.nan
-    known = {"dataset": "mkqa-fr", "generator": "solar", **settings}
+    values[20 - unmeasured :] = np.nan
+    all_settings = {"dataset": "mkqa-fr", "generator": "solar", **settings}
     columns = {"qa_match": values, "R@5": np.linspace(0, 1, 20)}
     bounds = {"qa_match": (0.0, 1.0), "R@5": (0.0, 1.0)}
-    return Cell.measured(known, IDS, columns, failed=IDS[-1:], bounds=bounds)
+    return Cell.measured(all_settings, IDS, columns, failed=IDS[-1:], bounds=bounds)
 
 
 @pytest.fixture
 def table() -> ResultTable:
     failed = {"dataset": "mkqa-fr", "generator": "solar", "retriever": "e5"}
     cells = (
-        measured(10, retriever="none"),
-        measured(15, lost=3, retriever="bm25"),
+        measured_cell(10, retriever="none"),
+        measured_cell(15, unmeasured=3, retriever="bm25"),
         Cell(failed, failure="CUDA out of memory"),
     )
     return ResultTable("small", cells, ("qa_match", "R@5"), ("Made up.",))
 
 
-def test_the_text_has_numbers_intervals_and_what_is_missing(table: ResultTable) -> None:
+def test_the_text_has_scores_intervals_and_failures(table: ResultTable) -> None:
     text = str(table)
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
@@ -56,7 +56,7 @@ def test_the_text_has_numbers_intervals_and_what_is_missing(table: ResultTable) 
     assert lines[-1] == "Made up."
 
 
-def test_many_metrics_stand_in_parts_and_long_names_in_the_notes() -> None:
+def test_wide_tables_are_split_and_long_names_are_wrapped() -> None:
     metrics = tuple(f"metric_{i}" for i in range(9))
     names = [f"{'a-very-long-model-name-' * 3}{i}" for i in range(2)]
     cells = tuple(
@@ -68,12 +68,12 @@ def test_many_metrics_stand_in_parts_and_long_names_in_the_notes() -> None:
     text = str(ResultTable("wide", cells, metrics))
     assert max(map(len, text.splitlines())) <= 80
     assert text.count("0.500 [0.400, 0.600]") == 18
-    # Both names of both cells can be read, however they are wrapped.
+    # The names are complete, even if they are wrapped.
     joined = "".join(text.split())
     assert all(joined.count(name) >= 1 for name in names)
 
 
-def test_csv_has_a_line_a_cell_and_metric(table: ResultTable) -> None:
+def test_csv_has_one_line_per_cell_and_metric(table: ResultTable) -> None:
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert len(rows) == 6
     assert rows[2]["retriever"] == "bm25"
@@ -98,7 +98,7 @@ def test_markup_is_escaped() -> None:
     assert r"A\&B\_{1} [50%] \~^\\ ``<b>$x#\|`*``" in table.to_markdown()
 
 
-def test_no_name_of_a_grid_is_a_formula() -> None:
+def test_no_csv_cell_is_a_formula() -> None:
     names = ("=1+1", "@SUM(A1)", "\t=1", "a;-1")
     cells = [
         Cell({"retriever": name, "=axis": "b"}, {"-m": Score(-0.5, (-0.7, -0.3), 9)}, failure=name)
@@ -111,7 +111,7 @@ def test_no_name_of_a_grid_is_a_formula() -> None:
     assert [row["retriever"] for row in read_csv(text)] == list(names)
 
 
-def test_it_is_read_back_as_it_was(table: ResultTable) -> None:
+def test_json_round_trip_keeps_the_table(table: ResultTable) -> None:
     read = ResultTable.from_json(table.to_json())
     assert read.to_json() == table.to_json()
     assert str(read) == str(table)
@@ -123,14 +123,16 @@ def test_it_is_read_back_as_it_was(table: ResultTable) -> None:
     st.lists(st.floats(-1e6, 1e6) | st.just(math.nan), min_size=1, max_size=12),
     st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
 )
-def test_any_numbers_and_names_are_read_back(values: list[float], named: dict[str, str]) -> None:
+def test_json_round_trip_keeps_any_values_and_names(
+    values: list[float], settings_by_axis: dict[str, str]
+) -> None:
     ids = [f"q{i}" for i in range(len(values))]
-    cell = Cell.measured(named, ids, {"m": np.array(values)}, clusters={"q0": "c"})
+    cell = Cell.measured(settings_by_axis, ids, {"m": np.array(values)}, clusters={"q0": "c"})
     table = ResultTable("any", (cell,), ("m",))
     assert ResultTable.from_json(table.to_json()).to_json() == table.to_json()
 
 
-def test_what_is_no_table_is_said(table: ResultTable) -> None:
+def test_json_that_is_not_a_table_is_refused(table: ResultTable) -> None:
     row = json.loads(table.to_json())
     row["cells"][1]["values"]["R@5"].pop()
     with pytest.raises(DatasetError, match=r"grid.json, cell 1: 19 values of 'R@5' for 20"):
@@ -140,7 +142,7 @@ def test_what_is_no_table_is_said(table: ResultTable) -> None:
             ResultTable.from_json(text, source="grid.json")
 
 
-def test_it_is_written_in_the_form_of_the_name(table: ResultTable, tmp_path: Path) -> None:
+def test_the_suffix_selects_the_format(table: ResultTable, tmp_path: Path) -> None:
     for name in ("t.txt", "t.md", "t.csv", "t.tex", "t.json", "t.HTML"):
         table.write(tmp_path / name)
     assert (tmp_path / "t.txt").read_text(encoding="utf-8") == f"{table}\n"
@@ -149,14 +151,14 @@ def test_it_is_written_in_the_form_of_the_name(table: ResultTable, tmp_path: Pat
         table.write(tmp_path / "t.xlsx")
 
 
-def test_a_metric_that_no_query_has_is_no_zero() -> None:
+def test_a_metric_without_values_is_not_zero() -> None:
     cell = Cell.measured({"retriever": "bm25"}, IDS, {"m": np.full(20, math.nan)})
     assert math.isnan(cell.scores["m"].mean)
     assert cell.scores["m"].unmeasured == 20
     assert "0.000" not in str(ResultTable("none", (cell,), ("m",)))
 
 
-def test_what_closed_book_lacks_is_no_column() -> None:
+def test_settings_that_only_closed_book_lacks_are_not_a_column() -> None:
     bare = {"retriever": "none", "corpus": ""}
     cells = (Cell(bare), *(Cell({"retriever": name, "corpus": "wiki"}) for name in ("a", "b")))
     table = ResultTable("small", cells, ("m",))
@@ -165,12 +167,15 @@ def test_what_closed_book_lacks_is_no_column() -> None:
     assert ResultTable("two", (Cell({"a": "1"}), Cell({"a": ""})), ()).differing == ("a",)
 
 
-def test_numbers_that_all_lack_are_said_too() -> None:
-    cells = (measured(10, lost=3, retriever="none"), measured(12, lost=3, retriever="bm25"))
+def test_counts_are_printed_if_all_cells_lack_values() -> None:
+    cells = (
+        measured_cell(10, unmeasured=3, retriever="none"),
+        measured_cell(12, unmeasured=3, retriever="bm25"),
+    )
     assert str(ResultTable("small", cells, ("qa_match",))).count("17 (1 failed, 2 unmeasured)") == 2
 
 
-def test_numbers_that_are_all_alike_have_no_interval_without_bounds() -> None:
+def test_equal_values_without_bounds_have_no_interval() -> None:
     ones = {"m": np.ones(20)}
     free = Cell.measured({"retriever": "a"}, IDS, ones).scores["m"]
     bounded = Cell.measured({"retriever": "a"}, IDS, ones, bounds={"m": (0, 1)}).scores["m"]
@@ -178,9 +183,9 @@ def test_numbers_that_are_all_alike_have_no_interval_without_bounds() -> None:
     assert 0.7 < bounded.interval[0] < 0.9
 
 
-def test_a_pivot_has_one_cell_a_place() -> None:
+def test_a_pivot_has_one_cell_per_row_and_column() -> None:
     cells = tuple(
-        measured(hits, retriever=retriever, show_k=k)
+        measured_cell(hits, retriever=retriever, show_k=k)
         for hits, (retriever, k) in enumerate([("none", "5"), ("bm25", "5"), ("bm25", "10")])
     )
     table = ResultTable("small", cells, ("qa_match", "R@5"))

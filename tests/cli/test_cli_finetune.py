@@ -89,7 +89,7 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     write_training_set(training_examples(DATASET[:4]).examples, files / "lessons.jsonl")
     assert "--cell goes with" in said(train, "--cell", "retriever=bm25")
     (files / "grid.yaml").write_text(GRID)
-    assert "say which retriever: bm25, oracle" in said(files / "grid.yaml")
+    assert "add a setting of retriever: bm25, oracle" in said(files / "grid.yaml")
     assert "expected AXIS=VALUE" in said(files / "grid.yaml", "--cell", "bm25")
     memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.to_jsonl(
         files / "labelled.jsonl"
