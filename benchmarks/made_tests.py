@@ -37,8 +37,8 @@ from llm_server import ChatServer, last_user_text
 from mirage import LLM, MirageDataset
 from mirage._base.journal import Journal
 from mirage.building import Draft, build_test_set, read_rejected
-from mirage.building.item_questions import Asker, Slot, Told
-from mirage.building.test_sets import Making
+from mirage.building.item_questions import Asker, LLMReply, Slot
+from mirage.building.test_sets import ItemBuilder
 from mirage.languages import LANGUAGES, Language
 from mirage.retrieval import BM25
 
@@ -272,7 +272,7 @@ def rejected(
     case: Case, before: Sequence[Case], index: BM25, language: str, asker: Asker | None
 ) -> tuple[str, ...]:
     """Why a case is rejected, after those that it may repeat; nothing where it is not."""
-    making = Making(asker, index, Language.of(language), 5)
+    making = ItemBuilder(asker, index, Language.of(language), 5)
     making.check([(each.slot, Draft.model_validate(each.item)) for each in before])
     sound = len(making.rejected)
     making.check([(case.slot, Draft.model_validate(case.item))])
@@ -333,7 +333,7 @@ def _catch(languages: Sequence[str], server: ChatServer, answerer: Answerer) -> 
             for mode in ("agreeing", "right"):
                 first = tuple(forms[0] for forms in case.item["answers"])
                 answerer.agrees_on = (case.item["question"], first) if mode == "agreeing" else None
-                asker = Asker(llm, Journal(None, Told), progress=False)
+                asker = Asker(llm, Journal(None, LLMReply), progress=False)
                 row[mode] += bool(rejected(case, before, world.index, language, asker))
             answerer.agrees_on = None
     print(f"{'mistake':42} {'planted':>7} {'texts':>6} {'agreeing':>9} {'right':>6}  found as")
@@ -353,7 +353,7 @@ def clean(languages: Sequence[str]) -> None:
     count = 0
     for language in languages:
         world = World.of(language)
-        making = Making(None, world.index, Language.of(language), 5)
+        making = ItemBuilder(None, world.index, Language.of(language), 5)
         making.check([(case.slot, Draft.model_validate(case.item)) for case in world.cases])
         lost.update(item.faults[0].kind for item in making.rejected)
         count += len(world.cases)

@@ -1,4 +1,4 @@
-"""Building: evaluation sets, training sets, and benchmarks for judges."""
+"""Building of evaluation sets, training sets, test sets from documents, and judge benchmarks."""
 
 from __future__ import annotations
 

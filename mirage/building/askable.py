@@ -1,4 +1,4 @@
-"""Passages worth asking about, spread over the documents."""
+"""Selection of passages that are worth asking about, spread over the documents."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from mirage.text.quantities import quantities
 __all__ = ["INSTRUCTIONS", "Askable", "askable_passages", "corpus_of", "words_of"]
 
 INSTRUCTIONS = "gives instructions to its reader or a model"
-"""Why a passage is passed over that may be poisoned."""
+"""The reason for skipping a passage that may contain a prompt injection."""
 
-LOOKED_AT = 20_000
-"""Passages of a corpus that are looked at; of a larger one, so many at even distances."""
+MOST_CONSIDERED = 20_000
+"""The largest number of passages to consider; they are evenly spaced in a larger corpus."""
 
 SHORTEST = {"word": 20, "character": 50}
-"""Words or characters of a passage that is worth asking about, at least."""
+"""The smallest length of a passage worth asking about, in words or characters."""
 
-SIGNS_A_WORD = 3
-"""Signs that count as a word where a script parts none."""
+CHARACTERS_PER_WORD = 3
+"""Characters that count as one word in scripts without spaces between words."""
 
 IN_LANGUAGE = 0.5
-"""The share of a passage that has to be in the language."""
+"""The smallest probability that a passage is in the language."""
 
-RARE = 0.02
-"""A word that stands in so many of the passages, or in two, says something of its own."""
+RARE_SHARE = 0.02
+"""The largest share of the passages that contain a rare word; a word in two is always rare."""
 
 
 def corpus_of(
@@ -50,30 +50,36 @@ def corpus_of(
     size: int = CHUNK,
     overlap: int = 0,
 ) -> Corpus:
-    """The passages of documents: a corpus as it is, and all else cut into passages.
+    """Return a corpus of the passages of documents.
 
-    Texts of more than twice ``size`` words are cut (:func:`mirage.corpus.chunk`); shorter ones, and
-    those that are part of a document already, are passages as they are. Where a script parts no
-    words, three signs count as one.
+    A corpus is returned unchanged. Texts of more than about twice ``size`` words are split by
+    :func:`mirage.corpus.chunk`. Shorter texts, and passages that are already part of a document,
+    are used unchanged. In scripts without spaces between words, three characters count as a word.
 
     Args:
-        documents: a corpus; a folder that one is in; what :func:`mirage.corpus.read_documents`
-            reads, or several of these; or the documents themselves.
-        language: of the documents.
-        size: words a passage.
-        overlap: words that a passage repeats from the one before it.
+        documents: A corpus, the folder of a corpus, a path that
+            :func:`mirage.corpus.read_documents` reads, several of these, or documents as passages.
+        language: ISO 639-1 code of the documents.
+        size: Words per passage.
+        overlap: Words that a passage repeats from the previous one.
 
     Raises:
-        DatasetError: they cannot be read, or two have one id.
-        SettingError: ``size`` or ``overlap`` makes no sense.
-        UnknownNameError: no such language.
+        DatasetError: If documents cannot be read, or two have the same id.
+        SettingError: If ``size`` or ``overlap`` is out of range.
+        UnknownNameError: If the language is unknown.
+
+    Example:
+        >>> from mirage import Passage
+        >>> corpus = corpus_of([Passage(id="a", text="The tower was built in 1889.")], "en")
+        >>> len(corpus), corpus["a"].text
+        (1, 'The tower was built in 1889.')
     """
     if isinstance(documents, Corpus):
         return documents
     sources = [documents] if isinstance(documents, str | Path) else documents
     entry = Language.of(language)
-    signs = SIGNS_A_WORD if entry.tokens == "character" else 1
-    passages = _passages(sources, size * signs, overlap * signs)
+    characters = CHARACTERS_PER_WORD if entry.tokens == "character" else 1
+    passages = _passages(sources, size * characters, overlap * characters)
     return Corpus.build(passages, language=entry.code)
 
 
@@ -92,7 +98,7 @@ def _passages(
             if text.document_id != text.id:
                 yield text
                 continue
-            # Without its structure, so that the length alone decides.
+            # Without the headings and the rest of its structure, only the length decides.
             windows = list(chunk((Passage(id=text.id, text=text.text),), size, overlap=overlap))
             if len(windows) > 2:
                 yield from chunk((text,), size, overlap=overlap)
@@ -104,12 +110,13 @@ class Askable(NamedTuple):
     """Passages worth asking about.
 
     Attributes:
-        passages: in the order in which to ask: the best of each document, then their second best.
-        documents: how many documents there are among the passages that were looked at.
-        passed_over: by reason, how many passages are not worth it.
-        instructions: the id of each passage that gives instructions to its reader or a model, with
-            an excerpt. Nothing is asked about these passages.
-        instruction_words: words that occur only in the sentences of these instructions.
+        passages: The passages in the order of use: the best passage of each document, then the
+            second best of each document, and so on.
+        documents: The number of documents among the passages that were considered.
+        passed_over: The number of passages that are not worth asking about, by reason.
+        instructions: The id and an excerpt of each passage that contains instructions to its reader
+            or a model. Nothing is asked about these passages.
+        instruction_words: Words that occur only in sentences with these instructions.
     """
 
     passages: tuple[Passage, ...]
@@ -120,87 +127,99 @@ class Askable(NamedTuple):
 
     @property
     def askable_documents(self) -> int:
-        """How many documents have a passage worth asking about."""
+        """The number of documents with a passage worth asking about."""
         return len({passage.document_id for passage in self.passages})
 
 
 def askable_passages(
     corpus: Iterable[Passage] | Corpus, language: str | Language, *, seed: int = 0
 ) -> Askable:
-    """The passages that are worth asking about, best first and spread over the documents.
+    """Return the passages that are worth asking about, spread over the documents.
 
-    A passage is worth it if it is long enough, in the language, no copy of another, and gives no
-    instructions to its reader or a model (:mod:`mirage.building.instructions`). The more
-    numbers it has, and words that few others have, the more it is worth. Documents come in an
-    order drawn at random, each with its best passage first.
+    A passage is worth asking about if it is long enough, in the language, not a copy of another
+    passage, and free of instructions to a reader or a model
+    (:mod:`mirage.building.instructions`). Passages with more rare words and more numbers are
+    better. Documents are in random order, each with its best passage first.
 
     Args:
-        corpus: the passages.
-        language: what the questions are to be in.
-        seed: of the order of documents.
+        corpus: The passages.
+        language: The language that questions will be in.
+        seed: Random seed of the order of documents.
 
     Raises:
-        DatasetError: there is no passage.
-        UnknownNameError: no such language.
+        DatasetError: If there is no passage.
+        UnknownNameError: If the language is unknown.
+
+    Example:
+        >>> from mirage import Passage
+        >>> text = "The tower in Paris was built in 1889 by the company of Gustave Eiffel. " * 3
+        >>> passages = [Passage(id="a", text=text), Passage(id="b", text="Too short.")]
+        >>> askable = askable_passages(passages, "en")
+        >>> [passage.id for passage in askable.passages], askable.passed_over
+        (['a'], {'too short': 1})
     """
     entry = Language.of(language)
-    looked_at = _looked_at(corpus)
-    if not looked_at:
-        raise DatasetError("there is no passage to ask about")
-    words = [frozenset(words_of(passage.text, entry)) for passage in looked_at]
+    considered = _sample_passages(corpus)
+    if not considered:
+        raise DatasetError("the corpus has no passages; give documents with text")
+    words = [frozenset(words_of(passage.text, entry)) for passage in considered]
     instructions: dict[str, str] = {}
-    ordered_words: set[str] = set()
+    instruction_words: set[str] = set()
     plain_words: set[str] = set()
-    spread = Counter(word for each in words for word in each)
-    rare_at = max(2.0, RARE * len(looked_at))
+    # Words with a low document frequency are specific to a passage, so they make good answers.
+    document_frequency = Counter(word for each in words for word in each)
+    rare_at = max(2.0, RARE_SHARE * len(considered))
     passed_over: Counter[str] = Counter()
-    seen: set[str] = set()
-    worth: dict[str, list[tuple[float, int, Passage]]] = {}
-    for number, (passage, own) in enumerate(zip(looked_at, words, strict=True)):
+    earlier_texts: set[str] = set()
+    scored_by_document: dict[str, list[tuple[float, int, Passage]]] = {}
+    for number, (passage, passage_words) in enumerate(zip(considered, words, strict=True)):
         finding = find_instructions(passage.titled_text)
         if finding is not None and finding.level == "instruction":
             instructions[passage.id] = finding.excerpt
             rest = without_instructions(passage.titled_text)
             plain_words |= set(words_of(rest, entry))
-            ordered_words |= own
+            instruction_words |= passage_words
             passed_over[INSTRUCTIONS] += 1
             continue
-        plain_words |= own
-        why = _unfit(passage, entry, seen)
-        if why:
-            passed_over[why] += 1
+        plain_words |= passage_words
+        reason = _reason_to_skip(passage, entry, earlier_texts)
+        if reason:
+            passed_over[reason] += 1
             continue
-        rare = sum(spread[word] <= rare_at for word in own)
-        stated = len(quantities(passage.text, entry))
-        value = math.log1p(rare) + math.log1p(min(stated, 5))
-        worth.setdefault(passage.document_id, []).append((-value, number, passage))
-    documents = sorted(worth)
+        rare_count = sum(document_frequency[word] <= rare_at for word in passage_words)
+        quantity_count = len(quantities(passage.text, entry))
+        score = math.log1p(rare_count) + math.log1p(min(quantity_count, 5))
+        scored_by_document.setdefault(passage.document_id, []).append((-score, number, passage))
+    documents = sorted(scored_by_document)
     random.Random(seed).shuffle(documents)
-    best = [[passage for *_, passage in sorted(worth[name], key=_key)] for name in documents]
-    rounds = (passage for each in zip_longest(*best) for passage in each if passage is not None)
-    everything = len({passage.document_id for passage in looked_at})
+    ranked = [
+        [passage for *_, passage in sorted(scored_by_document[name], key=_key)]
+        for name in documents
+    ]
+    rounds = (passage for each in zip_longest(*ranked) for passage in each if passage is not None)
+    document_count = len({passage.document_id for passage in considered})
     return Askable(
         tuple(rounds),
-        everything,
+        document_count,
         dict(passed_over),
         tuple(instructions.items()),
-        frozenset(ordered_words - plain_words),
+        frozenset(instruction_words - plain_words),
     )
 
 
-def _key(valued: tuple[float, int, Passage]) -> tuple[float, int]:
-    return valued[:2]
+def _key(scored: tuple[float, int, Passage]) -> tuple[float, int]:
+    return scored[:2]
 
 
-def _looked_at(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
+def _sample_passages(corpus: Iterable[Passage] | Corpus) -> list[Passage]:
     if not isinstance(corpus, Corpus):
         return list(corpus)
-    step = max(1.0, len(corpus) / LOOKED_AT)
-    return [corpus.at(int(n * step)) for n in range(min(len(corpus), LOOKED_AT))]
+    step = max(1.0, len(corpus) / MOST_CONSIDERED)
+    return [corpus.at(int(n * step)) for n in range(min(len(corpus), MOST_CONSIDERED))]
 
 
 def words_of(text: str, entry: Language) -> list[str]:
-    """Return the content words of a text; pairs of characters in scripts without spaces."""
+    """Return the content words of a text, or character pairs in scripts without spaces."""
     tokens = tokenize(text, entry)
     if entry.tokens == "character":
         return ["".join(pair) for pair in pairwise(tokens)]
@@ -208,15 +227,18 @@ def words_of(text: str, entry: Language) -> list[str]:
     return [token for token in tokens if token not in common]
 
 
-def _unfit(passage: Passage, entry: Language, seen: set[str]) -> str:
-    """Why a passage is not worth asking about, empty if it is; ``seen`` are texts before it."""
+def _reason_to_skip(passage: Passage, entry: Language, earlier_texts: set[str]) -> str:
+    """Return why a passage is not worth asking about, or an empty text.
+
+    Its folded text is added to ``earlier_texts``, by which copies are recognized.
+    """
     if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
         return "too short"
     shares = language_probabilities(passage.text, entry)
     if shares.get(entry.code, 0.0) < IN_LANGUAGE:
         return "in another language"
     text = folded(passage.text, entry)
-    if text in seen:
+    if text in earlier_texts:
         return "a copy of another"
-    seen.add(text)
+    earlier_texts.add(text)
     return ""

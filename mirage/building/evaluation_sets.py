@@ -1,4 +1,4 @@
-"""From a retrieval dataset to an evaluation set (MIRAGE-Bench, arXiv 2410.13716, section 3.1)."""
+"""Evaluation sets from retrieval datasets (MIRAGE-Bench, arXiv 2410.13716, section 3.1)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ __all__ = ["MIRACL_RECIPE", "Benchmark", "DropReason", "Recipe", "build_benchmar
 DropReason = Literal[
     "no topic", "no judgment", "no relevant passage", "no non-relevant passage", "not sampled"
 ]
-"""Why a query of the topics or qrels is not in the benchmark."""
+"""The reason why a query of the topics or qrels is not in the benchmark."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How many of the judged queries become a benchmark.
+    """The number of judged queries to draw for a benchmark.
 
     Attributes:
-        sample: draw at most this many of the queries with both relevant and non-relevant passages;
+        sample: The largest number of queries with both relevant and non-relevant passages to draw;
             ``None`` takes all of them.
-        relevant_only: draw at most this many of the queries whose judged passages are all relevant.
+        relevant_only: The largest number of queries to draw whose judged passages are all relevant.
 
     Raises:
-        SettingError: a number is below 0.
+        SettingError: If a number is below 0.
     """
 
     sample: int | None = None
@@ -41,20 +41,21 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if min(self.sample or 0, self.relevant_only) < 0:
-            raise SettingError(f"a recipe holds numbers of queries, 0 or more, not {self}")
+            raise SettingError(f"the numbers of a recipe must be at least 0, got {self}")
 
 
-# For Telugu the paper gives 150 queries (Table 1), of which 72 have relevant passages only, so 78
-# are left for the 84 that have both. Nothing in the qrels sets six of these apart: all is drawn.
+# The paper has 150 queries for Telugu (Table 1), 72 of them with relevant passages only. That
+# leaves 78 of the 84 queries with both kinds of passages. The qrels do not show which six the paper
+# left out, so 78 are drawn at random.
 MIRACL_RECIPE: Mapping[str, Recipe] = MappingProxyType(
     {code: Recipe() for code in LANGUAGES}
     | {"ar": Recipe(sample=1501), "te": Recipe(sample=78, relevant_only=72)}
 )
-"""What MIRAGE-Bench took of MIRACL's development topics, by language."""
+"""The numbers of queries that MIRAGE-Bench took of MIRACL's development topics, by language."""
 
 
 class Benchmark(NamedTuple):
-    """An evaluation set, and why each other query of the topics or the qrels is not in it."""
+    """An evaluation set, and the reason why each other query was dropped, by query id."""
 
     dataset: MirageDataset
     dropped: dict[str, DropReason]
@@ -69,54 +70,59 @@ def build_benchmark(
     recipe: Recipe | None = None,
     seed: int = 0,
 ) -> Benchmark:
-    """An evaluation set from a retrieval dataset's TREC files (MIRAGE-Bench, section 3.1).
+    """Build an evaluation set from a retrieval dataset's TREC files (MIRAGE-Bench, section 3.1).
 
-    A query is kept if at least one passage is judged relevant for it and at least one is judged
-    not relevant, which is what it takes to see whether a model finds the answer amid noise. The
-    files are those of :meth:`MirageDataset.from_trec`: with a file of passages a query shows all
-    passages judged for it, without one it shows none.
+    A query is kept if at least one of its passages is judged relevant and at least one is judged
+    not relevant. Both are needed to test whether a model finds the answer among noise. The files
+    have the formats of :meth:`MirageDataset.from_trec`.
 
     Args:
-        topics: lines ``id<TAB>text``.
-        qrels: lines ``id Q0 passage-id relevance``; above 0 is relevant.
-        passages: JSON Lines of passages, with every passage judged for a topic.
-        recipe: how many queries to draw, such as ``MIRACL_RECIPE["ar"]``; by default every one
-            that has both kinds of passages.
+        topics: File with lines ``id<TAB>text``.
+        qrels: File with lines ``id Q0 passage-id relevance``; above 0 is relevant.
+        passages: JSON Lines file with every judged passage. With it, queries show all passages
+            judged for them; by default they show none.
+        language: ISO 639-1 code of the queries.
+        recipe: The number of queries to draw, such as ``MIRACL_RECIPE["ar"]``; by default all
+            queries with both kinds of passages.
+        seed: Random seed of the draw.
 
     Raises:
-        DatasetError: names the file and the line; or no query is left, with the reasons.
-        UnknownNameError: no such language.
+        DatasetError: If a file is invalid, with its name and line, or if no query is left, with the
+            reasons.
+        UnknownNameError: If the language is unknown.
     """
     dataset = MirageDataset.from_trec(topics, qrels, passages, language=language)
     grades = trec.read_qrels(Path(qrels))
-    dropped = _dropped(dataset.query_ids, grades, recipe or Recipe(), seed)
+    dropped = _drop_reasons(dataset.query_ids, grades, recipe or Recipe(), seed)
     queries = [query for query in dataset if query.id not in dropped]
     if not queries:
         raise DatasetError(
-            f"{topics}: no query is left for a benchmark ({reason_counts(dropped.values())}); is "
-            f"{qrels} the file of its qrels?"
+            f"{topics}: no query is left for a benchmark ({reason_counts(dropped.values())}); "
+            f"check that {qrels} has the qrels of these topics"
         )
     return Benchmark(MirageDataset(queries, name=dataset.name), dropped)
 
 
-def _dropped(
+def _drop_reasons(
     topic_ids: Iterable[str], grades: Mapping[str, Mapping[str, int]], recipe: Recipe, seed: int
 ) -> dict[str, DropReason]:
-    lacks = {query_id: _lack(grades.get(query_id, {})) for query_id in topic_ids}
-    both = [query_id for query_id, lack in lacks.items() if lack is None]
-    bare = [query_id for query_id, lack in lacks.items() if lack == "no non-relevant passage"]
-    sample = len(both) if recipe.sample is None else recipe.sample
-    members = {*_draw(both, sample, seed), *_draw(bare, recipe.relevant_only, seed)}
+    reasons = {query_id: _reason_to_drop(grades.get(query_id, {})) for query_id in topic_ids}
+    complete = [query_id for query_id, reason in reasons.items() if reason is None]
+    relevant_only = [
+        query_id for query_id, reason in reasons.items() if reason == "no non-relevant passage"
+    ]
+    sample = len(complete) if recipe.sample is None else recipe.sample
+    members = {*_draw(complete, sample, seed), *_draw(relevant_only, recipe.relevant_only, seed)}
     dropped: dict[str, DropReason] = {
-        query_id: lack or "not sampled"
-        for query_id, lack in lacks.items()
+        query_id: reason or "not sampled"
+        for query_id, reason in reasons.items()
         if query_id not in members
     }
-    return dropped | {query_id: "no topic" for query_id in grades if query_id not in lacks}
+    return dropped | {query_id: "no topic" for query_id in grades if query_id not in reasons}
 
 
-def _lack(grades: Mapping[str, int]) -> DropReason | None:
-    """What a query with these judgments lacks to be evaluated on."""
+def _reason_to_drop(grades: Mapping[str, int]) -> DropReason | None:
+    """Return why a query with these judgments is not kept, or ``None`` if it is."""
     if not grades:
         return "no judgment"
     if max(grades.values()) <= 0:
@@ -131,5 +137,5 @@ def _draw(query_ids: Sequence[str], n: int, seed: int) -> list[str]:
 
 
 def reason_counts(reasons: Iterable[str]) -> str:
-    """Such as ``no judgment: 3, not sampled: 2``, the most frequent first."""
+    """Return counts such as ``no judgment: 3, not sampled: 2``, the most frequent first."""
     return ", ".join(f"{reason}: {n}" for reason, n in Counter(reasons).most_common())

@@ -1,7 +1,7 @@
-"""Whether a question that was written for a test says, and leads to, what the passages hold.
+"""Checks of test items against their passages.
 
-All of it is told from the texts alone, without a model: the language, where the answers stand,
-what the reference cites, and whether two items ask the same.
+All checks use only the texts, without a model: the language, whether the passages contain the
+answers, the citations of the reference, and whether two items ask the same question.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ __all__ = [
 ]
 
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
-"""What an item asks for.
+"""The kind of a test item.
 
-One fact; several facts; a date or a number; what takes two passages; which of two things; and what
-the passages seem to answer and do not.
+``single`` asks for one fact, ``list`` for several, ``date`` for a date or number, ``two_passages``
+for a fact that takes two passages, and ``comparison`` which of two things is larger, earlier, etc.
+``near_miss`` is a question that the passages seem to answer but do not.
 """
 
 PAIRS: tuple[ItemKind, ...] = ("two_passages", "comparison")
-"""The kinds that are about two passages."""
+"""The kinds that need two passages."""
 
 FaultKind = Literal[
     "not asked",
@@ -71,25 +72,24 @@ FaultKind = Literal[
     "not answered from the passages",
     "answered by a passage",
 ]
-"""Why an item is not in a test set, in the order in which it is looked for."""
+"""The reason why an item is not in a test set, in the order of the checks."""
 
 IN_LANGUAGE = 0.1
-"""The share of a text that is probably in the language, at least: a short one may be of names."""
+"""The smallest probability of the language; low, because a short text may be all names."""
 
 LONGEST_QUESTION = 400
-"""Characters."""
+"""The largest length of a question, in characters."""
 
-SAME, ALIKE = 0.9, 0.5
-"""Likeness from which on two questions ask the same, in any case and with the same answers."""
+DUPLICATE_AT, SIMILAR_AT = 0.9, 0.5
+"""Similarity at which two questions are duplicates, in general and with the same answers."""
 
 
 class Draft(Record):
-    """An item as somebody wrote it, before anything is known of it.
+    """A test item before it is checked.
 
-    ``answers`` and ``wrong_answers`` are as in :class:`mirage.Query`. ``reason`` and ``answer``
-    are the two parts of a reference, which cite passages as ``[1]``, in the order in which the
-    writer saw them, or by their ids. A draft without a question says in ``reason`` why there is
-    none.
+    ``answers`` and ``wrong_answers`` have the format of :class:`mirage.Query`. ``reason`` and
+    ``answer`` are the two parts of a reference. They cite passages by id, or as ``[1]`` in the
+    order in which the writer saw them. If a draft has no question, ``reason`` explains why.
     """
 
     question: str = ""
@@ -100,7 +100,7 @@ class Draft(Record):
 
 
 class Fault(Record):
-    """What is wrong with an item; ``detail`` says where."""
+    """A fault of an item; ``detail`` describes it."""
 
     kind: FaultKind
     detail: str = Field(default="")
@@ -109,63 +109,77 @@ class Fault(Record):
 _NUMERIC_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 
 
-# Where answers stand ------------------------------------------------------------------------------
+# Answers in texts ---------------------------------------------------------------------------------
 
 
 def stands(form: str, text: str, language: str | Language) -> bool:
-    """Whether a text states a name, a number, a date or a short phrase.
+    """Return whether a text states a name, a number, a date or a short phrase.
 
-    As :func:`mirage.text.mention` tells; or, where the form has numbers, all of them stand there in
-    digits or words, a date's month too, and what the form says beside them is mentioned.
+    The phrase is matched by :func:`mirage.text.mention`. A phrase with numbers also matches if the
+    text contains all its numbers, in digits or words, the months of its dates, and its other words.
+
+    Args:
+        form: The phrase.
+        text: The text to search.
+        language: The language of both.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If the language is unknown.
+
+    Example:
+        >>> stands("12 members", "The council has twelve members.", "en")
+        True
+        >>> stands("20 members", "The council has twelve members.", "en")
+        False
     """
     entry = Language.of(language)
-    held = mention(form, text, entry)
-    stated = quantities(form, entry)
-    if held == 1 or not stated:
-        return held >= MENTIONED_AT
+    mention_score = mention(form, text, entry)
+    numbers = quantities(form, entry)
+    if mention_score == 1 or not numbers:
+        return mention_score >= MENTIONED_AT
     values = values_in(text, entry)
     if _NUMERIC_DATE.fullmatch(form.strip()):
-        years = {value for quantity in stated for value in quantity.values if value > 31}
+        years = {value for quantity in numbers for value in quantity.values if value > 31}
         return bool(days_in(form, entry)[0] & days_in(text, entry)[0]) and years <= values
     days = dates(form, entry)
     if any(day.month not in {other.month for other in dates(text, entry)} for day in days):
         return False
-    if not all(quantity.values & values for quantity in stated):
+    if not all(quantity.values & values for quantity in numbers):
         return False
-    rest = _without(form, [*((day.start, day.end) for day in days), *(q[:2] for q in stated)])
-    return not tokenize(rest, entry) or mention(rest, text, entry) >= MENTIONED_AT
+    other_words = _blank_out(
+        form, [*((day.start, day.end) for day in days), *(q[:2] for q in numbers)]
+    )
+    return not tokenize(other_words, entry) or mention(other_words, text, entry) >= MENTIONED_AT
 
 
-def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _blank_out(text: str, spans: Iterable[tuple[int, int]]) -> str:
     for start, end in spans:
         text = text[:start] + " " * (end - start) + text[end:]
     return text
 
 
-def _any_stands(forms: Iterable[str], text: str, entry: Language) -> bool:
+def _any_stated(forms: Iterable[str], text: str, entry: Language) -> bool:
     return any(stands(form, text, entry) for form in forms)
 
 
-def _give_away(question: str, forms: Iterable[str], entry: Language) -> bool:
-    """Return whether a question holds the whole of a short answer in one of its forms.
+def _gives_away(question: str, forms: Iterable[str], entry: Language) -> bool:
+    """Return whether a question contains a short answer in one of its forms.
 
-    The words of the answer have to follow each other in the question, in any inflection. An answer
-    that shares words with its question, as "Flask-Caching" does with "Which extension provides
-    caching for Flask?", is not given away.
+    The words of the answer must be consecutive in the question, in any inflection. An answer that
+    only shares words with the question is not given away: "Flask-Caching" answers "Which extension
+    provides caching for Flask?".
     """
     words = tokenize(question, entry)
     return any(
-        stands(form, question, entry) and _follow_each_other(form, words, entry) for form in forms
+        stands(form, question, entry) and _has_consecutive_words(form, words, entry)
+        for form in forms
     )
 
 
-def _follow_each_other(form: str, words: Sequence[str], entry: Language) -> bool:
+def _has_consecutive_words(form: str, words: Sequence[str], entry: Language) -> bool:
     # Numbers may be written in digits or in words, so `stands` alone compares them.
     numbers = [quantity[:2] for quantity in quantities(form, entry)]
-    parts = tokenize(_without(form, numbers), entry)
+    parts = tokenize(_blank_out(form, numbers), entry)
     return any(
         all(
             mention(part, word, entry) >= MENTIONED_AT
@@ -186,18 +200,25 @@ def faults_in(
     *,
     complete: bool = True,
 ) -> list[Fault]:
-    """What is wrong with a draft, as far as its own text and its passages tell.
+    """Return the faults of a draft that its text and its passages show.
 
     Args:
-        draft: the item.
-        kind: what it was to be.
-        passages: what it was written from, in that order.
-        language: what it is to be in.
-        complete: whether it needs wrong answers and a reference, as an LLM's draft does. Such a
-            draft is also checked for what instructions within the passages may have put into it.
+        draft: The item.
+        kind: The kind of item that was asked for.
+        passages: The passages that it was written from, in that order.
+        language: The language that it should be in.
+        complete: Whether the item needs wrong answers and a reference, as an LLM's draft does. Such
+            a draft is also checked for effects of instructions in the passages.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If the language is unknown.
+
+    Example:
+        >>> from mirage import Passage
+        >>> passage = Passage(id="a", text="The tower in Paris was built in 1889.")
+        >>> draft = Draft(question="When was the tower in Paris built?", answers=[["1890"]])
+        >>> faults_in(draft, "date", [passage], "en", complete=False)[0].kind
+        'answer not in the passages'
     """
     entry = Language.of(language)
     question = draft.question.strip()
@@ -206,31 +227,31 @@ def faults_in(
     if len(question) > LONGEST_QUESTION or not tokenize(question, entry):
         return [Fault(kind="no question", detail=f"{len(question)} characters")]
     return [
-        *_of_language(draft, passages, entry),
-        *_of_answers(draft, kind, passages, entry),
-        *(_of_grounding(draft, passages, entry) if complete else ()),
-        *_of_wrong_answers(draft, kind, entry, complete),
-        *_of_reference(draft, kind, passages, entry, complete),
+        *_language_faults(draft, passages, entry),
+        *_answer_faults(draft, kind, passages, entry),
+        *(_grounding_faults(draft, passages, entry) if complete else ()),
+        *_wrong_answer_faults(draft, kind, entry, complete),
+        *_reference_faults(draft, kind, passages, entry, complete),
     ]
 
 
-def _of_language(draft: Draft, passages: Sequence[Passage], entry: Language) -> Iterator[Fault]:
+def _language_faults(draft: Draft, passages: Sequence[Passage], entry: Language) -> Iterator[Fault]:
     context = ("", *(passage.titled_text for passage in passages))
-    plain = cite_by_id(draft.answer, entry, ())[0]
-    texts = {"question": draft.question, "answer": plain, "reason": draft.reason}
+    answer_text = cite_by_id(draft.answer, entry, ())[0]
+    texts = {"question": draft.question, "answer": answer_text, "reason": draft.reason}
     for name, text in texts.items():
         shares = language_probabilities(text, entry, context)
         if shares and shares.get(entry.code, 0.0) < IN_LANGUAGE:
-            most = max(shares, key=shares.__getitem__) or "another"
-            yield Fault(kind="wrong language", detail=f"the {name} looks like {most!r}")
+            likely_language = max(shares, key=shares.__getitem__) or "another"
+            yield Fault(kind="wrong language", detail=f"the {name} looks like {likely_language!r}")
 
 
-def _of_answers(
+def _answer_faults(
     draft: Draft, kind: ItemKind, passages: Sequence[Passage], entry: Language
 ) -> Iterator[Fault]:
     if kind == "near_miss":
         if draft.answers:
-            yield Fault(kind="another kind", detail="it has answers")
+            yield Fault(kind="another kind", detail="a near miss must have no answers")
         return
     if not draft.answers:
         yield Fault(kind="no answer")
@@ -239,64 +260,73 @@ def _of_answers(
     for forms in draft.answers:
         if not any(tokenize(form, entry) for form in forms):
             yield Fault(kind="no answer", detail=f"{forms[0]!r} has no letter or digit")
-        elif not _any_stands(forms, text, entry):
+        elif not _any_stated(forms, text, entry):
             yield Fault(kind="answer not in the passages", detail=forms[0])
-        elif kind != "comparison" and _give_away(draft.question, forms, entry):
+        elif kind != "comparison" and _gives_away(draft.question, forms, entry):
             yield Fault(kind="answer in the question", detail=forms[0])
     if kind == "list" and len(draft.answers) == 1:
-        yield Fault(kind="another kind", detail="a list has several answers")
+        yield Fault(kind="another kind", detail="a list needs several answers")
     if kind == "date" and not any(quantities(form, entry) for form in draft.answers[0]):
-        yield Fault(kind="another kind", detail="the answer is no date or number")
+        yield Fault(kind="another kind", detail="the answer is not a date or number")
 
 
-def _of_grounding(draft: Draft, passages: Sequence[Passage], entry: Language) -> Iterator[Fault]:
-    """Yield the faults of a draft that follows its passages instead of asking about them."""
+def _grounding_faults(
+    draft: Draft, passages: Sequence[Passage], entry: Language
+) -> Iterator[Fault]:
+    """Yield the faults of a draft that obeys instructions in its passages or copies them."""
     texts = [passage.titled_text for passage in passages]
     question = tokenize(draft.question, entry)
-    if any(_holds(tokenize(text, entry), question) for text in texts):
+    if any(_contains_sequence(tokenize(text, entry), question) for text in texts):
         yield Fault(kind="copied from the passage", detail=draft.question[:LONGEST_QUESTION])
     facts = "\n".join(sentence for text in texts for sentence in plain_sentences(text))
     whole = "\n".join(texts)
     for forms in draft.answers:
-        if _any_stands(forms, whole, entry) and not _any_stands(forms, facts, entry):
+        if _any_stated(forms, whole, entry) and not _any_stated(forms, facts, entry):
             yield Fault(kind="answer not stated as a fact", detail=forms[0])
 
 
-def _holds(words: Sequence[str], sequence: Sequence[str]) -> bool:
-    """Return whether a sequence of words follows each other in a text."""
+def _contains_sequence(words: Sequence[str], sequence: Sequence[str]) -> bool:
+    """Return whether a list of words contains another one as consecutive words."""
     return f"\0{chr(0).join(sequence)}\0" in f"\0{chr(0).join(words)}\0"
 
 
-def _of_wrong_answers(
+def _wrong_answer_faults(
     draft: Draft, kind: ItemKind, entry: Language, complete: bool
 ) -> Iterator[Fault]:
     if complete and kind != "near_miss" and not draft.wrong_answers:
         yield Fault(kind="no wrong answer")
     right = [form for forms in draft.answers for form in forms]
     for forms in draft.wrong_answers:
-        same = next((w for w in forms for r in right if _overlap(w, r, entry)), None)
-        if same is not None:
-            yield Fault(kind="wrong answer is right", detail=same)
-    if kind == "comparison" and _give_away(draft.question, right, entry):
+        overlapping = next((w for w in forms for r in right if _overlap(w, r, entry)), None)
+        if overlapping is not None:
+            yield Fault(kind="wrong answer is right", detail=overlapping)
+    if kind == "comparison" and _gives_away(draft.question, right, entry):
         wrong = [form for forms in draft.wrong_answers for form in forms]
-        if not _any_stands(wrong, draft.question, entry):
+        if not _any_stated(wrong, draft.question, entry):
             yield Fault(
-                kind="answer in the question", detail="without what it is to be compared with"
+                kind="answer in the question", detail="the thing to compare it with is missing"
             )
 
 
-def _overlap(one: str, other: str, entry: Language) -> bool:
-    numbers, others = quantities(one, entry), quantities(other, entry)
-    if numbers and others and not (_are_in(numbers, others) and _are_in(others, numbers)):
-        return False  # a hundred and twenty holds a hundred, and is another number
-    return stands(one, other, entry) or stands(other, one, entry)
+def _overlap(form: str, other_form: str, entry: Language) -> bool:
+    numbers, other_numbers = quantities(form, entry), quantities(other_form, entry)
+    if (
+        numbers
+        and other_numbers
+        and not (_all_included(numbers, other_numbers) and _all_included(other_numbers, numbers))
+    ):
+        return False  # "a hundred and twenty" contains "a hundred", but is another number
+    return stands(form, other_form, entry) or stands(other_form, form, entry)
 
 
-def _are_in(numbers: Iterable[Quantity], others: Sequence[Quantity]) -> bool:
-    return all(any(one.values & other.values for other in others) for one in numbers)
+def _all_included(numbers: Iterable[Quantity], other_numbers: Sequence[Quantity]) -> bool:
+    return all(
+        any(number.values & other_number.values for other_number in other_numbers)
+        for number in numbers
+    )
 
 
-def _of_reference(
+def _reference_faults(
     draft: Draft,
     kind: ItemKind,
     passages: Sequence[Passage],
@@ -305,24 +335,24 @@ def _of_reference(
 ) -> Iterator[Fault]:
     if not draft.answer.strip():
         if complete:
-            yield Fault(kind="no answer in the reference", detail="there is none")
+            yield Fault(kind="no answer in the reference", detail="there is no reference")
         return
-    told = _reference(draft, passages, entry)
-    if not told.known:
+    reference = _parse_reference(draft, passages, entry)
+    if not reference.all_resolved:
         yield Fault(kind="cites what is not shown", detail=draft.answer)
     if kind == "near_miss":
-        if abstains(told.answer, entry, question=draft.question) < ABSTAINS_AT:
+        if abstains(reference.answer, entry, question=draft.question) < ABSTAINS_AT:
             yield Fault(kind="no abstention in the reference", detail=draft.answer)
         return
     needed = len(passages) if kind in PAIRS else 1
-    if len(told.cited) < needed:
-        yield Fault(kind="cites too little", detail=f"{len(told.cited)} of {needed} passages")
+    if len(reference.cited) < needed:
+        yield Fault(kind="cites too little", detail=f"{len(reference.cited)} of {needed} passages")
     for forms in draft.answers:
-        if not _any_stands(forms, told.answer, entry):
+        if not _any_stated(forms, reference.answer, entry):
             yield Fault(kind="no answer in the reference", detail=forms[0])
     if complete and kind != "comparison":
         for forms in draft.wrong_answers:
-            if _any_stands(forms, told.answer, entry):
+            if _any_stated(forms, reference.answer, entry):
                 yield Fault(kind="wrong answer in the reference", detail=forms[0])
 
 
@@ -330,36 +360,42 @@ def _of_reference(
 
 
 class _Reference(NamedTuple):
-    """A reference, the text of its answer without citations, and the passages that this cites."""
+    """A reference: its text, its answer without citations, and the passages that it cites.
+
+    ``all_resolved`` is whether every citation names a passage of the item.
+    """
 
     text: str
     answer: str
     cited: tuple[str, ...]
-    known: bool
+    all_resolved: bool
 
 
-def _reference(draft: Draft, passages: Sequence[Passage], entry: Language) -> _Reference:
-    reason, known = _cited(draft.reason.strip(), passages, entry)
-    answer, also = _cited(draft.answer.strip(), passages, entry)
+def _parse_reference(draft: Draft, passages: Sequence[Passage], entry: Language) -> _Reference:
+    reason, reason_resolved = _cite_by_ids(draft.reason.strip(), passages, entry)
+    answer, answer_resolved = _cite_by_ids(draft.answer.strip(), passages, entry)
     ids = [passage.id for passage in passages]
     parsed = parse(answer, entry, ids)
     text = f"##Reason: {reason}\n##Answer: {answer}"
-    return _Reference(text, parsed.answer_text, parsed.citations, known and also)
+    return _Reference(
+        text, parsed.answer_text, parsed.citations, reason_resolved and answer_resolved
+    )
 
 
-def _cited(text: str, passages: Sequence[Passage], entry: Language) -> tuple[str, bool]:
-    """The text with citations by id, whether it had them by position or by id.
+def _cite_by_ids(text: str, passages: Sequence[Passage], entry: Language) -> tuple[str, bool]:
+    """Return a text with all citations by id, and whether all of them were resolved.
 
-    An id such as 2 would be taken for a position, so each goes by a name of its own meanwhile.
+    Ids are replaced by unique names during the conversion, because an id such as 2 could be
+    confused with a position.
     """
     ids = {f"passage_{n}": passage.id for n, passage in enumerate(passages, 1)}
     for name, id_ in ids.items():
         if not id_.isdecimal():
             text = text.replace(f"[{id_}]", f"[{name}]")
-    text, known = cite_by_id(text, entry, tuple(ids))
+    text, all_resolved = cite_by_id(text, entry, tuple(ids))
     for name, id_ in ids.items():
         text = text.replace(f"[{name}]", f"[{id_}]")
-    return text, known
+    return text, all_resolved
 
 
 def query_of(
@@ -370,32 +406,36 @@ def query_of(
     *,
     id: str,
 ) -> Query:
-    """The query that a draft without faults is, showing the passages that it was written from.
+    """Return the query of a draft without faults, with the passages that it was written from.
 
-    What its reference cites is relevant, or all of them where it has none. Its cluster is the
-    document of the first.
+    The passages that the reference cites are relevant, or all passages if there is no reference.
+    The cluster of the query is the document of the first passage.
 
     Args:
-        draft: the item.
-        kind: what it asks for.
-        passages: what it was written from, in that order.
-        language: of the item.
-        id: what to call the query.
+        draft: The item.
+        kind: The kind of item.
+        passages: The passages that it was written from, in that order.
+        language: The language of the item.
+        id: The id of the query.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
     answerable = kind != "near_miss"
-    told = _reference(draft, passages, entry) if draft.answer.strip() else None
-    cited = told.cited if told is not None and told.cited else tuple(p.id for p in passages)
+    reference = _parse_reference(draft, passages, entry) if draft.answer.strip() else None
+    cited = (
+        reference.cited
+        if reference is not None and reference.cited
+        else tuple(p.id for p in passages)
+    )
     return Query(
         id=id,
         language=entry.code,
         text=draft.question.strip(),
         passages=tuple(passages),
         relevant=cited if answerable else (),
-        reference=None if told is None else told.text,
+        reference=None if reference is None else reference.text,
         answerable=answerable,
         answers=draft.answers,
         wrong_answers=draft.wrong_answers,
@@ -408,52 +448,62 @@ def query_of(
 
 
 def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
-    """The first of ``others`` that asks the same, if one does.
+    """Return the first of ``others`` that asks the same question, or ``None``.
 
-    Two questions ask the same where they are the same but for case and marks; where half of their
-    words are, and the answers; where one passage gives both the same answers; and, of questions
-    without an answer, where nearly all of their words are. Likeness is the Dice coefficient of the
-    words (of pairs of characters, where a script parts no words); with answers, of those that say
-    something of the matter.
+    Two questions are duplicates if one of these conditions holds:
+
+    - They are equal except for case and punctuation.
+    - Half of their content words and all their answers are the same.
+    - They share a relevant passage and all their answers are the same.
+    - Neither has an answer, and nearly all of their words are the same.
+
+    The similarity of words is the Dice coefficient. In scripts without spaces between words, pairs
+    of characters are compared instead of words.
+
+    Args:
+        query: The query to check.
+        others: The queries to compare it with.
     """
-    return next((other for other in others if _same(query, other)), None)
+    return next((other for other in others if _is_duplicate(query, other)), None)
 
 
-def _same(one: Query, other: Query) -> bool:
-    entry = Language.of(one.language)
-    if _tokens(one.text, entry) == _tokens(other.text, entry):
+def _is_duplicate(query: Query, other: Query) -> bool:
+    entry = Language.of(query.language)
+    if _tokens(query.text, entry) == _tokens(other.text, entry):
         return True
-    if not one.answers and not other.answers:
-        return _likeness(one, other, frozenset()) >= SAME
-    if len(one.answers) != len(other.answers):
+    if not query.answers and not other.answers:
+        return _similarity(query, other, frozenset()) >= DUPLICATE_AT
+    if len(query.answers) != len(other.answers):
         return False
-    common = lexicon(entry.code).function_words
-    near = _likeness(one, other, common) >= ALIKE or bool(set(one.relevant) & set(other.relevant))
+    function_words = lexicon(entry.code).function_words
+    similar = _similarity(query, other, function_words) >= SIMILAR_AT or bool(
+        set(query.relevant) & set(other.relevant)
+    )
     # Answers are compared last, because that takes a hundred times as long.
-    return near and all(
-        any(_any_stands(forms, "\n".join(known), entry) for known in other.answers)
-        for forms in one.answers
+    return similar and all(
+        any(_any_stated(forms, "\n".join(other_forms), entry) for other_forms in other.answers)
+        for forms in query.answers
     )
 
 
-def _likeness(one: Query, other: Query, common: frozenset[str]) -> float:
-    """The Dice coefficient of what two questions consist of, without ``common`` words."""
-    entry = Language.of(one.language)
-    a, b = (_parts(query.text, entry, common) for query in (one, other))
+def _similarity(query: Query, other: Query, common: frozenset[str]) -> float:
+    """Return the Dice coefficient of the words of two questions, without ``common`` words."""
+    entry = Language.of(query.language)
+    a, b = (_word_set(each.text, entry, common) for each in (query, other))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0
 
 
-# Every item is compared with all before it, so its words are kept between the comparisons.
-_KEPT = 4096
+# Every item is compared with all earlier ones, so its words are cached.
+_CACHE_SIZE = 4096
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _tokens(text: str, entry: Language) -> tuple[str, ...]:
     return tuple(tokenize(text, entry))
 
 
-@lru_cache(maxsize=_KEPT)
-def _parts(text: str, entry: Language, common: frozenset[str]) -> frozenset[str]:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _word_set(text: str, entry: Language, common: frozenset[str]) -> frozenset[str]:
     tokens = [stem(token, entry) for token in _tokens(text, entry)]
     if entry.tokens == "character":
         return frozenset(map("".join, pairwise(tokens))) or frozenset(tokens)

@@ -1,4 +1,4 @@
-"""What an LLM is asked for items of test sets, and what it said, which is asked for once only."""
+"""Prompts for writing and answering test items, and a journal of the LLM's replies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ from mirage.llm import LLM
 from mirage.llm.questions import Form, Question, ask_each
 from mirage.models import Passage, Record
 
-__all__ = ["Asker", "Slot", "Told", "answering", "keep_answer", "keep_draft", "writing_of"]
+__all__ = [
+    "Asker",
+    "LLMReply",
+    "Slot",
+    "answer_prompt",
+    "keep_answer",
+    "keep_draft",
+    "writing_prompt",
+]
 
 T = TypeVar("T")
 
 
 class Slot(NamedTuple):
-    """What one item is to be written from."""
+    """The id, kind and passages of an item to be written."""
 
     id: str
     kind: ItemKind
@@ -98,7 +106,7 @@ _BREAKS = ((re.compile(r'\{(?=\s*"(?:question|skip|answer)")'), "( "),)
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the one JSON object in an answer, with or without a fence around it."""
+    """Return the JSON object in a reply, with or without a code fence, or ``None``."""
     start, end = text.find("{"), text.rfind("}") + 1
     try:
         value = json.loads(text[start:end]) if 0 <= start < end else None
@@ -120,7 +128,7 @@ def _draft_in(text: str) -> Draft | None:
 
 
 def _answer_in(text: str) -> str | None:
-    """The answer, empty where it cannot be told."""
+    """Return the answer in a reply, empty if the LLM abstained, or ``None`` if it is invalid."""
     value = _object(text)
     if value is None or "answer" not in value:
         return None
@@ -133,23 +141,29 @@ _DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _draft_in, "item", _
 _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _answer_in, "answer", _BREAKS)
 
 
-def writing_of(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Write the item of a slot; ``earlier`` are questions about its passages."""
+def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
+    """Return the prompt to write the item of a slot.
+
+    Args:
+        slot: The kind and the passages of the item.
+        entry: The language of the item.
+        earlier: Questions that already exist about these passages, which must not be repeated.
+    """
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
-    asked = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
+    earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(
         language=f"{entry.name} ({entry.native_name})",
         rule=_KIND_RULES[slot.kind],
-        earlier=", ".join(name for name, _ in asked) or "nothing yet",
+        earlier=", ".join(name for name, _ in earlier_material) or "nothing yet",
     )
-    return Question(task, "Write the item", _DRAFT, (*asked, *material))
+    return Question(task, "Write the item", _DRAFT, (*earlier_material, *material))
 
 
-def answering(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
-    """Return the question to answer, from passages or, without any, from what the LLM knows.
+def answer_prompt(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
+    """Return the prompt to answer a question from passages, or without passages from memory.
 
-    Sentences that may be instructions are left out of the passages, so that whoever answers does
-    not read what the writer of the question may have followed.
+    Sentences that may be instructions are removed from the passages, because the LLM that wrote the
+    question may have obeyed them.
     """
     task = _ANSWER_TASK.format(
         source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
@@ -159,8 +173,11 @@ def answering(text: str, passages: Sequence[Passage], entry: Language) -> Questi
     return Question(task, "Answer the question", _ANSWER, (*material, ("question", text)))
 
 
-class Told(Record):
-    """What an LLM said to one question: read as a draft or an answer, or why it cannot be read."""
+class LLMReply(Record):
+    """An LLM's reply to one prompt: a draft, an answer, or why it cannot be parsed.
+
+    ``asked`` is the digest of the prompt; see :meth:`Asker.key`.
+    """
 
     asked: str
     draft: Draft | None = None
@@ -169,55 +186,61 @@ class Told(Record):
 
 
 class Asker:
-    """Asks an LLM, and keeps what it says: nothing is asked twice, today or by the next process."""
+    """Sends prompts to an LLM and keeps the replies in a journal, so that none is sent twice."""
 
-    def __init__(self, llm: LLM, journal: Journal[Told], progress: bool) -> None:
+    def __init__(self, llm: LLM, journal: Journal[LLMReply], progress: bool) -> None:
         self.llm, self.journal, self.progress = llm, journal, progress
-        self.told = {told.asked: told for told in journal.earlier}
+        self.replies = {reply.asked: reply for reply in journal.earlier}
 
     def key(self, question: Question[Any]) -> str:
-        """A digest of the model and of what it is asked."""
-        asked = json.dumps([self.llm.model, question.prompt])
-        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()
+        """Return a digest of the model and the prompt."""
+        identity = json.dumps([self.llm.model, question.prompt])
+        return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
     def ask(
-        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], Told]
-    ) -> list[Told | str]:
-        """What was said to each, or why nothing was."""
+        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], LLMReply]
+    ) -> list[LLMReply | str]:
+        """Return the reply to each prompt, or the reason why there is none.
+
+        Args:
+            questions: The prompts.
+            what: The label of the progress bar.
+            keep: A function that makes a record of the digest and the parsed reply.
+        """
         keys = [self.key(question) for question in questions]
-        missing = {
+        unanswered = {
             key: question
             for key, question in zip(keys, questions, strict=True)
-            if key not in self.told
+            if key not in self.replies
         }
         failed: dict[str, str] = {}
-        names = list(missing)
-        with progress_bar(len(missing), what, self.progress) as bar:
+        names = list(unanswered)
+        with progress_bar(len(unanswered), what, self.progress) as bar:
 
-            def take(place: int, outcome: Any) -> None:
-                key = names[place]
+            def handle_outcome(position: int, outcome: Any) -> None:
+                key = names[position]
                 if outcome.failed:
                     failed[key] = outcome.failed
                 elif outcome.value is None:
-                    self._keep(Told(asked=key, unreadable=outcome.invalid))
+                    self._keep(LLMReply(asked=key, unreadable=outcome.invalid))
                 else:
                     self._keep(keep(key, outcome.value))
                 bar.update()
 
-            if missing:
-                run_sync(ask_each(self.llm, missing.values(), take))
-        return [failed[key] if key in failed else self.told[key] for key in keys]
+            if unanswered:
+                run_sync(ask_each(self.llm, unanswered.values(), handle_outcome))
+        return [failed[key] if key in failed else self.replies[key] for key in keys]
 
-    def _keep(self, told: Told) -> None:
-        self.told[told.asked] = told
-        self.journal.add(told)
-
-
-def keep_draft(key: str, draft: Draft) -> Told:
-    """That this draft was written, to keep."""
-    return Told(asked=key, draft=draft)
+    def _keep(self, reply: LLMReply) -> None:
+        self.replies[reply.asked] = reply
+        self.journal.add(reply)
 
 
-def keep_answer(key: str, answer: str) -> Told:
-    """That this answer was given, to keep."""
-    return Told(asked=key, answer=answer)
+def keep_draft(key: str, draft: Draft) -> LLMReply:
+    """Return the journal record of a draft."""
+    return LLMReply(asked=key, draft=draft)
+
+
+def keep_answer(key: str, answer: str) -> LLMReply:
+    """Return the journal record of an answer."""
+    return LLMReply(asked=key, answer=answer)

@@ -1,4 +1,4 @@
-"""Sheets for people who write test items: the passages worth asking about, and room beside them."""
+"""Sheets for people who write test items: passages to ask about, with empty fields for items."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mirage._base.logs import logger
 from mirage._base.quoting import csv_text, read_csv
 from mirage.building.askable import Askable, askable_passages, corpus_of
 from mirage.building.item_checks import Draft, Fault, ItemKind
-from mirage.building.item_questions import Asker, Slot, Told
+from mirage.building.item_questions import Asker, LLMReply, Slot
 from mirage.building.test_sets import (
     ITEM_KINDS,
+    ItemBuilder,
     ItemSet,
-    Making,
-    Plan,
     RejectedItem,
+    SlotQueue,
+    assign_clusters,
     beside,
     check_plan,
-    clustered,
-    prepared,
+    prepare_index,
     quota_of,
 )
 from mirage.corpus import Corpus
@@ -39,13 +39,13 @@ _LOG = logger("mirage.building")
 
 
 class SheetRow(Draft):
-    """Passages to ask about, and an item once somebody has written it.
+    """A row of a sheet: passages to ask about, and the item when it is written.
 
     Attributes:
-        id: of the item.
-        kind: what to ask for.
-        passages: the ids of the passages; a citation ``[1]`` is the first of them.
-        text: the passages, to read; it is not read back.
+        id: The id of the item.
+        kind: The kind of item to write.
+        passages: The ids of the passages; a citation ``[1]`` refers to the first of them.
+        text: The text of the passages, for the writer. Changes to it are ignored.
     """
 
     id: Id
@@ -65,26 +65,29 @@ def item_sheet(
     seed: int = 0,
     progress: bool = True,
 ) -> tuple[tuple[SheetRow, ...], Askable]:
-    """An empty sheet, with the passages that :func:`build_test_set` would ask about; no LLM.
+    """Return an empty sheet with the passages that :func:`build_test_set` would ask about.
 
     Args:
-        documents: see :func:`~mirage.building.corpus_of`.
-        language: of the documents and of the items.
-        items: rows of the sheet; fewer where there are fewer passages worth asking about.
-        kinds: the share of each kind of item.
-        size: words a passage.
-        overlap: words that a passage repeats from the one before it.
-        seed: of the order of documents.
-        progress: show a progress bar on stderr, if that is a terminal.
+        documents: The documents; see :func:`~mirage.building.corpus_of`.
+        language: ISO 639-1 code of the documents and of the items.
+        items: Number of rows; fewer if there are fewer passages worth asking about.
+        kinds: Share of each kind of item, on any scale.
+        size: Words per passage, if documents are split.
+        overlap: Words that a passage repeats from the previous one.
+        seed: Random seed of the order of documents.
+        progress: Show a progress bar on stderr if it is a terminal.
+
+    Returns:
+        The rows of the sheet, and the passages worth asking about.
 
     Raises:
-        DatasetError: as :func:`build_test_set`.
-        SettingError: as :func:`build_test_set`.
-        UnknownNameError: as :func:`build_test_set`.
+        DatasetError: If the documents cannot be read, or no passage is worth asking about.
+        SettingError: If ``items`` is out of range, or no kind has a share.
+        UnknownNameError: If the language or a kind is unknown.
     """
     check_plan(items, kinds, 2)
     entry = Language.of(language)
-    index, askable = prepared(documents, entry, size, overlap, seed, progress)
+    index, askable = prepare_index(documents, entry, size, overlap, seed, progress)
     rows = (
         SheetRow(
             id=slot.id,
@@ -94,7 +97,7 @@ def item_sheet(
                 f"[{n}] {passage.titled_text}" for n, passage in enumerate(slot.passages, 1)
             ),
         )
-        for slot in Plan(askable, index).wave(quota_of(kinds, items))
+        for slot in SlotQueue(askable, index).next_slots(quota_of(kinds, items))
     )
     return tuple(rows), askable
 
@@ -111,28 +114,28 @@ def build_from_sheet(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> ItemSet:
-    """Check the items of a sheet as :func:`build_test_set` checks those of an LLM.
+    """Build a test set from a sheet, with the checks of :func:`build_test_set`.
 
-    Rows that nobody filled in are listed among the rejected items and are not counted as wanted.
-    Wrong answers and a reference may be missing; all passages of such a row are relevant. If there
-    is an LLM, it answers each question with the shown passages and without them.
+    Rows that nobody filled in are listed among the rejected items and do not count as requested.
+    Wrong answers and a reference are optional; without a reference all passages of the row are
+    relevant. If an LLM is given, it answers each question with the shown passages and without them.
 
     Args:
-        rows: the sheet.
-        documents: those that the sheet was made from.
-        language: of the documents and of the items.
-        llm: answers the questions; ``None`` leaves that check out.
-        shown: passages an item shows.
-        size: words a passage, as when the sheet was made.
-        overlap: words that a passage repeats, as when the sheet was made.
-        out: the file of the dataset; see :func:`build_test_set`.
-        progress: show progress bars on stderr, if that is a terminal.
+        rows: The rows of the sheet.
+        documents: The documents that the sheet was created from.
+        language: ISO 639-1 code of the documents and of the items.
+        llm: The LLM that answers the questions; ``None`` skips this check.
+        shown: Number of passages that an item shows.
+        size: Words per passage, with the value that the sheet was created with.
+        overlap: Words that a passage repeats, with the value that the sheet was created with.
+        out: The file of the dataset; see :func:`build_test_set`.
+        progress: Show progress bars on stderr if it is a terminal.
 
     Raises:
-        DatasetError: a row names a passage that the documents do not have, two rows have the same
-            id, or a row is half filled in; and as :func:`build_test_set`.
-        LLMError: there is no key for OpenAI.
-        UnknownNameError: no such language.
+        DatasetError: If the documents do not have a passage of a row, two rows have the same id, a
+            row is incomplete, no item passed, or a file cannot be written.
+        LLMError: If there is no key for OpenAI.
+        UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
@@ -150,13 +153,13 @@ def build_from_sheet(
                 RejectedItem(id=row.id, kind=row.kind, faults=(fault,), passages=row.passages)
             )
     journal_path = None if out is None or llm is None else beside(Path(out), "journal")
-    with Journal(journal_path, Told) as journal:
+    with Journal(journal_path, LLMReply) as journal:
         asker = None if llm is None else Asker(llm, journal, progress)
-        made = Making(asker, index, entry, shown, complete=False)
-        made.check(drafts)
+        builder = ItemBuilder(asker, index, entry, shown, complete=False)
+        builder.check(drafts)
     result = ItemSet(
-        clustered(made.queries),
-        (*made.rejected, *empty),
+        assign_clusters(builder.queries),
+        (*builder.rejected, *empty),
         askable_passages(corpus, entry),
         len(drafts),
         entry.code,
@@ -176,8 +179,8 @@ def _check_half_filled(rows: Iterable[SheetRow]) -> None:
         else:
             continue
         raise DatasetError(
-            f"row {row.id!r} of the sheet has {problem}; fill in what is missing, or empty the row "
-            "to leave it out"
+            f"row {row.id!r} of the sheet has {problem}; complete the row, or empty it to leave it "
+            "out"
         )
 
 
@@ -186,16 +189,18 @@ def _is_filled(cell: str | tuple[Forms, ...]) -> bool:
 
 
 def _slots(rows: Sequence[SheetRow], corpus: Corpus) -> Iterable[Slot]:
-    seen: set[str] = set()
+    ids: set[str] = set()
     for row in rows:
-        if row.id in seen:
-            raise DatasetError(f"the sheet holds row {row.id!r} twice; ids are unique")
-        seen.add(row.id)
+        if row.id in ids:
+            raise DatasetError(
+                f"the sheet has two rows with the id {row.id!r}; give each row its own id"
+            )
+        ids.add(row.id)
         missing = next((id_ for id_ in row.passages if id_ not in corpus), None)
         if missing is not None or not row.passages:
             raise DatasetError(
                 f"row {row.id!r} of the sheet is about passage {missing!r}, which the documents do "
-                "not have; give those, and the --size and --overlap, that the sheet was made with"
+                "not have; use the documents, --size and --overlap that the sheet was created with"
             )
         yield Slot(row.id, row.kind, tuple(corpus.get_many(row.passages)))
 
@@ -207,31 +212,33 @@ _FORMS = ("answers", "wrong_answers")
 
 
 def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
-    """Write a sheet: CSV, for spreadsheet programs, if the name ends in it, and else JSON Lines.
+    """Write a sheet as CSV if the file name ends in ``.csv``, or else as JSON Lines.
 
-    In CSV each line of a cell is one answer, whose forms are separated by ``|``. A text that a
-    spreadsheet program would take for a formula, such as ``=1+1``, has an apostrophe in front, also
-    behind a semicolon, a tab or a line end; :func:`read_sheet` removes it.
+    In CSV each line of a cell is one answer, and its forms are separated by ``|``. A text that a
+    spreadsheet program would read as a formula, such as ``=1+1``, gets an apostrophe in front, also
+    after a semicolon, a tab or a line end; :func:`read_sheet` removes it.
 
     Args:
         rows: The rows of the sheet.
         path: The file to write.
 
     Raises:
-        DatasetError: The file cannot be written, or exists already: it may be filled in.
+        DatasetError: If the file cannot be written, or exists already, because it may be filled in.
     """
-    place = Path(path)
-    if place.exists():
-        raise DatasetError(f"{place}: is there already, and may be filled in; name another file")
-    if place.suffix.lower() != ".csv":
-        write_records(rows, place)
+    file = Path(path)
+    if file.exists():
+        raise DatasetError(
+            f"{file}: the file exists already and may be filled in; use another file name"
+        )
+    if file.suffix.lower() != ".csv":
+        write_records(rows, file)
         return
-    text = csv_text(_COLUMNS, map(_cells, rows))
-    # Excel reads UTF-8 as such only behind a byte order mark.
-    write_bytes(place, text.encode("utf-8-sig"))
+    text = csv_text(_COLUMNS, map(_csv_cells, rows))
+    # Excel recognizes UTF-8 only if the file starts with a byte order mark.
+    write_bytes(file, text.encode("utf-8-sig"))
 
 
-def _cells(row: SheetRow) -> list[str]:
+def _csv_cells(row: SheetRow) -> list[str]:
     cells = {name: getattr(row, name) for name in _COLUMNS}
     forms = {name: "\n".join(" | ".join(each) for each in cells[name]) for name in _FORMS}
     return list((cells | forms | {"passages": "\n".join(row.passages)}).values())
@@ -240,34 +247,37 @@ def _cells(row: SheetRow) -> list[str]:
 def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
     """Read a sheet that :func:`write_sheet` wrote and somebody filled in.
 
-    Rows of a CSV file whose cells are all empty are skipped; a warning says how many there were.
+    CSV rows with only empty cells are skipped, and a warning is logged with their number.
+
+    Args:
+        path: The file of the sheet, CSV if its name ends in ``.csv`` and else JSON Lines.
 
     Raises:
-        DatasetError: The file cannot be read; the message names the row and the field.
+        DatasetError: If the file cannot be read; the message names the row and the field.
     """
-    place = Path(path)
-    if place.suffix.lower() != ".csv":
-        return tuple(validated(SheetRow, row, where) for where, row in read_rows(place))
-    rows, blank = [], 0
-    for number, cells in enumerate(read_csv(read_text(place), str(place)), 1):
-        where = f"{place}, row {number}"
+    file = Path(path)
+    if file.suffix.lower() != ".csv":
+        return tuple(validated(SheetRow, row, where) for where, row in read_rows(file))
+    rows, blank_count = [], 0
+    for number, cells in enumerate(read_csv(read_text(file), str(file)), 1):
+        where = f"{file}, row {number}"
         if not any(cell.strip() for cell in cells.values()):
-            blank += 1
+            blank_count += 1
             continue
         try:
-            known = {name: cells[name] for name in _COLUMNS}
+            columns = {name: cells[name] for name in _COLUMNS}
         except KeyError as error:
             raise DatasetError(f"{where}: there is no column {error}") from None
         forms = {
             name: [
                 [form.strip() for form in line.split("|") if form.strip()]
-                for line in known[name].splitlines()
+                for line in columns[name].splitlines()
                 if line.strip(" |")
             ]
             for name in _FORMS
         }
-        ids = [line for line in known["passages"].splitlines() if line]
-        rows.append(validated(SheetRow, known | forms | {"passages": ids}, where))
-    if blank:
-        _LOG.warning("%s: skipped %d blank rows", place, blank)
+        ids = [line for line in columns["passages"].splitlines() if line]
+        rows.append(validated(SheetRow, columns | forms | {"passages": ids}, where))
+    if blank_count:
+        _LOG.warning("%s: skipped %d blank rows", file, blank_count)
     return tuple(rows)

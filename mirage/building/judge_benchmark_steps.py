@@ -1,7 +1,7 @@
-"""The steps of building a benchmark for judges, each a function that can be used alone.
+"""The steps of building a benchmark for judges; each function can also be used alone.
 
-They follow MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163), sections 3.1 to 3.3;
-:func:`mirage.building.build_judge_benchmark` takes one after the other.
+They follow MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163), sections 3.1 to 3.3.
+:func:`mirage.building.build_judge_benchmark` runs them in order.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = [
 ]
 
 MARKED_AT = 0.75 * SUPPORTED_AT
-"""Support by one sentence of a passage from which on :func:`lexical_marks` marks it.
+"""The lowest support score at which :func:`lexical_marks` marks a sentence of a passage.
 
-Three quarters of what makes a sentence supported: one sentence seldom carries all that an answer's
-sentence says.
+It is three quarters of the threshold for a supported sentence, because a single sentence seldom
+supports all of an answer's sentence.
 """
 
 MARKS = 3
-"""Sentences of the passages that are marked for one sentence of an answer, at most."""
+"""The largest number of marked passage sentences per sentence of an answer."""
 
 DropReason = Literal[
     "no relevant passage",
@@ -61,16 +61,20 @@ DropReason = Literal[
     "short answer",
     "not sampled",
 ]
-"""Why a question is not in a benchmark, in the order of the steps.
+"""The reason why a question is not in a benchmark, in the order of the steps.
 
-No relevant passage is known for it, or none is in the corpus; too few passages of the corpus share
-a word with it; an LLM says that its answer changes over time, or gave no verdict on that; a model
-did not answer it; a model's answer is too short; the models have answers enough without it.
+- ``no relevant passage``: the question has no relevant passage in the corpus.
+- ``too few passages``: too few passages of the corpus share a word with the question.
+- ``changes over time``: the LLM judges that the answer changes over time.
+- ``undecided``: the LLM gave no verdict on that.
+- ``failed``: a model did not answer.
+- ``short answer``: the answer of a model is too short.
+- ``not sampled``: the question was not drawn.
 """
 
 
 class Dropped(NamedTuple):
-    """Why a question was left out; ``detail`` says more, such as which model failed and how."""
+    """The reason why a question was dropped; ``detail`` adds for example which model failed."""
 
     reason: DropReason
     detail: str = ""
@@ -80,12 +84,12 @@ class Dropped(NamedTuple):
 
 
 class WithPassages(NamedTuple):
-    """Questions with the passages that were found for them.
+    """Questions with retrieved passages.
 
     Attributes:
-        queries: the questions that have enough passages, with these and no others, best first.
-        replaced: ids of those whose last passage took the place of the lowest that was found.
-        dropped: why each other question is left out, by id.
+        queries: The questions with enough passages; each has only these, best first.
+        replaced: The ids of questions whose lowest passage was replaced by a relevant one.
+        dropped: The reason why each other question was dropped, by id.
     """
 
     queries: tuple[Query, ...]
@@ -94,17 +98,23 @@ class WithPassages(NamedTuple):
 
 
 def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPassages:
-    """Give each question the best ``n`` passages of ``index``, a relevant one among them.
+    """Return each question with the best ``n`` passages of an index, one of them relevant.
 
-    Where none of them is relevant, the lowest gives way to the relevant passage with the highest
-    score; of those with equal scores, to the one that the question's ``relevant`` names first.
+    If none of the best passages is relevant, the lowest is replaced by the relevant passage with
+    the highest score. If scores are equal, the passage that is listed first in ``relevant`` of the
+    question is used.
+
+    Args:
+        queries: The questions with their relevant passages.
+        index: The index of the corpus.
+        n: Number of passages per question.
 
     Raises:
-        DatasetError: a question is in another language than the corpus.
-        SettingError: ``n`` is less than 1.
+        DatasetError: If a question and the corpus have different languages.
+        SettingError: If ``n`` is less than 1.
     """
     if n < 1:
-        raise SettingError(f"a question has 1 passage or more, not {n}")
+        raise SettingError(f"n must be at least 1, got n={n}")
     complete: list[Query] = []
     replaced: list[str] = []
     dropped: dict[str, Dropped] = {}
@@ -114,35 +124,37 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
                 f"query {query.id!r} is in {query.language!r}, but the corpus is in "
                 f"{index.language!r}"
             )
-        match _passages_of(query, index, n):
+        match _select_passages(query, index, n):
             case Dropped() as drop:
                 dropped[query.id] = drop
-            case passages, exchange:
+            case passages, is_replaced:
                 complete.append(query.model_copy(update={"passages": passages}))
-                replaced += [query.id] if exchange else []
+                replaced += [query.id] if is_replaced else []
     return WithPassages(tuple(complete), tuple(replaced), dropped)
 
 
-def _passages_of(query: Query, index: BM25, n: int) -> tuple[tuple[Passage, ...], bool] | Dropped:
-    """The passages of a question, and whether a relevant one took the place of the lowest."""
-    relevant = [passage for passage in query.relevant if passage in index.corpus]
-    if not relevant:
-        missing = f"none of {', '.join(query.relevant)} is in the corpus" if query.relevant else ""
-        return Dropped("no relevant passage", missing)
+def _select_passages(
+    query: Query, index: BM25, n: int
+) -> tuple[tuple[Passage, ...], bool] | Dropped:
+    """Return the passages of a question, and whether the lowest was replaced by a relevant one."""
+    relevant_ids = [passage for passage in query.relevant if passage in index.corpus]
+    if not relevant_ids:
+        detail = f"none of {', '.join(query.relevant)} is in the corpus" if query.relevant else ""
+        return Dropped("no relevant passage", detail)
     passages = [hit.passage for hit in index.search(query.text, n)]
     if len(passages) < n:
         return Dropped("too few passages", f"{len(passages)} of the corpus share a word with it")
-    if any(passage.id in relevant for passage in passages):
+    if any(passage.id in relevant_ids for passage in passages):
         return tuple(passages), False
-    scores = dict(zip(relevant, index.scores(query.text, relevant), strict=True))
-    best = max(scores, key=scores.__getitem__)  # the first of equal ones
-    return (*passages[:-1], index.corpus[best]), True
+    scores = dict(zip(relevant_ids, index.scores(query.text, relevant_ids), strict=True))
+    best_id = max(scores, key=scores.__getitem__)  # the first if scores are equal
+    return (*passages[:-1], index.corpus[best_id]), True
 
 
 # Time ---------------------------------------------------------------------------------------------
 #
-# Of a question whose answer changes, what a passage of some year says is no error, and what a model
-# says of today is no invention.
+# If the answer to a question changes over time, an old passage is not wrong, and an answer from the
+# present is not a hallucination. Annotators could not label such answers.
 
 _STABLE, _CHANGES = "STABLE", "CHANGES"
 
@@ -171,12 +183,12 @@ _TIME_FORM = Form(
 
 
 class TimeDependence(NamedTuple):
-    """Questions by whether their answers change over time; each is in one of the three.
+    """Questions grouped by whether their answers change over time.
 
     Attributes:
-        stable: their answers stay the same.
-        changing: their answers change.
-        undecided: by id, why the LLM gave no verdict.
+        stable: The questions whose answers stay the same.
+        changing: The questions whose answers change.
+        undecided: The reason why the LLM gave no verdict on a question, by id.
     """
 
     stable: tuple[Query, ...]
@@ -187,13 +199,18 @@ class TimeDependence(NamedTuple):
 def time_independent(
     queries: Iterable[Query], llm: LLM, *, progress: bool = True
 ) -> TimeDependence:
-    """Ask ``llm`` of each question whether its answer changes over time.
+    """Ask an LLM for each question whether its answer changes over time.
 
-    It is asked again up to five times where it ends in no verdict. With its cache a second call
-    asks only what the first one got no answer to.
+    If a reply has no verdict, the LLM is asked again up to five times. Verdicts are cached, so that
+    a second call asks only about undecided questions.
+
+    Args:
+        queries: The questions.
+        llm: The LLM that decides.
+        progress: Show a progress bar on stderr if it is a terminal.
 
     Raises:
-        LLMError: no question was decided, with the reason for the first; or there is no key.
+        LLMError: If no question was decided, with the reason for the first, or there is no key.
     """
     questions = list(queries)
     what = "questions sorted by time"
@@ -206,8 +223,8 @@ def time_independent(
     }
     if undecided and len(undecided) == len(questions):
         raise LLMError(
-            f"of none of {len(questions)} questions is known whether its answer changes over time; "
-            f"of query {questions[0].id!r} because {undecided[questions[0].id]}"
+            f"the LLM did not decide for any of {len(questions)} questions whether the answer "
+            f"changes over time; for query {questions[0].id!r} {undecided[questions[0].id]}"
         )
     stable, changing = (
         tuple(query for query, outcome in by_query if outcome.value == verdict)
@@ -231,10 +248,19 @@ def _time_question(query: Query) -> Question[str]:
 def unfit_answers(
     dataset: MirageDataset, runs: Mapping[str, Run], min_words: int = 10
 ) -> dict[str, Dropped]:
-    """The questions to leave out because one of ``runs`` fails on them or is below ``min_words``.
+    """Return the questions to drop because the answer of a model failed or is too short.
 
-    One such answer of one model is enough, so that all models have the same questions. Words are
-    counted by :func:`count_words`, in the answer section, without citations.
+    A question is dropped for all models if one answer is unfit, so that all models have the same
+    questions.
+
+    Args:
+        dataset: The questions.
+        runs: The responses of each model, by name.
+        min_words: The smallest number of words of an answer. :func:`count_words` counts them in the
+            answer section without citations.
+
+    Returns:
+        The reason by question id.
     """
     dropped: dict[str, Dropped] = {}
     for query in dataset:
@@ -254,23 +280,27 @@ def unfit_answers(
 
 
 def count_words(text: str, language: str) -> float:
-    """How many words a text has.
+    """Return the number of words of a text.
 
-    Words are the tokens of :func:`mirage.text.tokenize`. Where a script puts no spaces between
-    words and tokens are characters, they are converted: so many characters are a word as say what
-    one word of English says, in the passages of the bundled corpora, which are parallel. (About
-    1.4 in Chinese, 2.0 in Japanese, 3.0 in Thai.)
+    Words are the tokens of :func:`mirage.text.tokenize`. In scripts without spaces between words,
+    tokens are characters and are converted to words. The number of characters per word is that in
+    the parallel passages of the bundled corpora, relative to English: about 1.4 in Chinese, 2.0 in
+    Japanese and 3.0 in Thai.
+
+    Args:
+        text: The text.
+        language: The language of the text.
 
     Raises:
-        UnknownNameError: no such language.
+        UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
     tokens = len(tokenize(text, entry))
-    return float(tokens) if entry.tokens == "word" else tokens / _characters_a_word(entry.code)
+    return float(tokens) if entry.tokens == "word" else tokens / _characters_per_word(entry.code)
 
 
 @cache
-def _characters_a_word(code: str) -> float:
+def _characters_per_word(code: str) -> float:
     return _bundled_tokens(code) / _bundled_tokens("en")
 
 
@@ -282,24 +312,36 @@ def _bundled_tokens(code: str) -> int:
 def assign_models(
     query_ids: Sequence[str], models: Sequence[str], per_model: int = 50, *, seed: int = 0
 ) -> dict[str, str]:
-    """Draw ``per_model`` questions for each of ``models``, none for two; the model of each.
+    """Draw disjoint sets of questions for models, and return the model of each drawn question.
 
-    As in MEMERAG's files, where each of the 250 questions of a language is answered once.
+    Each question has one model, as in MEMERAG's files with 250 questions per language.
+
+    Args:
+        query_ids: The ids of the questions.
+        models: The names of the models.
+        per_model: Number of questions per model.
+        seed: Random seed of the draw.
 
     Raises:
-        DatasetError: there are not so many questions.
-        SettingError: ``per_model`` is less than 1.
+        DatasetError: If there are too few questions.
+        SettingError: If ``per_model`` is less than 1.
+
+    Example:
+        >>> sorted(assign_models(["q1", "q2"], ["solar", "llama"], per_model=1).values())
+        ['llama', 'solar']
     """
     if per_model < 1:
-        raise SettingError(f"per_model is a number of questions, 1 or more, not {per_model}")
-    needed = per_model * len(models)
-    if needed > len(query_ids):
+        raise SettingError(f"per_model must be at least 1, got per_model={per_model}")
+    question_count = per_model * len(models)
+    if question_count > len(query_ids):
         raise DatasetError(
-            f"{len(models)} models with {per_model} questions each need {needed} questions, and "
-            f"{len(query_ids)} are left; give more questions, or a smaller per_model"
+            f"{len(models)} models with {per_model} questions each need {question_count} questions, "
+            f"but {len(query_ids)} are left; give more questions, or a smaller per_model"
         )
-    draw = random.Random(seed).sample(list(query_ids), needed)
-    model_of = {query_id: models[place // per_model] for place, query_id in enumerate(draw)}
+    drawn_ids = random.Random(seed).sample(list(query_ids), question_count)
+    model_of = {
+        query_id: models[position // per_model] for position, query_id in enumerate(drawn_ids)
+    }
     return {query_id: model_of[query_id] for query_id in query_ids if query_id in model_of}
 
 
@@ -310,16 +352,19 @@ def _answer(response: Response, query: Query) -> str:
 # Sentences ----------------------------------------------------------------------------------------
 
 SupportMarker = Callable[[str, Sequence[str], str], Sequence[float]]
-"""How far sentences of passages support a sentence of an answer.
+"""A function that scores how well sentences of passages support a sentence of an answer.
 
-A function of the answer's sentence, the sentences of all passages, and the language, that returns
-a finite number for each sentence of the passages: above 0 where it may support the answer's, and
-the more the higher.
+Its arguments are the sentence of the answer, the sentences of all passages, and the language. It
+returns a finite number for each sentence of the passages, above 0 if it may support the answer's
+sentence.
 """
 
 
 def lexical_marks(sentence: str, candidates: Sequence[str], language: str) -> list[float]:
-    """Mark by :func:`~mirage.features.lexical.sentence_support`, from :data:`MARKED_AT` on."""
+    """Return the :func:`~mirage.features.lexical.sentence_support` of candidates, 0 if it is low.
+
+    The threshold is :data:`MARKED_AT`.
+    """
     support = (sentence_support(sentence, [candidate], language) for candidate in candidates)
     return [value if value >= MARKED_AT else 0.0 for value in support]
 
@@ -333,20 +378,20 @@ class SupportingSentence(Record):
 
 
 class UnlabelledSentence(Record):
-    """A row for annotators; once it has a label, :meth:`LabelledSentences.from_jsonl` reads it.
+    """A row for annotators; :meth:`LabelledSentences.from_jsonl` reads it when it has a label.
 
     Attributes:
-        query_id: the question's id.
-        language: its language.
-        query: the question.
-        passages: the question's passages, from which the model was to answer.
-        answer: the whole answer, without citations.
-        number: which sentence of the answer this is, from 1.
-        sentence: the sentence to label, without citations.
-        support: sentences of the passages that may support it, best first.
-        label: for the annotator: ``Supported``, ``Not Supported`` or ``Challenging to determine``,
-            or a list of one an annotator.
-        fine: for a fine-grained label, such as ``Contradiction``.
+        query_id: The id of the question.
+        language: The language of the question.
+        query: The text of the question.
+        passages: The passages that the model was given.
+        answer: The whole answer, without citations.
+        number: The position of the sentence in the answer, from 1.
+        sentence: The sentence to label, without citations.
+        support: Sentences of the passages that may support it, best first.
+        label: Empty field for the annotator: ``Supported``, ``Not Supported`` or ``Challenging to
+            determine``, or a list with one label per annotator.
+        fine: Empty field for a fine-grained label, such as ``Contradiction``.
     """
 
     query_id: Id
@@ -364,14 +409,18 @@ class UnlabelledSentence(Record):
 def unlabelled_sentences(
     query: Query, response: Response, mark: SupportMarker = lexical_marks
 ) -> tuple[UnlabelledSentence, ...]:
-    """The sentences of an answer, each with up to three marked sentences of the passages.
+    """Return the sentences of an answer, each with up to three marked sentences of the passages.
 
-    A sentence of the ``response`` is to be labelled by all passages of its question, as in the
-    paper, so the passages that it cites are left out. Nor do the rows say which model answered.
-    ``mark`` says how far a sentence of a passage supports one of the answer.
+    As in the paper, annotators compare a sentence with all passages of the question, so the rows do
+    not contain the citations. They do not contain the name of the model either.
+
+    Args:
+        query: The question with its passages.
+        response: The response of a model.
+        mark: The function that scores how well a sentence of a passage supports one of the answer.
 
     Raises:
-        JudgmentError: ``mark`` did not return a finite number for each sentence of the passages.
+        JudgmentError: If ``mark`` did not return a finite number for each sentence of the passages.
     """
     code = query.language
     candidates = [
@@ -389,7 +438,7 @@ def unlabelled_sentences(
             answer=parsed.answer_text,
             number=number,
             sentence=sentence.text,
-            support=_marked(sentence.text, candidates, code, mark),
+            support=_mark_sentences(sentence.text, candidates, code, mark),
             label=None,
             fine=None,
         )
@@ -397,14 +446,14 @@ def unlabelled_sentences(
     )
 
 
-def _marked(
+def _mark_sentences(
     sentence: str, candidates: Sequence[tuple[str, str]], code: str, mark: SupportMarker
 ) -> tuple[SupportingSentence, ...]:
     scores = [float(score) for score in mark(sentence, [text for _, text in candidates], code)]
     if len(scores) != len(candidates) or not all(map(math.isfinite, scores)):
         raise JudgmentError(
             f"mark= returned {len(scores)} numbers for {len(candidates)} sentences of passages, "
-            f"beside {sentence!r}; it has to return a finite one for each"
+            f"compared with {sentence!r}; it must return a finite number for each"
         )
     ranking = sorted(zip(scores, candidates, strict=True), key=lambda pair: -pair[0])
     return tuple(

@@ -1,9 +1,9 @@
-"""A benchmark for judges, up to the point where people label it.
+"""Benchmarks for judges, ready for annotation.
 
-As MEMERAG was built (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3): questions
-whose answers do not change over time, five passages for each, answers of several models, and their
-sentences beside what may support them. Where the paper is silent, :func:`build_judge_benchmark`
-and the functions of its steps say what was decided.
+They are built like MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3): from
+questions whose answers do not change over time, five passages for each, and answers of several
+models, whose sentences are paired with passage sentences that may support them. Details that the
+paper leaves open are documented in :func:`build_judge_benchmark` and the functions of its steps.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ __all__ = ["JudgeBenchmark", "build_judge_benchmark"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeBenchmark:
-    """Sentences for annotators, and what became of every question on the way.
+    """Sentences for annotators, and the provenance of every question.
 
     It prints as a table of the steps.
 
     Attributes:
-        sentences: the rows for annotators, in the order of the questions.
-        answered_by: by question, the model whose answer was taken. The rows do not say it, so that
-            annotators do not know it.
-        dropped: by question, why it was left out. Every question is here or in ``answered_by``.
-        replaced: questions whose lowest passage gave way to a relevant one, whatever became of
-            them later.
-        settings: what it was built with.
+        sentences: The rows for annotators, in the order of the questions.
+        answered_by: The model whose answer is used, by question id. The rows do not contain it, so
+            that annotators are blind to the model.
+        dropped: The reason why a question was dropped, by question id. Every question is either
+            here or in ``answered_by``.
+        replaced: The ids of questions whose lowest passage was replaced by a relevant one,
+            including questions that were dropped later.
+        settings: The settings of the build.
     """
 
     sentences: tuple[UnlabelledSentence, ...]
@@ -66,7 +67,7 @@ class JudgeBenchmark:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many questions there were, were dropped at each step, and are left; and sentences."""
+        """The numbers of questions, of questions dropped at each step or kept, and of sentences."""
         reasons = Counter(drop.reason for drop in self.dropped.values())
         return {
             "questions": len(self.dropped) + len(self.answered_by),
@@ -82,35 +83,35 @@ class JudgeBenchmark:
 
     def __str__(self) -> str:
         counts = self.counts
-        rest, rows = counts["questions"], [("questions", "", str(counts["questions"]))]
+        remaining, rows = counts["questions"], [("questions", "", str(counts["questions"]))]
         for reason in get_args(DropReason):
-            rest -= counts[reason]
-            rows.append((reason, str(counts[reason]), str(rest)))
-        others = ("lowest passage replaced", "sentences", "sentences without a mark")
-        notes = tuple(f"{name}: {counts[name]}" for name in others)
+            remaining -= counts[reason]
+            rows.append((reason, str(counts[reason]), str(remaining)))
+        note_names = ("lowest passage replaced", "sentences", "sentences without a mark")
+        notes = tuple(f"{name}: {counts[name]}" for name in note_names)
         head, marks = ("step", "dropped", "left"), (False,) * len(rows)
         return to_text(Table("A benchmark for annotators", head, tuple(rows), marks, notes, name=0))
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write the rows for annotators, one a line.
+        """Write the rows for annotators, one per line.
 
-        :meth:`LabelledSentences.from_jsonl` reads the file once its labels are filled in. A file
-        that stands there already is never replaced by another: it may hold somebody's labels.
+        :meth:`LabelledSentences.from_jsonl` reads the file when its labels are filled in. An
+        existing file with other content is never overwritten, because it may contain labels.
 
         Raises:
-            DatasetError: the file is there, and differs.
+            DatasetError: If the file exists with other content.
         """
-        place = Path(path)
+        file = Path(path)
         text = "".join(f"{row.model_dump_json(exclude_defaults=True)}\n" for row in self.sentences)
-        if place.exists() and read_bytes(place) != text.encode():
+        if file.exists() and read_bytes(file) != text.encode():
             raise DatasetError(
-                f"{place}: this file is there already and says something else; it may hold labels, "
-                "or a former state of the benchmark: move it away, and build again"
+                f"{file}: the file exists with other content, such as labels or an earlier state "
+                "of the benchmark; move it away and build again"
             )
-        _write(place, text)
+        _write(file, text)
 
     def provenance(self) -> dict[str, Any]:
-        """All but the rows, as plain values that go into JSON."""
+        """Return everything except the rows, as values that JSON can represent."""
         return {
             "settings": dict(self.settings),
             "counts": self.counts,
@@ -134,57 +135,62 @@ def build_judge_benchmark(
     seed: int = 0,
     progress: bool = True,
 ) -> JudgeBenchmark:
-    """Sentences of models' answers for annotators to label, as MEMERAG was built.
+    """Build a benchmark for judges: sentences of models' answers for annotators, as in MEMERAG.
 
-    Passages are found first, because that costs nothing (:func:`with_passages`); an LLM says which
-    questions have answers that change over time (:func:`~mirage.building.time_independent`); every
-    model answers every question that is left; questions with an answer that failed or is short are
-    dropped (:func:`unfit_answers`); ``per_model`` of the others are drawn for each model
-    (:func:`assign_models`); the answers are split into sentences, with the sentences of the
-    passages that may support each (:func:`unlabelled_sentences`).
+    The steps are:
 
-    The folder ``out`` gets ``sentences.jsonl`` for the annotators, ``provenance.json`` with what
-    became of every question, ``queries.jsonl`` with the questions that the models answered, and
-    their answers under ``runs``. Built again with the same folder, it goes on where it was: answers
-    are read from there and verdicts from the LLM's cache, and only what failed is asked again.
+    1. Passages are retrieved, because this costs nothing (:func:`with_passages`).
+    2. An LLM decides which answers change over time; these questions are dropped
+       (:func:`~mirage.building.time_independent`).
+    3. Every model answers every remaining question.
+    4. Questions with a failed or short answer are dropped (:func:`unfit_answers`).
+    5. ``per_model`` of the remaining questions are drawn for each model (:func:`assign_models`).
+    6. The answers are split into sentences, each with the sentences of the passages that may
+       support it (:func:`unlabelled_sentences`).
+
+    The folder ``out`` gets ``sentences.jsonl`` for the annotators, ``provenance.json`` with the
+    reason for every dropped question, ``queries.jsonl`` with the questions that the models
+    answered, and their answers in the folder ``runs``. A second call with the same folder resumes:
+    it reads answers from there and verdicts from the LLM's cache, and retries only failures.
 
     Args:
-        queries: questions of one language with their relevant passages, such as
-            ``MirageDataset.from_trec(topics, qrels, language="sw")``. The passages they show are
-            not read.
-        index: the corpus to find passages in.
-        models: what answers, by name; see :data:`mirage.generation.ModelLike`. Recorded answers
-            have to be to the questions, and the passages, of ``queries.jsonl``.
-        out: a folder.
-        llm: says which answers change over time; ``None`` if none does: no question is asked
-            about then, nor dropped for it.
-        passages: passages a question.
-        min_words: the words that an answer has, at least.
-        per_model: questions a model.
-        mark: marks supporting sentences.
+        queries: Questions of one language with their relevant passages, such as
+            ``MirageDataset.from_trec(topics, qrels, language="sw")``. The passages that they show
+            are ignored.
+        index: The index of the corpus from which passages are retrieved.
+        models: The models that answer, by name; see :data:`mirage.generation.ModelLike`. Recorded
+            answers must be for the questions and passages of ``queries.jsonl``.
+        out: The output folder.
+        llm: The LLM that decides which answers change over time; ``None`` skips this step.
+        passages: Number of passages per question.
+        min_words: The smallest number of words of an answer.
+        per_model: Number of questions per model.
+        mark: The function that marks supporting sentences.
+        seed: Random seed of the draw of questions.
+        progress: Show progress bars on stderr if it is a terminal.
 
     Raises:
-        DatasetError: no model or not enough questions are left, the folder holds answers to
-            questions with other passages, or a ``sentences.jsonl`` that differs.
-        GenerationError: a model failed on all questions.
-        LLMError: of no question is known whether its answer changes over time.
-        JudgmentError: ``mark`` returned something else than a number a sentence.
-        UnknownNameError: recorded answers are to a question that was dropped.
+        DatasetError: If there is no model, too few questions are left, or the folder has answers to
+            questions with other passages or a different ``sentences.jsonl``.
+        GenerationError: If a model failed on all questions.
+        LLMError: If the LLM decided for no question whether its answer changes over time.
+        JudgmentError: If ``mark`` did not return a finite number per sentence.
+        UnknownNameError: If there are recorded answers to a question that was dropped.
     """
     if not models:
-        raise DatasetError("no model is given to answer the questions")
+        raise DatasetError("models is empty; give at least one model that answers the questions")
     folder = Path(out)
     complete, replaced, dropped = with_passages(queries, index, passages)
-    stable, changing = _stable(complete, llm, progress)
+    stable, changing = _drop_changing(complete, llm, progress)
     dropped |= changing
-    dataset = _dataset(stable, queries.name, dropped)
-    runs = _answers(dataset, models, folder, progress)
+    dataset = _make_dataset(stable, queries.name, dropped)
+    runs = _collect_answers(dataset, models, folder, progress)
     dropped |= unfit_answers(dataset, runs, min_words)
     fit = [query_id for query_id in dataset.query_ids if query_id not in dropped]
     try:
         answered_by = assign_models(fit, list(models), per_model, seed=seed)
     except DatasetError as error:
-        raise DatasetError(f"{error} (dropped: {_reasons(dropped) or 'none'})") from None
+        raise DatasetError(f"{error} (dropped: {_format_reasons(dropped) or 'none'})") from None
     dropped |= {query_id: Dropped("not sampled") for query_id in fit if query_id not in answered_by}
     rows = (
         row
@@ -212,10 +218,10 @@ def build_judge_benchmark(
     return benchmark
 
 
-def _stable(
+def _drop_changing(
     queries: Sequence[Query], llm: LLM | None, progress: bool
 ) -> tuple[tuple[Query, ...], dict[str, Dropped]]:
-    """The questions whose answers stay the same, and why each other one is left out."""
+    """Return the questions whose answers stay the same, and the reason for each dropped one."""
     if llm is None or not queries:
         return tuple(queries), {}
     stable, changing, undecided = time_independent(queries, llm, progress=progress)
@@ -223,20 +229,22 @@ def _stable(
     return stable, dropped | {id_: Dropped("undecided", why) for id_, why in undecided.items()}
 
 
-def _dataset(queries: Sequence[Query], name: str, dropped: Mapping[str, Dropped]) -> MirageDataset:
+def _make_dataset(
+    queries: Sequence[Query], name: str, dropped: Mapping[str, Dropped]
+) -> MirageDataset:
     if not queries:
         query_id, drop = next(iter(dropped.items()))
         first = f"the first, {query_id!r}: {drop.detail or drop.reason}"
-        raise DatasetError(f"{name}: no question is left ({_reasons(dropped)}; {first})")
+        raise DatasetError(f"{name}: no question is left ({_format_reasons(dropped)}; {first})")
     return MirageDataset(queries, name=name)
 
 
-def _answers(
+def _collect_answers(
     dataset: MirageDataset, models: Mapping[str, ModelLike], folder: Path, progress: bool
 ) -> dict[str, Run]:
-    """Every model's answers to all questions, kept in a file a model."""
-    _keep_queries(dataset, folder / "queries.jsonl")
-    # Names such as meta/llama-3 hold a slash.
+    """Return the answers of every model to all questions; each model has a file of answers."""
+    _store_queries(dataset, folder / "queries.jsonl")
+    # Names such as meta/llama-3 contain a slash.
     files = {name: folder / "runs" / f"{file_name(name)}.jsonl" for name in models}
     return {
         name: respond(model, dataset, name, out=files[name], progress=progress)
@@ -244,28 +252,29 @@ def _answers(
     }
 
 
-def _keep_queries(dataset: MirageDataset, path: Path) -> None:
-    """Write what the models are asked; a folder of answers to anything else is refused.
+def _store_queries(dataset: MirageDataset, path: Path) -> None:
+    """Write the questions for the models, or raise an error if the folder has other questions.
 
-    Answers are found again by the ids of questions, which do not say what passages they had.
+    Stored answers are matched by question id, which does not identify the passages of a question.
     """
     queries = {query.id: query for query in dataset}
     with Journal(path, Query) as journal:
         for query in journal.earlier:
             if queries.get(query.id) != query:
                 raise DatasetError(
-                    f"{path}: query {query.id!r} of this file is not asked now, or with other "
-                    "passages, and the answers in this folder are to it; build in another folder"
+                    f"{path}: query {query.id!r} of this file is not among the current queries or "
+                    "has other passages, so the answers in this folder do not fit; use another "
+                    "folder"
                 )
         journal.finish(dataset)
 
 
-def _reasons(dropped: Mapping[str, Dropped]) -> str:
+def _format_reasons(dropped: Mapping[str, Dropped]) -> str:
     return reason_counts(drop.reason for drop in dropped.values())
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file in one step, so that none is left half written."""
+    """Write a file atomically."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)

@@ -1,9 +1,8 @@
-"""Test sets from documents: questions that an LLM writes, and checks that let few faults through.
+"""Test sets from documents: an LLM writes questions, and checks reject those with faults.
 
-:func:`build_test_set` chooses passages that are worth asking about, has an LLM write an item from
-each, and keeps what passes the checks of :mod:`mirage.building.item_checks` and is answered rightly
-from the passages that it shows.
-What fails is listed with its reason.
+:func:`build_test_set` selects passages that are worth asking about and has an LLM write an item
+from each. It keeps items that pass the checks of :mod:`mirage.building.item_checks` and that the
+LLM answers correctly from the passages. Rejected items are listed with the reason.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from mirage.building.item_checks import (
 )
 from mirage.building.item_questions import (
     Asker,
+    LLMReply,
     Slot,
-    Told,
-    answering,
+    answer_prompt,
     keep_answer,
     keep_draft,
-    writing_of,
+    writing_prompt,
 )
 from mirage.corpus import Corpus
 from mirage.corpus.documents import CHUNK
@@ -79,43 +78,43 @@ ITEM_KINDS: Mapping[ItemKind, float] = {
     "comparison": 0.1,
     "near_miss": 0.2,
 }
-"""The shares of the kinds of items, unless others are asked for."""
+"""The default shares of the kinds of items."""
 
-CLEARING = 29
-"""Clusters that it takes to say of a system without any loss that less than a tenth is lost.
+FEWEST_CLUSTERS = 29
+"""The fewest clusters without a loss that rule out a loss of a tenth at confidence 0.95.
 
-At the level 0.95 (:func:`mirage.statistics.upper_bounds`): ``log(0.05) / log(0.9)``.
+It is ``log(0.05) / log(0.9)``, rounded up; see :func:`mirage.statistics.upper_bounds`.
 """
 
-ATTEMPTS = 3
-"""Drafts for each item that is wanted, at most."""
+DRAFTS_PER_ITEM = 3
+"""The largest number of drafts per requested item."""
 
-REUSE = 3
-"""How often a passage is asked about, at most, where there are few."""
+MOST_USES_PER_PASSAGE = 3
+"""The largest number of drafts about one passage, if there are few passages."""
 
-PARTNERS = 50
-"""Passages, the likest first, among which the second one of a pair is chosen."""
+PARTNER_DEPTH = 50
+"""The number of most similar passages from which the second one of a pair is chosen."""
 
-FOUND_AMONG = 50
-"""Passages among which the first of its own is looked for, by the words of a question."""
+RANK_DEPTH = 50
+"""The search depth for the rank (``found_at``) of an item's own passage."""
 
-LOOKED_THROUGH = 50
-"""Passages in which an answer to a question that has none is looked for."""
+SEARCH_DEPTH = 50
+"""The search depth for passages that state an answer, and for distractors."""
 
 
 SKIPPED: FaultKind = "instructions in the passage"
-"""The fault of a passage that nothing is asked about."""
+"""The fault of a passage that was skipped because it contains instructions."""
 
 
 class RejectedItem(Record):
-    """An item that is not in the test set, and why; or a passage that was skipped.
+    """A rejected item or a skipped passage, with the reason.
 
     Attributes:
-        id: that of its place in the plan; no item of the set has it.
-        kind: what it was to be.
-        faults: what is wrong with it, one or more.
-        passages: the ids of the passages that it was written from.
-        draft: what was written; ``None`` where nothing that can be read was.
+        id: The id of the draft; no item of the test set has it.
+        kind: The kind of item that was asked for.
+        faults: The faults, at least one.
+        passages: The ids of the passages that the item was written from.
+        draft: The text of the item; ``None`` if there is none that can be parsed.
     """
 
     id: Id
@@ -127,20 +126,19 @@ class RejectedItem(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemSet:
-    """Items that passed all checks, those that did not, and how far they cover the documents.
+    """Items that passed all checks, rejected items, and the coverage of the documents.
 
-    It prints as a table of what became of the drafts.
+    It prints as a table with the number of drafts that each check rejected.
 
     Attributes:
-        queries: the items, in the order in which they were planned. ``metadata`` says of each its
-            ``kind``, its ``document``, at which place the words of the question find the first of
-            its passages in the corpus (``found_at``), and in ``closed_book`` whether the LLM knew
-            the answer without passages (``right``), said another one (``wrong``), or said none
-            (``none``).
-        rejected: the others, with what is wrong with each.
-        askable: the passages worth asking about.
-        wanted: how many items were asked for.
-        language: of all items, as ISO 639-1 code.
+        queries: The items, in the order of their drafts. The ``metadata`` of an item has its
+            ``kind``, its ``document``, and in ``found_at`` the rank of its first own passage when
+            BM25 searches the corpus for the question. ``closed_book`` is the LLM's answer without
+            passages: ``right``, ``wrong`` or ``none``.
+        rejected: The rejected items with their faults.
+        askable: The passages worth asking about.
+        wanted: The number of items that were requested.
+        language: The ISO 639-1 code of all items.
     """
 
     queries: tuple[Query, ...]
@@ -154,22 +152,22 @@ class ItemSet:
         """The items as a dataset.
 
         Raises:
-            DatasetError: there is none.
+            DatasetError: If there is no item.
         """
         if not self.queries:
             first = next((f": {f.detail}" for item in self.rejected for f in item.faults), "")
-            reasons = self._reasons() or "none was written"
+            reasons = self._reasons() or "the LLM wrote none"
             raise DatasetError(f"no item passed the checks ({reasons}; the first{first})")
         return MirageDataset(self.queries, name=f"made-{self.language}")
 
     @property
     def covered(self) -> int:
-        """How many documents an item has a relevant passage, or a near miss, of."""
+        """The number of documents that at least one item is about."""
         return len({document for query in self.queries for document in _documents(query)})
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many drafts there were, were rejected for each reason, and passed; and coverage."""
+        """The numbers of drafts, of rejections by reason, of items, and of covered documents."""
         first = Counter(item.faults[0].kind for item in self.rejected)
         skipped = first.pop(SKIPPED, 0)
         kinds = Counter(query.metadata["kind"] for query in self.queries)
@@ -190,7 +188,7 @@ class ItemSet:
 
     @property
     def unasked(self) -> int:
-        """How many drafts the LLM gave no answer on; the same call asks for them again."""
+        """The number of drafts without a reply of the LLM; the same call tries them again."""
         return sum(item.faults[0].kind == "not asked" for item in self.rejected)
 
     def _reasons(self) -> str:
@@ -211,109 +209,117 @@ class ItemSet:
             for kind in get_args(ItemKind)
             if f"kind {kind}" in counts
         )
-        few = f", and {CLEARING} are the fewest of which `no worse` can be said"
+        few = f", and at least {FEWEST_CLUSTERS} are needed to show that a system is not worse"
         skipped = [item.passages[0] for item in self.rejected if item.faults[0].kind == SKIPPED]
         names = ", ".join(skipped[:5]) + (", ..." if len(skipped) > 5 else "")
         instructions = (
-            f"passages skipped because they tell a reader or a model what to do: {len(skipped)} "
-            f"({names})"
+            f"passages skipped for instructions to a reader or a model: {len(skipped)} ({names})"
         )
         notes = (
             *([instructions] if skipped else ()),
-            f"{len(self.queries)} of {self.wanted} items that were asked for; {kinds or 'no kind'}",
+            f"{len(self.queries)} of {self.wanted} requested items; {kinds or 'no kind'}",
             f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
             f"{counts['documents worth asking about']} have a passage worth asking about",
-            f"known without passages: {counts['known without passages']}",
-            f"clusters, of items that share a document: {counts['clusters']}; each counts as one "
-            f"query where two runs are compared{few if counts['clusters'] < CLEARING else ''}",
+            f"answered correctly without passages: {counts['known without passages']}",
+            f"clusters (items that share a document): {counts['clusters']}; each counts as one "
+            "query in comparisons of two runs"
+            f"{few if counts['clusters'] < FEWEST_CLUSTERS else ''}",
         )
         head, marks = ("draft", "rejected", "left"), (False,) * len(rows)
         return to_text(Table("A test set from documents", head, tuple(rows), marks, notes, name=0))
 
     def write(self, path: str | Path) -> None:
-        """Write the items as a dataset, and the rejected ones beside it (``NAME.rejected.jsonl``).
+        """Write the items as a dataset, and rejected items to ``NAME.rejected.jsonl`` beside it.
 
         Raises:
-            DatasetError: there is no item, or a file cannot be written.
+            DatasetError: If there is no item, or a file cannot be written.
         """
-        place = Path(path)
-        with writing(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
-        write_records(self.rejected, beside(place, "rejected"))
-        self.dataset.to_jsonl(place)
+        file = Path(path)
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_records(self.rejected, beside(file, "rejected"))
+        self.dataset.to_jsonl(file)
 
 
 def beside(path: Path, what: str) -> Path:
-    """Return the file of a dataset that holds something else of it: ``tests.rejected.jsonl``.
+    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``.
+
+    Args:
+        path: The file of the dataset.
+        what: The part of the name that is inserted, such as ``rejected``.
 
     Raises:
-        DatasetError: it is a symbolic link.
+        DatasetError: If the companion file is a symbolic link.
     """
-    place = path.with_name(f"{path.stem}.{what}.jsonl")
-    refuse_link(place)
-    return place
+    companion = path.with_name(f"{path.stem}.{what}.jsonl")
+    refuse_link(companion)
+    return companion
 
 
 # The plan -----------------------------------------------------------------------------------------
 
 
-class Plan:
-    """Passages to ask about, handed out a wave at a time; the same calls give the same slots."""
+class SlotQueue:
+    """A deterministic queue of slots: the passages and kinds of the items to write."""
 
     def __init__(self, askable: Askable, index: BM25) -> None:
         self.index = index
-        self.waiting = deque(askable.passages * REUSE)
-        self.most = len(askable.passages)  # a wave asks about no passage twice
+        self.waiting = deque(askable.passages * MOST_USES_PER_PASSAGE)
+        self.most = len(askable.passages)  # no passage is used twice in one batch
         self.by_document: dict[str, list[Passage]] = {}
         for passage in askable.passages:
             self.by_document.setdefault(passage.document_id, []).append(passage)
-        self.made = 0
+        self.slot_count = 0
 
-    def wave(self, kinds: Sequence[ItemKind], done: Collection[str] = ()) -> list[Slot]:
-        """Slots for items of these kinds, fewer where passages run out; ``done`` passages last."""
-        self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in done))
-        taken = {passage.document_id for passage in self.waiting if passage.id in done}
+    def next_slots(self, kinds: Sequence[ItemKind], deferred: Collection[str] = ()) -> list[Slot]:
+        """Return slots for items of these kinds, or fewer if passages run out.
+
+        Passages whose ids are in ``deferred`` come last.
+        """
+        self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in deferred))
+        used_documents = {passage.document_id for passage in self.waiting if passage.id in deferred}
         slots = []
         for kind in kinds[: self.most]:
             if not self.waiting:
                 break
             passage = self.waiting.popleft()
-            partner = self._partner(passage, taken) if kind in PAIRS else None
+            partner = self._partner(passage, used_documents) if kind in PAIRS else None
             passages = (passage,) if partner is None else (passage, partner)
-            taken |= {each.document_id for each in passages}
-            if partner is not None and partner in self.waiting:  # it has had its turn
+            used_documents |= {each.document_id for each in passages}
+            if partner is not None and partner in self.waiting:  # it was just used
                 self.waiting.remove(partner)
                 self.waiting.append(partner)
-            self.made += 1
+            self.slot_count += 1
             if kind in PAIRS and partner is None:
                 kind = "single"
-            slots.append(Slot(f"q{self.made:03}", kind, passages))
+            slots.append(Slot(f"q{self.slot_count:03}", kind, passages))
         return slots
 
-    def _partner(self, passage: Passage, taken: Collection[str]) -> Passage | None:
-        """Another passage of the document, the likest; else the likest of any.
+    def _partner(self, passage: Passage, used_documents: Collection[str]) -> Passage | None:
+        """Return the most similar other passage of the document, or else of the corpus.
 
-        Of these first one whose document is not ``taken``: an item on two documents makes one
-        cluster of all items on either, and it is clusters that count as evidence.
+        From the corpus, documents that are not in ``used_documents`` are preferred. An item about
+        two documents merges all items about either into one cluster, and fewer clusters mean less
+        evidence in comparisons.
         """
-        others = [other for other in self.by_document[passage.document_id] if other != passage]
-        if others:
-            ids = [other.id for other in others]
+        candidates = [other for other in self.by_document[passage.document_id] if other != passage]
+        if candidates:
+            ids = [other.id for other in candidates]
             scores = self.index.scores(passage.text, ids)
-            return others[max(range(len(others)), key=scores.__getitem__)]
-        hits = [hit.passage for hit in self.index.search(passage.text, PARTNERS + 1)]
-        others = [other for other in hits if other.id != passage.id]
-        return min(others, key=lambda other: other.document_id in taken, default=None)
+            return candidates[max(range(len(candidates)), key=scores.__getitem__)]
+        hits = [hit.passage for hit in self.index.search(passage.text, PARTNER_DEPTH + 1)]
+        candidates = [other for other in hits if other.id != passage.id]
+        return min(candidates, key=lambda other: other.document_id in used_documents, default=None)
 
 
 def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
-    """The kinds of so many items, in an order in which every beginning has about these shares."""
+    """Return the kinds of a number of items; every prefix has about the same shares."""
     total = sum(kinds.values())
-    given: Counter[ItemKind] = Counter()
+    counts: Counter[ItemKind] = Counter()
     order: list[ItemKind] = []
     for number in range(1, items + 1):
-        kind = max(kinds, key=lambda kind: number * kinds[kind] / total - given[kind])
-        given[kind] += 1
+        kind = max(kinds, key=lambda kind: number * kinds[kind] / total - counts[kind])
+        counts[kind] += 1
         order.append(kind)
     return order
 
@@ -335,65 +341,70 @@ def build_test_set(
     out: str | Path | None = None,
     progress: bool = True,
 ) -> ItemSet:
-    """Make a test set from documents: an LLM writes items, and what passes all checks is kept.
+    """Build a test set from documents: an LLM writes items, and checks reject those with faults.
 
-    Passages worth asking about are chosen over all documents
-    (:func:`~mirage.building.askable_passages`). The LLM writes a question from each, with short
-    answers, wrong answers and a reference. Items are checked without it
-    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`); then the LLM
-    answers the question from the passages that the item shows, and from none. An item that it does
-    not answer rightly from the passages is rejected; so is a question that should have no answer
-    where it names one, with passages, or where what it knows stands in a passage of the corpus.
-    Where items are rejected, others are written in their place, up to three drafts for each that
-    is wanted.
+    Passages worth asking about are selected from all documents
+    (:func:`~mirage.building.askable_passages`). The LLM writes a question about each, with short
+    answers, wrong answers and a reference. Items are first checked without an LLM
+    (:func:`~mirage.building.faults_in`, :func:`~mirage.building.duplicate_of`). Then the LLM
+    answers the question twice: from the passages that the item shows, and without passages. An item
+    is rejected if the answer from the passages is not correct. A question that should have no
+    answer is rejected if the LLM answers it from the passages, or if a passage of the corpus states
+    the answer that it gives without them. Rejected items are replaced, with at most three drafts
+    per requested item.
 
-    An item shows the passages that it was written from, and those of the corpus that its words find
-    and that do not state its answer. Its cluster is its document; items that share one, by way of
-    a pair of passages, are of one cluster.
+    An item shows the passages that it was written from and, as distractors, passages that BM25
+    retrieves for the question and that do not state an answer. Its cluster is its document. Items
+    that share a document through a pair of passages have the same cluster.
 
-    With ``out`` the items, and ``NAME.rejected.jsonl`` beside them, are written; what the LLM says
-    goes to ``NAME.journal.jsonl`` as it comes, and the same call goes on from there.
+    If ``out`` is given, the items are written there and the rejected ones to
+    ``NAME.rejected.jsonl``. Replies of the LLM are appended to ``NAME.journal.jsonl``, so that the
+    same call resumes after an interruption.
 
     Args:
-        documents: see :func:`~mirage.building.corpus_of`.
+        documents: The documents; see :func:`~mirage.building.corpus_of`.
         language: ISO 639-1 code of the documents and of the items.
-        llm: writes and answers.
-        items: how many are wanted.
-        kinds: the share of each kind of item, on any scale.
-        shown: passages an item shows.
-        size: words a passage that documents are cut into.
-        overlap: words that a passage repeats from the one before it.
-        seed: of the order of documents.
-        out: the file of the dataset.
-        progress: show progress bars on stderr, if that is a terminal.
+        llm: The LLM that writes the items and answers them.
+        items: Number of items to build.
+        kinds: Share of each kind of item, on any scale.
+        shown: Number of passages that an item shows.
+        size: Words per passage, if documents are split.
+        overlap: Words that a passage repeats from the previous one.
+        seed: Random seed of the order of documents.
+        out: The file of the dataset; by default nothing is written.
+        progress: Show progress bars on stderr if it is a terminal.
 
     Raises:
-        DatasetError: the documents cannot be read, none is worth asking about, no item passed, or
-            a file cannot be written.
-        LLMError: there is no key for OpenAI.
-        SettingError: ``items`` or ``shown`` is too small, or the kinds have no share.
-        UnknownNameError: no such language or kind.
+        DatasetError: If the documents cannot be read, no passage is worth asking about, no item
+            passed, or a file cannot be written.
+        LLMError: If there is no key for OpenAI.
+        SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
+        UnknownNameError: If the language or a kind is unknown.
     """
     check_plan(items, kinds, shown)
     entry = Language.of(language)
-    index, askable = prepared(documents, entry, size, overlap, seed, progress)
+    index, askable = prepare_index(documents, entry, size, overlap, seed, progress)
     journal_path = None if out is None else beside(Path(out), "journal")
-    with Journal(journal_path, Told) as journal:
+    with Journal(journal_path, LLMReply) as journal:
         asker = Asker(llm, journal, progress)
-        made = Making(asker, index, entry, shown, ordered=askable.instruction_words)
-        plan = Plan(askable, index)
+        builder = ItemBuilder(
+            asker, index, entry, shown, instruction_words=askable.instruction_words
+        )
+        queue = SlotQueue(askable, index)
         quota = quota_of(kinds, items)
-        while len(made.queries) < items and plan.made < ATTEMPTS * items:
-            lacking = _lacking(quota, made.queries)[: ATTEMPTS * items - plan.made]
-            slots = plan.wave(lacking, made.done)
+        while len(builder.queries) < items and queue.slot_count < DRAFTS_PER_ITEM * items:
+            missing_kinds = _missing_kinds(quota, builder.queries)[
+                : DRAFTS_PER_ITEM * items - queue.slot_count
+            ]
+            slots = queue.next_slots(missing_kinds, builder.used_passages)
             if not slots:
                 break
-            made.take(slots, asker)
-            if made.stopped:
+            builder.write_items(slots, asker)
+            if builder.stopped:
                 break
-    rejected = tuple(sorted(made.rejected, key=lambda item: int(item.id[1:])))
+    rejected = tuple(sorted(builder.rejected, key=lambda item: int(item.id[1:])))
     rejected = (*rejected, *_skipped_passages(askable))
-    result = ItemSet(clustered(made.queries), rejected, askable, items, entry.code)
+    result = ItemSet(assign_clusters(builder.queries), rejected, askable, items, entry.code)
     if out is not None:
         result.write(out)
     return result
@@ -412,39 +423,39 @@ def estimate_test_set(
     seed: int = 0,
     progress: bool = True,
 ) -> Estimate:
-    """What :func:`build_test_set` will take with these arguments, if no draft is rejected.
+    """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
-    Three calls an item. Each rejected draft takes one to three more. Nothing is sent; the questions
-    are not known yet, so the first words of a passage stand for each.
+    An item takes three calls, and each rejected draft one to three more. Nothing is sent. The
+    questions do not exist yet, so the first words of a passage are used in place of each.
 
     Args:
-        documents: as :func:`build_test_set` has them, as all that follow.
-        language: of the documents and of the items.
-        llm: whose cache and price count.
-        items: how many are wanted.
-        kinds: the share of each kind of item.
-        shown: passages an item shows.
-        size: words a passage.
-        overlap: words that a passage repeats.
-        seed: of the order of documents.
-        progress: show a progress bar on stderr, if that is a terminal.
+        documents: The documents; see :func:`~mirage.building.corpus_of`.
+        language: ISO 639-1 code of the documents and of the items.
+        llm: The LLM whose cache and prices are used.
+        items: Number of items to build.
+        kinds: Share of each kind of item, on any scale.
+        shown: Number of passages that an item shows.
+        size: Words per passage, if documents are split.
+        overlap: Words that a passage repeats from the previous one.
+        seed: Random seed of the order of documents.
+        progress: Show a progress bar on stderr if it is a terminal.
 
     Raises:
-        DatasetError: as :func:`build_test_set`.
-        SettingError: as :func:`build_test_set`.
-        UnknownNameError: as :func:`build_test_set`.
+        DatasetError: If the documents cannot be read, or no passage is worth asking about.
+        SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
+        UnknownNameError: If the language or a kind is unknown.
     """
     check_plan(items, kinds, shown)
     entry = Language.of(language)
-    index, askable = prepared(documents, entry, size, overlap, seed, progress)
-    slots = Plan(askable, index).wave(quota_of(kinds, items))
-    written = [writing_of(slot, entry) for slot in slots]
-    answered = []
+    index, askable = prepare_index(documents, entry, size, overlap, seed, progress)
+    slots = SlotQueue(askable, index).next_slots(quota_of(kinds, items))
+    writing_prompts = [writing_prompt(slot, entry) for slot in slots]
+    answer_prompts = []
     for slot in slots:
         text = " ".join(slot.passages[0].text.split()[:20])[:200]
-        found = [hit.passage for hit in index.search(text, shown)]
-        answered += [answering(text, found, entry), answering(text, (), entry)]
-    return sum_estimates((estimate(llm, written), estimate(llm, answered)))
+        passages = [hit.passage for hit in index.search(text, shown)]
+        answer_prompts += [answer_prompt(text, passages, entry), answer_prompt(text, (), entry)]
+    return sum_estimates((estimate(llm, writing_prompts), estimate(llm, answer_prompts)))
 
 
 def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
@@ -454,56 +465,66 @@ def _skipped_passages(askable: Askable) -> Iterator[RejectedItem]:
 
 
 MOST_ITEMS = 2000
+"""The largest number of items; the time to find duplicates grows with its square."""
 
 
-def check_plan(items: int, kinds: Mapping[ItemKind, float], shown: int) -> None:
-    if items < 1 or shown < 2:
+def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
+    if items < 1 or passages_per_item < 2:
         raise SettingError(
-            f"a test set has 1 item or more, each with 2 passages or more, not {items} and {shown}"
+            f"items must be at least 1 and shown at least 2, got items={items}, "
+            f"shown={passages_per_item}"
         )
     if items > MOST_ITEMS:
         raise SettingError(
-            f"a test set has at most {MOST_ITEMS} items, not {items}, because each is compared "
-            "with all others; make several sets from parts of the documents"
+            f"items must be at most {MOST_ITEMS}, got {items}, because each item is compared with "
+            "all others; build several test sets from parts of the documents"
         )
     for kind, share in kinds.items():
         if kind not in ITEM_KINDS:
             raise UnknownNameError("kind of item", kind, ITEM_KINDS)
         if not share >= 0:
-            raise SettingError(f"a share is 0 or more, not {share}")
+            raise SettingError(f"the share of kind {kind!r} must be at least 0, got {share}")
     if not sum(kinds.values()) > 0:
-        raise SettingError("give a kind of item a share above 0")
+        raise SettingError("at least one kind of item must have a share above 0")
 
 
-def prepared(
+def prepare_index(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:
-        why = ", ".join(f"{reason}: {n}" for reason, n in askable.passed_over.items())
-        why += "".join(f"; {id_}: {excerpt!r}" for id_, excerpt in askable.instructions[:1])
-        raise DatasetError(f"no passage is worth asking about in {entry.name} ({why})")
+        reasons = ", ".join(f"{reason}: {n}" for reason, n in askable.passed_over.items())
+        reasons += "".join(f"; {id_}: {excerpt!r}" for id_, excerpt in askable.instructions[:1])
+        raise DatasetError(f"no passage is worth asking about in {entry.name} ({reasons})")
     return BM25.build(corpus, language=entry.code, progress=progress), askable
 
 
-def _lacking(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKind]:
-    """The kinds that are still to be written, in the order of the quota."""
-    made = Counter(query.metadata["kind"] for query in queries)
-    lacking = []
+def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[ItemKind]:
+    """Return the kinds of the items that are still missing, in the order of the quota."""
+    item_counts = Counter(query.metadata["kind"] for query in queries)
+    missing = []
     for kind in quota:
-        if made[kind]:
-            made[kind] -= 1
+        if item_counts[kind]:
+            item_counts[kind] -= 1
         else:
-            lacking.append(kind)
-    return lacking[: len(lacking) - sum(made.values())]  # pairs that became single ones
+            missing.append(kind)
+    return missing[
+        : len(missing) - sum(item_counts.values())
+    ]  # pairs without a partner became single items
 
 
-class Making:
-    """Items and rejected drafts as they come, a wave at a time.
+class ItemBuilder:
+    """Collects accepted items and rejected drafts, batch by batch.
 
-    Without an ``asker`` nothing is asked. ``complete`` is whether items need wrong answers and a
-    reference. ``ordered`` are words that occur only in instructions to a reader or a model.
+    Args:
+        asker: The LLM that answers the questions; ``None`` skips this check.
+        index: The index of the corpus.
+        entry: The language of the items.
+        passages_per_item: The number of passages that an item shows.
+        complete: Whether items need wrong answers and a reference.
+        instruction_words: Words that occur only in instructions to a reader or a model. Items
+            with such words are rejected.
     """
 
     def __init__(
@@ -511,27 +532,35 @@ class Making:
         asker: Asker | None,
         index: BM25,
         entry: Language,
-        shown: int,
+        passages_per_item: int,
         complete: bool = True,
-        ordered: Collection[str] = (),
+        instruction_words: Collection[str] = (),
     ) -> None:
-        self.asker, self.index, self.entry, self.shown = asker, index, entry, shown
-        self.ordered = ordered
+        self.asker, self.index, self.entry, self.passages_per_item = (
+            asker,
+            index,
+            entry,
+            passages_per_item,
+        )
+        self.instruction_words = instruction_words
         self.complete = complete
         self.queries: list[Query] = []
         self.rejected: list[RejectedItem] = []
-        self.asked: dict[str, list[str]] = {}
-        self.done: set[str] = set()  # passages with an item, and those that gave none
+        self.earlier_questions: dict[str, list[str]] = {}
+        # Passages that have an item, or about which the LLM could not write one.
+        self.used_passages: set[str] = set()
         self.stopped = False
 
-    def take(self, slots: Sequence[Slot], asker: Asker) -> None:
-        """Have the items of these slots written, and check them."""
-        questions = [writing_of(slot, self.entry, self._earlier(slot)) for slot in slots]
-        told = asker.ask(questions, "items written", keep_draft)
+    def write_items(self, slots: Sequence[Slot], asker: Asker) -> None:
+        """Have the LLM write the items of these slots, and check them."""
+        questions = [
+            writing_prompt(slot, self.entry, self._questions_about(slot)) for slot in slots
+        ]
+        replies = asker.ask(questions, "items written", keep_draft)
         drafts = []
-        for slot, said in zip(slots, told, strict=True):
-            self._remember(slot, said)
-            draft, faults = _draft_of(said)
+        for slot, reply in zip(slots, replies, strict=True):
+            self._remember(slot, reply)
+            draft, faults = _draft_of(reply)
             if draft is None:
                 self._reject(slot, draft, faults)
             else:
@@ -539,95 +568,106 @@ class Making:
         self.check(drafts)
 
     def check(self, drafts: Iterable[tuple[Slot, Draft]]) -> None:
-        """Keep what is sound among these drafts."""
+        """Keep the drafts that pass all checks, and record the others as rejected."""
         waiting: list[tuple[Slot, Draft, Query]] = []
         for slot, draft in drafts:
             faults = faults_in(draft, slot.kind, slot.passages, self.entry, complete=self.complete)
-            faults += self._faults_of_words(draft)
+            faults += self._instruction_faults(draft)
             if faults:
                 self._reject(slot, draft, faults)
                 continue
-            query = self._shown(slot, draft)
-            others = [*self.queries, *(each for *_, each in waiting)]
-            faults = _faults_among(query, others)
+            query = self._with_distractors(slot, draft)
+            earlier_queries = [*self.queries, *(each for *_, each in waiting)]
+            faults = _duplicate_faults(query, earlier_queries)
             if faults:
                 self._reject(slot, draft, faults)
             else:
                 waiting.append((slot, draft, query))
         if self.asker is None:
             for slot, _, query in waiting:
-                self._keep(slot, query, {})
+                self._accept(slot, query, {})
         else:
-            self._answer(waiting, self.asker)
+            self._check_answers(waiting, self.asker)
 
-    def _faults_of_words(self, draft: Draft) -> list[Fault]:
+    def _instruction_faults(self, draft: Draft) -> list[Fault]:
         text = "\n".join((draft.question, *(form for forms in draft.answers for form in forms)))
-        word = next((word for word in words_of(text, self.entry) if word in self.ordered), None)
+        word = next(
+            (word for word in words_of(text, self.entry) if word in self.instruction_words), None
+        )
         return [] if word is None else [Fault(kind="named by instructions alone", detail=word)]
 
-    def _remember(self, slot: Slot, said: Told | str) -> None:
-        """What was asked about a passage, so that it is not asked again."""
-        if isinstance(said, Told) and said.draft is not None and said.draft.question:
+    def _remember(self, slot: Slot, reply: LLMReply | str) -> None:
+        """Store the question about each passage, so that the LLM does not repeat it."""
+        if isinstance(reply, LLMReply) and reply.draft is not None and reply.draft.question:
             for passage in slot.passages:
-                self.asked.setdefault(passage.id, []).append(said.draft.question)
+                self.earlier_questions.setdefault(passage.id, []).append(reply.draft.question)
 
-    def _earlier(self, slot: Slot) -> list[str]:
-        return [text for passage in slot.passages for text in self.asked.get(passage.id, ())]
+    def _questions_about(self, slot: Slot) -> list[str]:
+        return [
+            text for passage in slot.passages for text in self.earlier_questions.get(passage.id, ())
+        ]
 
-    def _shown(self, slot: Slot, draft: Draft) -> Query:
-        """The query with the passages that it shows."""
+    def _with_distractors(self, slot: Slot, draft: Draft) -> Query:
+        """Return the query of a draft with all the passages that it shows."""
         query = query_of(draft, slot.kind, slot.passages, self.entry, id=slot.id)
-        return with_distractors(query, self.index, self.shown)
+        return with_distractors(query, self.index, self.passages_per_item)
 
-    def _answer(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
-        """Keep those that the LLM answers from the passages as it should."""
+    def _check_answers(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
+        """Accept the items whose answers by the LLM are as :func:`build_test_set` requires."""
         queries = [query for *_, query in waiting]
-        open_book = [answering(query.text, query.passages, self.entry) for query in queries]
-        closed_book = [answering(query.text, (), self.entry) for query in queries]
-        told = asker.ask([*open_book, *closed_book], "items answered", keep_answer)
-        pairs = zip(told[: len(queries)], told[len(queries) :], strict=True)
-        for (slot, draft, query), said in zip(waiting, pairs, strict=True):
-            unsaid = [each for each in said if isinstance(each, str)]
-            if unsaid:
-                self._reject(slot, draft, [_not_asked(unsaid[0])])
+        open_book = [answer_prompt(query.text, query.passages, self.entry) for query in queries]
+        closed_book = [answer_prompt(query.text, (), self.entry) for query in queries]
+        replies = asker.ask([*open_book, *closed_book], "items answered", keep_answer)
+        reply_pairs = zip(replies[: len(queries)], replies[len(queries) :], strict=True)
+        for (slot, draft, query), query_replies in zip(waiting, reply_pairs, strict=True):
+            failures = [each for each in query_replies if isinstance(each, str)]
+            if failures:
+                self._reject(slot, draft, [_not_asked_fault(failures[0])])
                 continue
-            seen, known = (_answer_of(each) for each in said)
-            faults = self._faults_of_answers(query, seen, known)
+            open_answer, closed_answer = (_answer_of(each) for each in query_replies)
+            faults = self._answer_faults(query, open_answer, closed_answer)
             if faults:
                 self._reject(slot, draft, faults)
             else:
-                standing = _standing(query, known, self.entry)
-                self._keep(slot, query, {"closed_book": standing, "checked_by": asker.llm.model})
+                verdict = _rate_answer(query, closed_answer, self.entry)
+                self._accept(slot, query, {"closed_book": verdict, "checked_by": asker.llm.model})
 
-    def _keep(self, slot: Slot, query: Query, known: Mapping[str, str]) -> None:
+    def _accept(self, slot: Slot, query: Query, answer_metadata: Mapping[str, str]) -> None:
         metadata = {
             **query.metadata,
             "document": slot.passages[0].document_id,
-            "found_at": self._found_at(query, slot),
-            **known,
+            "found_at": self._own_passage_rank(query, slot),
+            **answer_metadata,
         }
         self.queries.append(query.model_copy(update={"metadata": metadata}))
-        self.done.update(passage.id for passage in slot.passages)
+        self.used_passages.update(passage.id for passage in slot.passages)
 
-    def _found_at(self, query: Query, slot: Slot) -> str:
-        """The place of the first of its passages among those that its words find, from 1."""
-        own = {passage.id for passage in slot.passages}
-        found = [hit.passage.id for hit in self.index.search(query.text, FOUND_AMONG)]
-        places = (n for n, id_ in enumerate(found, 1) if id_ in own)
-        return str(next(places, f"beyond {FOUND_AMONG}"))
+    def _own_passage_rank(self, query: Query, slot: Slot) -> str:
+        """Return the rank, from 1, of the first own passage when BM25 searches for the question."""
+        own_ids = {passage.id for passage in slot.passages}
+        hit_ids = [hit.passage.id for hit in self.index.search(query.text, RANK_DEPTH)]
+        ranks = (n for n, id_ in enumerate(hit_ids, 1) if id_ in own_ids)
+        return str(next(ranks, f"beyond {RANK_DEPTH}"))
 
-    def _faults_of_answers(self, query: Query, seen: str, known: str) -> list[Fault]:
+    def _answer_faults(self, query: Query, open_answer: str, closed_answer: str) -> list[Fault]:
         if query.answerable:
-            if states_all(query, seen, self.entry):
+            if states_all(query, open_answer, self.entry):
                 return []
-            return [Fault(kind="not answered from the passages", detail=seen or "no answer")]
-        if not _is_none(seen, query, self.entry):
-            return [Fault(kind="answered by a passage", detail=f"read: {seen}")]
-        if _is_none(known, query, self.entry):
+            return [Fault(kind="not answered from the passages", detail=open_answer or "no answer")]
+        if not _is_abstention(open_answer, query, self.entry):
+            return [
+                Fault(
+                    kind="answered by a passage",
+                    detail=f"the LLM answered {open_answer!r} from the passages",
+                )
+            ]
+        if _is_abstention(closed_answer, query, self.entry):
             return []
-        for hit in self.index.search(f"{query.text} {known}", LOOKED_THROUGH):
-            if stands(known, hit.passage.titled_text, self.entry):
-                detail = f"known: {known}, in {hit.passage.id}"
+        for hit in self.index.search(f"{query.text} {closed_answer}", SEARCH_DEPTH):
+            if stands(closed_answer, hit.passage.titled_text, self.entry):
+                detail = (
+                    f"the LLM answered {closed_answer!r}, which passage {hit.passage.id} states"
+                )
                 return [Fault(kind="answered by a passage", detail=detail)]
         return []
 
@@ -639,83 +679,84 @@ class Making:
         self.rejected.append(item)
         self.stopped |= faults[0].kind == "not asked"
         if faults[0].kind in ("skipped", "unreadable"):
-            self.done.update(ids)
+            self.used_passages.update(ids)
 
 
-def _faults_among(query: Query, others: Sequence[Query]) -> list[Fault]:
-    other = duplicate_of(query, others)
-    return [] if other is None else [Fault(kind="duplicate", detail=f"of {other.id}")]
+def _duplicate_faults(query: Query, earlier_queries: Sequence[Query]) -> list[Fault]:
+    duplicate = duplicate_of(query, earlier_queries)
+    return [] if duplicate is None else [Fault(kind="duplicate", detail=f"of {duplicate.id}")]
 
 
-def _not_asked(why: str) -> Fault:
+def _not_asked_fault(why: str) -> Fault:
     return Fault(kind="not asked", detail=why)
 
 
-def _draft_of(said: Told | str) -> tuple[Draft | None, list[Fault]]:
-    """What was written, or why there is nothing."""
-    if isinstance(said, str):
-        return None, [_not_asked(said)]
-    if said.draft is None:
-        return None, [Fault(kind="unreadable", detail=said.unreadable)]
-    return said.draft, []
+def _draft_of(reply: LLMReply | str) -> tuple[Draft | None, list[Fault]]:
+    """Return the draft of a reply, or the faults of a reply without one."""
+    if isinstance(reply, str):
+        return None, [_not_asked_fault(reply)]
+    if reply.draft is None:
+        return None, [Fault(kind="unreadable", detail=reply.unreadable)]
+    return reply.draft, []
 
 
-def _answer_of(said: Told | str) -> str:
-    """What was answered; nothing where that cannot be read."""
-    return "" if isinstance(said, str) or said.answer is None else said.answer
+def _answer_of(reply: LLMReply | str) -> str:
+    """Return the answer of a reply, or an empty text if it cannot be parsed."""
+    return "" if isinstance(reply, str) or reply.answer is None else reply.answer
 
 
 def states_all(query: Query, text: str, entry: Language) -> bool:
-    """Whether a text states every short answer of a query."""
+    """Return whether a text states every short answer of a query."""
     return bool(text) and all(
         mentioned(forms, text, entry.code) or any(stands(form, text, entry) for form in forms)
         for forms in query.answers
     )
 
 
-def _is_none(answer: str, query: Query, entry: Language) -> bool:
-    """Whether somebody said that the answer cannot be told."""
+def _is_abstention(answer: str, query: Query, entry: Language) -> bool:
+    """Return whether an answer is empty or an abstention."""
     return not answer.strip() or abstains(answer, entry, question=query.text) >= ABSTAINS_AT
 
 
-def _standing(query: Query, known: str, entry: Language) -> Literal["right", "wrong", "none"]:
-    if _is_none(known, query, entry):
+def _rate_answer(query: Query, answer: str, entry: Language) -> Literal["right", "wrong", "none"]:
+    if _is_abstention(answer, query, entry):
         return "none"
-    return "right" if query.answers and states_all(query, known, entry) else "wrong"
+    return "right" if query.answers and states_all(query, answer, entry) else "wrong"
 
 
-def with_distractors(query: Query, index: BM25, shown: int) -> Query:
-    """A query with its own passages and those that its words find and that state no answer of it.
+def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
+    """Return a query with additional passages that BM25 retrieves and that state no answer of it.
 
-    They stand in the order in which they were found, so that none can tell which are its own.
+    All passages are ordered by their BM25 scores, so that the order does not reveal the original
+    ones.
     """
     entry = Language.of(query.language)
-    own = {passage.id: passage for passage in query.passages}
-    room = max(0, shown - len(own))
-    others: list[Passage] = []
-    for hit in index.search(query.text, LOOKED_THROUGH):
-        if len(others) == room:
+    own_passages = {passage.id: passage for passage in query.passages}
+    room = max(0, passage_count - len(own_passages))
+    distractors: list[Passage] = []
+    for hit in index.search(query.text, SEARCH_DEPTH):
+        if len(distractors) == room:
             break
         passage = hit.passage
-        if passage.id in own or states_some(query, passage, entry):
+        if passage.id in own_passages or states_some(query, passage, entry):
             continue
         if holds_orders(passage.titled_text):
             continue
-        others.append(passage)
-    passages = [*own.values(), *others]
+        distractors.append(passage)
+    passages = [*own_passages.values(), *distractors]
     scores = index.scores(query.text, [passage.id for passage in passages])
     order = sorted(range(len(passages)), key=lambda n: (-scores[n], passages[n].id))
     return query.model_copy(update={"passages": tuple(passages[n] for n in order)})
 
 
 def states_some(query: Query, passage: Passage, entry: Language) -> bool:
-    """Whether a passage states a short answer of a query."""
+    """Return whether a passage states a short answer of a query."""
     text = passage.titled_text
     return any(stands(form, text, entry) for forms in query.answers for form in forms)
 
 
-def clustered(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """The queries with clusters such that those with a document in common are of one."""
+def assign_clusters(queries: Iterable[Query]) -> tuple[Query, ...]:
+    """Return the queries with clusters that join all queries with a common document."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -733,7 +774,7 @@ def clustered(queries: Iterable[Query]) -> tuple[Query, ...]:
 
 
 def _documents(query: Query) -> Iterator[str]:
-    """The documents that an item is about."""
+    """Yield the documents that an item is about."""
     yield query.metadata["document"]
     relevant = set(query.relevant)
     yield from (each.document_id for each in query.passages if each.id in relevant)
@@ -743,44 +784,46 @@ def _documents(query: Query) -> Iterator[str]:
 
 
 class _Decisions(Record):
-    """What a person decided on the page of a test set: items that are struck, each with a note."""
+    """The decisions from the review page of a test set: removed items, each with a note."""
 
     dataset: str
     struck: dict[str, str]
 
 
 def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
-    """A dataset without the items that somebody struck.
+    """Return a dataset without the items that a reviewer removed.
 
     Args:
-        dataset: the items.
-        decisions: the file that the page of :func:`mirage.report.write_review` saved.
+        dataset: The items.
+        decisions: The file that the page of :func:`mirage.report.write_review` saved.
 
     Raises:
-        DatasetError: it is no such file, it is about another dataset, or nothing is left.
-        UnknownNameError: the dataset has no such item.
+        DatasetError: If the file is invalid or about another dataset, or no item is left.
+        UnknownNameError: If the file names an item that the dataset does not have.
     """
-    place = Path(decisions)
-    text = " ".join(line for _, line in lines(place))
-    made = validated(_Decisions, json_object(str(place), text)[1], str(place))
-    if made.dataset != dataset.name:
-        raise DatasetError(f"{place}: decided on {made.dataset!r}, and not on {dataset.name!r}")
-    for id_ in made.struck:
-        dataset[id_]  # or the error that names the nearest
-    kept = [query for query in dataset if query.id not in made.struck]
-    return MirageDataset(kept, name=dataset.name)
+    path = Path(decisions)
+    text = " ".join(line for _, line in lines(path))
+    review = validated(_Decisions, json_object(str(path), text)[1], str(path))
+    if review.dataset != dataset.name:
+        raise DatasetError(
+            f"{path}: the decisions are about {review.dataset!r}, and not about {dataset.name!r}"
+        )
+    for id_ in review.struck:
+        dataset[id_]  # raises an error that suggests the nearest id
+    queries = [query for query in dataset if query.id not in review.struck]
+    return MirageDataset(queries, name=dataset.name)
 
 
 def read_rejected(dataset: str | Path) -> tuple[RejectedItem, ...]:
-    """What was rejected when a file of items was made; nothing where no file beside it says so.
+    """Read the rejected items that :meth:`ItemSet.write` wrote beside a dataset.
 
     Args:
-        dataset: the file of the items.
+        dataset: The file of the dataset. If it has no file of rejected items, the result is empty.
 
     Raises:
-        DatasetError: the file beside it is damaged.
+        DatasetError: If the file of rejected items is damaged.
     """
-    place = beside(Path(dataset), "rejected")
-    if not place.is_file():
+    path = beside(Path(dataset), "rejected")
+    if not path.is_file():
         return ()
-    return tuple(validated(RejectedItem, row, where) for where, row in read_rows(place))
+    return tuple(validated(RejectedItem, row, where) for where, row in read_rows(path))

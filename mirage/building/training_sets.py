@@ -1,4 +1,4 @@
-"""From a teacher's responses to training data (MIRAGE-Bench, arXiv 2410.13716, section 3.2)."""
+"""Training data from a teacher's responses (MIRAGE-Bench, arXiv 2410.13716, section 3.2)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ OmitReason = Literal[
     "no passage",
     "no answer",
 ]
-"""Why a query gives no training example; :func:`build_training_set` says what each one means.
+"""The reason why a query has no training example; see :func:`build_training_set`.
 
-The last two are those of :func:`mirage.training.training_examples`.
+The last two reasons are used by :func:`mirage.training.training_examples`.
 """
 
 
@@ -54,9 +54,10 @@ class ChatMessage(Record):
 
 
 class TrainingExample(Record):
-    """One conversation to fine-tune on: a prompt with passages, then what a model should say.
+    """One conversation to fine-tune on: a prompt with passages and the desired response.
 
-    ``question`` is the text of the query, by which it is told from those of an evaluation set.
+    ``question`` is the text of the query. It is used to detect examples whose question is also in
+    an evaluation set.
     """
 
     query_id: str
@@ -66,7 +67,7 @@ class TrainingExample(Record):
 
     @classmethod
     def of(cls, query: Query, messages: Iterable[Message], response: str) -> Self:
-        """The example that has these messages and then the response to a query."""
+        """Return an example of these messages followed by the response to the query."""
         turns = (*messages, {"role": "assistant", "content": response})
         return cls(
             query_id=query.id,
@@ -77,170 +78,181 @@ class TrainingExample(Record):
 
 
 class TrainingSet(NamedTuple):
-    """Training examples, and why each other query of the dataset gives none."""
+    """Training examples, and the reason why each other query has none, by query id."""
 
     examples: tuple[TrainingExample, ...]
     omitted: dict[str, OmitReason]
 
 
 def relevant_only(dataset: MirageDataset) -> MirageDataset:
-    """The queries that show a relevant passage, each with its relevant passages only.
+    """Return the queries that show a relevant passage, each with only its relevant passages.
 
-    A teacher answers these, so that no noise misleads it.
+    The teacher answers these, so that irrelevant passages do not mislead it.
 
     Raises:
-        DatasetError: no query shows a relevant passage.
+        DatasetError: If no query shows a relevant passage.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> dataset = MirageDataset.bundled("sw")
+        >>> queries = relevant_only(dataset)
+        >>> all(passage.id in query.relevant for query in queries for passage in query.passages)
+        True
     """
     queries = [
         query.model_copy(update={"passages": passages})
         for query in dataset
-        if (passages := _relevant(query))
+        if (passages := _relevant_passages(query))
     ]
     if not queries:
         raise DatasetError(
             f"no query of {dataset.name} shows a relevant passage for a teacher to answer from; "
-            "give the dataset its passages and its qrels"
+            "load the dataset with its passages and qrels"
         )
     return MirageDataset(queries, name=dataset.name)
 
 
 def check_trainable(dataset: MirageDataset) -> None:
-    """Refuse data that are for evaluation only.
+    """Raise an error if a dataset is for evaluation only.
 
     Raises:
-        DatasetError: a query's ``metadata["use"]`` says that it is, as those of MEMERAG do.
+        DatasetError: If ``metadata["use"]`` of a query restricts it to evaluation, as in MEMERAG.
     """
     refused = [query for query in dataset if query.metadata.get("use") == EVALUATION_ONLY]
     if refused:
         licence = refused[0].metadata.get("licence")
-        under = f" (licence: {licence})" if licence else ""
+        licence_note = f" (licence: {licence})" if licence else ""
         raise DatasetError(
             f"{dataset.name} is not to be trained on: {len(refused)} of {len(dataset)} queries, "
-            f"such as {refused[0].id!r}, are for evaluation only{under}"
+            f"such as {refused[0].id!r}, are for evaluation only{licence_note}"
         )
 
 
 def build_training_set(
     dataset: MirageDataset, teacher: Run, prompt: PromptMaker | None = None
 ) -> TrainingSet:
-    """Conversations to fine-tune a model on, from a teacher's responses (section 3.2).
+    """Build conversations to fine-tune a model on from a teacher's responses (section 3.2).
 
-    The teacher answered ``relevant_only(dataset)``, so it cites what is relevant. An example
-    shows all of a query's passages, with the noise put back, and answers as the teacher did: the
-    model learns to find what the teacher was given. The passages stand elsewhere then, so every
-    citation becomes ``[id]``, whether the teacher gave an id or a position. The rest of its text
-    stays.
+    The teacher answered ``relevant_only(dataset)``, so it cites relevant passages. An example
+    shows all passages of the query, including irrelevant ones, with the teacher's response: the
+    model learns to find the relevant passages by itself. The passages have other positions in this
+    prompt, so every citation is rewritten as ``[id]``. The rest of the response is unchanged.
 
-    A query gives no example where the teacher could not answer (``no relevant passage``) or did
-    not (``failed``), where its response is not a reason and then an answer (``malformed``), names
-    in a citation no passage that it was shown (``unknown citation``) or cites nothing
-    (``no citation``), where the prompt has no room for the query or for a passage that is cited
-    (``does not fit``), and where the response would cite otherwise among all passages, such as
-    ``[1969]`` where that is the id of one (``ambiguous citation``).
+    A query has no example for one of these reasons:
+
+    - ``no relevant passage``: the teacher was not asked.
+    - ``failed``: the teacher did not answer.
+    - ``malformed``: the response is not a reason followed by an answer.
+    - ``unknown citation``: the response cites a passage that the teacher was not shown.
+    - ``no citation``: the response cites nothing.
+    - ``does not fit``: the prompt has no room for the query or a cited passage.
+    - ``ambiguous citation``: among all passages the response would cite others, for example if
+      ``[1969]`` in its text is the id of a passage.
 
     Args:
-        dataset: the queries with all their passages.
-        teacher: responses to ``relevant_only(dataset)``. One that does not say which passages it
-            was shown counts positions in that dataset's order.
-        prompt: makes the prompts to train on, which should be those the model will be asked; by
-            default ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever
-            ranked them.
+        dataset: The queries with all their passages.
+        teacher: Responses to ``relevant_only(dataset)``. If a response does not list the passages
+            that it was shown, positions count in the order of that dataset.
+        prompt: Makes the prompts to train on, which should be those used at inference. By default
+            ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever ranked
+            them.
 
     Raises:
-        DatasetError: no query shows a relevant passage, the run is in another language, the
+        DatasetError: If no query shows a relevant passage, the run is in another language, the
             teacher was shown a passage that is not relevant, no example is left, or the queries
             are for evaluation only.
-        GenerationError: the teacher failed on every query.
-        UnknownNameError: the teacher answers a query that ``relevant_only(dataset)`` does not have.
+        GenerationError: If the teacher failed on every query.
+        UnknownNameError: If the teacher answered a query that ``relevant_only(dataset)`` does not
+            have.
     """
     check_trainable(dataset)
-    bare = relevant_only(dataset)
+    teacher_queries = relevant_only(dataset)
     prompt = prompt_for(dataset, prompt or RagPrompt())
     examples: list[TrainingExample] = []
     omitted: dict[str, OmitReason] = {
-        query.id: "no relevant passage" for query in dataset if not _relevant(query)
+        query.id: "no relevant passage" for query in dataset if not _relevant_passages(query)
     }
-    for response in respond(teacher, bare, teacher.model, progress=False):
-        shown = _shown_to_teacher(bare[response.query_id], response, teacher.model)
+    for response in respond(teacher, teacher_queries, teacher.model, progress=False):
+        shown_ids = _check_shown_ids(teacher_queries[response.query_id], response, teacher.model)
         query = dataset[response.query_id]
         example: TrainingExample | OmitReason
         if response.text is None:
             example = "failed"
         else:
-            example = example_of(query, response.text, shown, prompt)
+            example = example_of(query, response.text, shown_ids, prompt)
         if isinstance(example, TrainingExample):
             examples.append(example)
         else:
             omitted[response.query_id] = example
     if not examples:
         raise DatasetError(
-            f"no response of model {teacher.model!r} to {dataset.name} is fit to train on "
+            f"no response of model {teacher.model!r} to {dataset.name} gives a training example "
             f"({reason_counts(omitted.values())})"
         )
     return TrainingSet(tuple(examples), omitted)
 
 
 def write_training_set(examples: Iterable[TrainingExample], path: str | Path) -> None:
-    """Write training examples to ``path`` as JSON Lines, as trainers of chat models read them.
+    """Write training examples to ``path`` as JSON Lines, a format that chat trainers read.
 
     A line is ``{"query_id": ..., "language": ..., "messages": [{"role": "user", "content": ...},
     {"role": "assistant", "content": ...}], "question": ...}``.
 
     Raises:
-        DatasetError: the file cannot be written.
+        DatasetError: If the file cannot be written.
     """
     write_records(examples, Path(path))
 
 
 def read_training_set(path: str | Path) -> tuple[TrainingExample, ...]:
-    """Read what :func:`write_training_set` wrote.
+    """Read training examples that :func:`write_training_set` wrote.
 
     Raises:
-        DatasetError: names the file, the line and the field that is wrong.
+        DatasetError: If the file is invalid; the message names the file, the line and the field.
     """
     return tuple(validated(TrainingExample, row, where) for where, row in read_rows(Path(path)))
 
 
-def _relevant(query: Query) -> tuple[Passage, ...]:
+def _relevant_passages(query: Query) -> tuple[Passage, ...]:
     return tuple(passage for passage in query.passages if passage.id in query.relevant)
 
 
-def _shown_to_teacher(query: Query, response: Response, teacher: str) -> tuple[str, ...]:
-    shown = query.shown_to(response)
-    if noise := [id_ for id_ in shown if id_ not in query.passage_ids]:
+def _check_shown_ids(query: Query, response: Response, teacher: str) -> tuple[str, ...]:
+    shown_ids = query.shown_to(response)
+    if irrelevant := [id_ for id_ in shown_ids if id_ not in query.passage_ids]:
         raise DatasetError(
-            f"model {teacher!r} was shown passage {noise[0]!r} for query {query.id!r}, which is "
-            "none of its relevant passages; let it answer relevant_only(dataset)"
+            f"model {teacher!r} was shown passage {irrelevant[0]!r} for query {query.id!r}, which "
+            "is not a relevant passage; have it answer relevant_only(dataset)"
         )
-    return shown
+    return shown_ids
 
 
 def example_of(
     query: Query, response: str, shown: tuple[str, ...], prompt: PromptMaker
 ) -> TrainingExample | OmitReason:
-    """A prompt for a query and a response as its answer, or why that is no example.
+    """Return a training example of a query and a response, or the reason why there is none.
 
     Args:
-        query: with all the passages that the prompt is to show.
-        response: cites passages of the query by id, or by position among ``shown``.
-        shown: the ids of the passages that it was made from, in their order.
-        prompt: makes the prompt.
+        query: The query with all the passages that the prompt shows.
+        response: The response. It cites passages by id, or by position among ``shown``.
+        shown: The ids of the passages that the response was generated from, in their order.
+        prompt: Makes the prompt.
     """
-    lesson = parse(response, query.language, shown)
-    if not lesson.well_formed:
+    parsed = parse(response, query.language, shown)
+    if not parsed.well_formed:
         return "malformed"
-    text, all_known = cite_by_id(response, query.language, shown)
-    if not all_known:
+    text, all_resolved = cite_by_id(response, query.language, shown)
+    if not all_resolved:
         return "unknown citation"
-    if not lesson.citations:
+    if not parsed.citations:
         return "no citation"
     try:
         messages, shown = prompt(query)
     except GenerationError:
         return "does not fit"
-    if not set(lesson.citations) <= set(shown):
+    if not set(parsed.citations) <= set(shown):
         return "does not fit"
-    again = parse(text, query.language, shown)
-    if (again.citations, again.sentences) != (lesson.citations, lesson.sentences):
+    reparsed = parse(text, query.language, shown)
+    if (reparsed.citations, reparsed.sentences) != (parsed.citations, parsed.sentences):
         return "ambiguous citation"
     return TrainingExample.of(query, messages, text)

@@ -200,7 +200,7 @@ def test_a_failed_cell_has_the_reason_and_other_cells_run(tmp_path: Path, chat: 
     good, bad = table.where(generator="chat"), table.where(generator="dead")
     assert {cell.failure for cell in good} == {""}
     assert len(bad) == 9
-    assert all("no/such.jsonl: no such file" in cell.failure for cell in bad)
+    assert all("no/such.jsonl: the file or folder does not exist" in cell.failure for cell in bad)
 
 
 def test_unanswered_queries_are_counted_and_retried(tmp_path: Path, chat: ChatServer) -> None:

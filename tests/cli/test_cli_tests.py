@@ -90,7 +90,8 @@ def test_a_sheet_that_people_fill_in_is_checked_alike(documents: Path, tmp_path:
     language = ("--language", "sw", "--kind", "single=1")
     done = mirage("tests", "make", documents, *language, "--items", 3, "--skeleton", sheet)
     assert done.exit_code == 0
-    assert "is there already" in refusal("tests", "make", documents, *language, "--skeleton", sheet)
+    error = refusal("tests", "make", documents, *language, "--skeleton", sheet)
+    assert "the file exists already" in error
     rows = list(csv.DictReader(io.StringIO(sheet.read_text(encoding="utf-8-sig"))))
     queries = [
         next(
