@@ -1,4 +1,4 @@
-"""Benchmarks from MIRACL's real judgments, and training data from a teacher's responses."""
+"""Tests of evaluation sets from MIRACL's judgments, and of training data from a teacher."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "build_benchmark.py"
 
 # --- MIRACL's development topics against the paper's Table 1
 #
-# Its sizes of the training sets rest on MIRACL's training topics, which are not among these files.
+# The paper's training sets are not tested, because they need MIRACL's training topics.
 
 
 def miracl(data_dir: Path, code: str, recipe: Recipe | None = None, seed: int = 0) -> Benchmark:
@@ -46,15 +46,15 @@ def miracl(data_dir: Path, code: str, recipe: Recipe | None = None, seed: int = 
     return build_benchmark(topics, qrels, language=code, recipe=recipe, seed=seed)
 
 
-def counted(data_dir: Path, code: str) -> tuple[set[str], set[str]]:
-    """The ids with some relevant and with some other passage, without the library."""
+def judged_ids(data_dir: Path, code: str) -> tuple[set[str], set[str]]:
+    """Return the ids with a relevant and those with a non-relevant passage, without the library."""
     lines = (data_dir / "miracl" / "qrels" / f"{code}-dev.tsv").read_text("utf-8").splitlines()
     rows = [line.split() for line in lines]
     return {row[0] for row in rows if row[3] == "1"}, {row[0] for row in rows if row[3] == "0"}
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_as_many_queries_as_the_paper(data_dir: Path, code: str) -> None:
+def test_benchmarks_have_the_sizes_of_the_paper(data_dir: Path, code: str) -> None:
     published = json.loads((data_dir / "published" / "mirage_bench.json").read_text("utf-8"))
     benchmark = miracl(data_dir, code, MIRACL_RECIPE[code])
     assert len(benchmark.dataset) == published["evaluation_queries"][code]
@@ -63,32 +63,32 @@ def test_as_many_queries_as_the_paper(data_dir: Path, code: str) -> None:
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_miracl_query_is_accounted_for(data_dir: Path, code: str) -> None:
-    relevant, other = counted(data_dir, code)
-    kept, dropped = miracl(data_dir, code)
-    assert set(kept.query_ids) == relevant & other
+    relevant, other = judged_ids(data_dir, code)
+    dataset, dropped = miracl(data_dir, code)
+    assert set(dataset.query_ids) == relevant & other
     assert dropped == dict.fromkeys(relevant - other, "no non-relevant passage")
     topics = (data_dir / "miracl" / "topics" / f"{code}-dev.tsv").read_text("utf-8")
     order = [line.split("\t")[0] for line in topics.splitlines()]
-    assert [query_id for query_id in order if query_id not in dropped] == list(kept.query_ids)
+    assert [query_id for query_id in order if query_id not in dropped] == list(dataset.query_ids)
 
 
-def test_telugu_keeps_some_that_have_relevant_passages_only(data_dir: Path) -> None:
-    relevant, other = counted(data_dir, "te")
+def test_telugu_keeps_some_queries_with_only_relevant_passages(data_dir: Path) -> None:
+    relevant, other = judged_ids(data_dir, "te")
     assert (len(relevant & other), len(relevant - other)) == (84, 744)
-    kept, dropped = miracl(data_dir, "te", MIRACL_RECIPE["te"])
-    assert len(set(kept.query_ids) - other) == 72
-    assert len(set(kept.query_ids) & other) == 78
+    dataset, dropped = miracl(data_dir, "te", MIRACL_RECIPE["te"])
+    assert len(set(dataset.query_ids) - other) == 72
+    assert len(set(dataset.query_ids) & other) == 78
     reasons = dict.fromkeys(relevant - other, "no non-relevant passage")
     reasons |= dict.fromkeys(relevant & other, "not sampled")
-    assert dropped == {id_: why for id_, why in reasons.items() if id_ not in kept.query_ids}
+    assert dropped == {id_: why for id_, why in reasons.items() if id_ not in dataset.query_ids}
 
 
-def test_arabic_is_a_sample_by_seed(data_dir: Path) -> None:
-    kept, dropped = miracl(data_dir, "ar", MIRACL_RECIPE["ar"])
-    assert kept == miracl(data_dir, "ar", MIRACL_RECIPE["ar"]).dataset
+def test_arabic_is_a_sample_that_depends_on_the_seed(data_dir: Path) -> None:
+    dataset, dropped = miracl(data_dir, "ar", MIRACL_RECIPE["ar"])
+    assert dataset == miracl(data_dir, "ar", MIRACL_RECIPE["ar"]).dataset
     other = miracl(data_dir, "ar", MIRACL_RECIPE["ar"], seed=1).dataset
     assert len(other) == 1501
-    assert set(other.query_ids) != set(kept.query_ids)
+    assert set(other.query_ids) != set(dataset.query_ids)
     assert Counter(dropped.values()) == {"not sampled": 1395}
     assert len(miracl(data_dir, "ar").dataset) == 2896
 
@@ -143,9 +143,9 @@ JUDGED = {
 }
 
 
-def test_why_queries_are_dropped(tmp_path: Path) -> None:
-    kept, dropped = build(tmp_path, TOPICS, JUDGED)
-    assert kept.query_ids == ("2",)
+def test_dropped_queries_have_a_reason(tmp_path: Path) -> None:
+    dataset, dropped = build(tmp_path, TOPICS, JUDGED)
+    assert dataset.query_ids == ("2",)
     assert dropped == {
         "1": "no non-relevant passage",
         "3": "no relevant passage",
@@ -154,13 +154,13 @@ def test_why_queries_are_dropped(tmp_path: Path) -> None:
     }
 
 
-def test_relevant_only_queries_are_kept_on_demand(tmp_path: Path) -> None:
-    kept, dropped = build(tmp_path, TOPICS, JUDGED, Recipe(relevant_only=5))
-    assert kept.query_ids == ("2", "1")
+def test_queries_with_only_relevant_passages_are_kept_on_request(tmp_path: Path) -> None:
+    dataset, dropped = build(tmp_path, TOPICS, JUDGED, Recipe(relevant_only=5))
+    assert dataset.query_ids == ("2", "1")
     assert set(dropped) == {"3", "4", "5"}
 
 
-def test_a_query_shows_its_passages_where_texts_are_given(tmp_path: Path) -> None:
+def test_a_query_shows_passages_if_their_texts_are_given(tmp_path: Path) -> None:
     (bare,) = build(tmp_path, TOPICS, JUDGED).dataset
     (query,) = build(tmp_path, TOPICS, JUDGED, texts=True).dataset
     assert (bare.passage_ids, bare.relevant) == ((), ("b#2",))
@@ -168,25 +168,25 @@ def test_a_query_shows_its_passages_where_texts_are_given(tmp_path: Path) -> Non
     assert query["b#3"].text == "text of b#3"
 
 
-def test_a_benchmark_survives_its_file(tmp_path: Path) -> None:
+def test_a_benchmark_round_trips_through_its_file(tmp_path: Path) -> None:
     dataset = build(tmp_path, TOPICS, JUDGED, Recipe(relevant_only=1), texts=True).dataset
     dataset.to_jsonl(tmp_path / "benchmark.jsonl")
     assert MirageDataset.from_jsonl(tmp_path / "benchmark.jsonl") == dataset
 
 
-def test_no_query_is_left(tmp_path: Path) -> None:
+def test_an_empty_benchmark_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         build(tmp_path, TOPICS, {"1": {"a#1": 1}, "3": {"c#1": 0}, "9": {"a#1": 1}})
     assert str(caught.value) == (
         f"{tmp_path / 'topics.tsv'}: no query is left for a benchmark (no judgment: 2, no "
-        "non-relevant passage: 1, no relevant passage: 1, no topic: 1); is "
-        f"{tmp_path / 'qrels.tsv'} the file of its qrels?"
+        "non-relevant passage: 1, no relevant passage: 1, no topic: 1); check "
+        f"that {tmp_path / 'qrels.tsv'} has the qrels of these topics"
     )
 
 
 @pytest.mark.parametrize("fields", [{"sample": -1}, {"relevant_only": -1}])
 def test_a_recipe_refuses_negative_numbers(fields: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="0 or more, not Recipe"):
+    with pytest.raises(SettingError, match="at least 0, got Recipe"):
         Recipe(**fields)
 
 
@@ -201,7 +201,7 @@ def test_a_recipe_refuses_negative_numbers(fields: dict[str, int]) -> None:
     relevant_only=st.integers(0, 5),
     seed=st.integers(0, 3),
 )
-def test_any_judgments(
+def test_any_judgments_are_sampled_and_dropped_correctly(
     tmp_path_factory: pytest.TempPathFactory,
     topics: list[str],
     judged: dict[str, dict[str, int]],
@@ -225,17 +225,17 @@ def test_any_judgments(
         with pytest.raises(DatasetError, match="no query is left"):
             build(folder, texts, judged, recipe, seed)
         return
-    kept, dropped = build(folder, texts, judged, recipe, seed)
-    assert len(set(both) & set(kept.query_ids)) == sampled
-    assert len(set(bare) & set(kept.query_ids)) == extra
-    assert len(kept) == sampled + extra
-    assert set(dropped) == (set(topics) | set(judged)) - set(kept.query_ids)
+    dataset, dropped = build(folder, texts, judged, recipe, seed)
+    assert len(set(both) & set(dataset.query_ids)) == sampled
+    assert len(set(bare) & set(dataset.query_ids)) == extra
+    assert len(dataset) == sampled + extra
+    assert set(dropped) == (set(topics) | set(judged)) - set(dataset.query_ids)
     expected: dict[str, DropReason] = dict.fromkeys(judged, "no topic")
     expected |= dict.fromkeys(topics, "no judgment") | dict.fromkeys(kinds, "no relevant passage")
     expected |= dict.fromkeys(both, "not sampled")
     expected |= dict.fromkeys(bare, "no non-relevant passage")
     assert dropped == {query_id: expected[query_id] for query_id in dropped}
-    assert (kept, dropped) == build(folder, texts, judged, recipe, seed)
+    assert (dataset, dropped) == build(folder, texts, judged, recipe, seed)
 
 
 # --- Training data
@@ -243,10 +243,10 @@ def test_any_judgments(
 
 def query(
     relevant: tuple[str, ...] = ("d#7", "d#2"),
-    shown: tuple[str, ...] = ("d#0", "d#2", "d#5", "d#7", "1969"),
+    passage_ids: tuple[str, ...] = ("d#0", "d#2", "d#5", "d#7", "1969"),
     query_id: str = "q",
 ) -> Query:
-    passages = tuple(Passage(id=id_, text=f"text of {id_}") for id_ in shown)
+    passages = tuple(Passage(id=id_, text=f"text of {id_}") for id_ in passage_ids)
     return Query(id=query_id, language="en", text="Why?", passages=passages, relevant=relevant)
 
 
@@ -254,15 +254,15 @@ def run(*responses: Response, language: str = "en") -> Run:
     return Run(model="teacher", language=language, responses=responses)
 
 
-def taught(
-    text: str | None, shown: tuple[str, ...] | None = None, prompt: RagPrompt | None = None
+def training_text(
+    text: str | None, shown_ids: tuple[str, ...] | None = None, prompt: RagPrompt | None = None
 ) -> str:
-    """What becomes of a teacher's response: the text to train on, or why there is none."""
+    """Return the training text of a teacher's response, or the reason why there is none."""
     # The second query always gives an example, so that the set is not empty.
     dataset = MirageDataset([query(), query(("d#2",), ("d#2",), "good")])
     error = "timed out" if text is None else None
     good = Response(query_id="good", text="##Reason: so [d#2]\n##Answer: x [d#2].")
-    teacher = run(Response(query_id="q", text=text, error=error, shown=shown), good)
+    teacher = run(Response(query_id="q", text=text, error=error, shown=shown_ids), good)
     examples, omitted = build_training_set(dataset, teacher, prompt)
     assert {example.query_id for example in examples} | set(omitted) == {"q", "good"}
     return omitted["q"] if omitted else examples[0].messages[-1].content
@@ -275,7 +275,7 @@ def test_relevant_only() -> None:
     assert full.passage_ids[0] == "d#0"
     only = relevant_only(MirageDataset([unanswerable, full, hidden]))
     assert only.query_ids == ("q",)
-    assert only["q"].passage_ids == ("d#2", "d#7")  # the order of the query, not of the qrels
+    assert only["q"].passage_ids == ("d#2", "d#7")  # in the order of the query, not of the qrels
     assert (only["q"].text, only["q"].relevant) == (full.text, full.relevant)
 
 
@@ -306,15 +306,15 @@ def test_relevant_only_needs_relevant_passages() -> None:
         ("[1]\n", "[d#2]\n"),
     ],
 )
-def test_positions_become_ids(cited: str, written: str) -> None:
+def test_citations_by_position_become_ids(cited: str, written: str) -> None:
     text = "##Reason: as {0}\n##Answer: It is so {0}"
-    assert taught(text.format(cited)) == text.format(written)
+    assert training_text(text.format(cited)) == text.format(written)
 
 
 def test_positions_count_in_the_order_that_the_teacher_saw() -> None:
     text = "##Reason: so [1]\n##Answer: It is [2]."
-    assert taught(text) == "##Reason: so [d#2]\n##Answer: It is [d#7]."
-    assert taught(text, ("d#7", "d#2")) == "##Reason: so [d#7]\n##Answer: It is [d#2]."
+    assert training_text(text) == "##Reason: so [d#2]\n##Answer: It is [d#7]."
+    assert training_text(text, ("d#7", "d#2")) == "##Reason: so [d#7]\n##Answer: It is [d#2]."
 
 
 @pytest.mark.parametrize(
@@ -327,32 +327,35 @@ def test_positions_count_in_the_order_that_the_teacher_saw() -> None:
         ("##Reason: so [d#2]\n##Answer:", "malformed"),
         ("##Reason: so\n##Answer: It is so.", "no citation"),
         ("##Reason: so\n##Answer: It is so [sic] [1969].", "no citation"),
-        ("##Reason: so [d#2]\n##Answer: It is so [d#0].", "unknown citation"),  # noise, unseen
+        (
+            "##Reason: so [d#2]\n##Answer: It is so [d#0].",
+            "unknown citation",
+        ),  # an irrelevant passage that the teacher was not shown
         ("##Reason: so [d#2]\n##Answer: It is so [99#4].", "unknown citation"),
         ("##Reason: so [3]\n##Answer: It is so [1].", "unknown citation"),
         ("##Reason: so [d#2]\n##Answer: Since [1969].", "ambiguous citation"),
     ],
 )
-def test_what_is_not_fit_to_train_on(text: str | None, reason: str) -> None:
-    assert taught(text) == reason
+def test_unfit_responses_have_a_reason(text: str | None, reason: str) -> None:
+    assert training_text(text) == reason
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_cited_passage_has_to_fit_into_the_prompt(seed: int) -> None:
+def test_a_cited_passage_must_fit_into_the_prompt(seed: int) -> None:
     whole = RagPrompt()(query()).messages[0]["content"]
     answer, room = 1024 + 64, len(whole) - 100  # too little for all five passages
     prompt = RagPrompt(seed=seed, count=len, context_tokens=answer + room)
-    shown = prompt(query()).shown
-    assert 0 < len(shown) < 5
+    shown_ids = prompt(query()).shown
+    assert 0 < len(shown_ids) < 5
     for position, id_ in enumerate(("d#2", "d#7"), 1):
-        text = taught(f"##Reason: so\n##Answer: It is [{position}].", prompt=prompt)
-        fits = id_ in shown
+        text = training_text(f"##Reason: so\n##Answer: It is [{position}].", prompt=prompt)
+        fits = id_ in shown_ids
         assert text == (f"##Reason: so\n##Answer: It is [{id_}]." if fits else "does not fit")
-    both = taught("##Reason: so\n##Answer: It is [1] [2].", prompt=prompt)
-    assert (both == "does not fit") is not {"d#2", "d#7"}.issubset(shown)
+    both = training_text("##Reason: so\n##Answer: It is [1] [2].", prompt=prompt)
+    assert (both == "does not fit") is not {"d#2", "d#7"}.issubset(shown_ids)
 
 
-def test_a_query_has_to_fit_into_the_prompt() -> None:
+def test_a_query_must_fit_into_the_prompt() -> None:
     good, long = query(query_id="good"), query().model_copy(update={"text": "Why? " * 50_000})
     answers = (Response(query_id=id_, text="##Reason: r\n##Answer: [1]") for id_ in ("good", "q"))
     examples, omitted = build_training_set(MirageDataset([good, long]), run(*answers))
@@ -360,19 +363,19 @@ def test_a_query_has_to_fit_into_the_prompt() -> None:
     assert omitted == {"q": "does not fit"}
 
 
-def test_the_noise_is_put_back() -> None:
+def test_prompts_show_irrelevant_passages_too() -> None:
     dataset = MirageDataset([query(query_id=str(n)) for n in range(20)])
     text = "##Reason: so [1]\n##Answer: It is [2]."
     teacher = run(*(Response(query_id=id_, text=text) for id_ in dataset.query_ids))
     examples, omitted = build_training_set(dataset, teacher)
     assert omitted == {}
     orders = set()
-    for example, asked in zip(examples, dataset, strict=True):
+    for example, original in zip(examples, dataset, strict=True):
         user, assistant = example.messages
         assert (user.role, assistant.role) == ("user", "assistant")
-        assert user.content == RagPrompt()(asked).messages[0]["content"]
-        at = {passage.id: user.content.index(passage.text) for passage in asked.passages}
-        orders.add(tuple(sorted(at, key=at.__getitem__)))
+        assert user.content == RagPrompt()(original).messages[0]["content"]
+        offsets = {passage.id: user.content.index(passage.text) for passage in original.passages}
+        orders.add(tuple(sorted(offsets, key=offsets.__getitem__)))
         assert assistant.content == "##Reason: so [d#2]\n##Answer: It is [d#7]."
     assert len(orders) > 10  # of 120
     assert build_training_set(dataset, teacher).examples == examples
@@ -381,7 +384,7 @@ def test_the_noise_is_put_back() -> None:
     assert alone == examples[7:8]
 
 
-def test_queries_that_the_teacher_was_not_asked() -> None:
+def test_queries_without_a_teacher_response_are_omitted() -> None:
     dataset = MirageDataset([query(), query(relevant=(), query_id="none"), query(query_id="late")])
     teacher = run(Response(query_id="q", text="##Reason: so\n##Answer: It is [1]."))
     examples, omitted = build_training_set(dataset, teacher)
@@ -389,17 +392,19 @@ def test_queries_that_the_teacher_was_not_asked() -> None:
     assert omitted == {"none": "no relevant passage", "late": "failed"}
 
 
-def test_a_teacher_that_saw_noise_is_refused() -> None:
+def test_a_teacher_that_was_shown_irrelevant_passages_is_refused() -> None:
     teacher = run(Response(query_id="q", text="x [1]", shown=("d#2", "d#0")))
     with pytest.raises(DatasetError, match=r"'teacher' was shown passage 'd#0' for query 'q'"):
         build_training_set(MirageDataset([query()]), teacher)
 
 
-def test_teachers_that_give_nothing() -> None:
+def test_teachers_without_usable_responses_raise_errors() -> None:
     dataset = MirageDataset([query()], name="whys")
     with pytest.raises(GenerationError, match=r"'teacher' failed on all 1 queries .* timed out"):
         build_training_set(dataset, run(Response(query_id="q", text=None, error="timed out")))
-    with pytest.raises(DatasetError, match=r"'teacher' to whys is fit .* \(malformed: 1\)"):
+    with pytest.raises(
+        DatasetError, match=r"'teacher' to whys gives a training example .* \(malformed: 1\)"
+    ):
         build_training_set(dataset, run(Response(query_id="q", text="It is so [1].")))
     with pytest.raises(UnknownNameError, match="'p'"):
         build_training_set(dataset, run(Response(query_id="p", text="x")))
@@ -408,19 +413,19 @@ def test_teachers_that_give_nothing() -> None:
 
 
 def without_noise(item: Query) -> str:
-    """The reference without what it cites in passing, since no teacher is shown such a passage."""
+    """Return the reference without citations of irrelevant passages, which no teacher is shown."""
     noise = "|".join(re.escape(id_) for id_ in item.passage_ids if id_ not in item.relevant)
     return re.sub(rf" ?\[({noise})\]", "", item.reference or "")
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
-def test_every_languages_way_to_cite(code: str) -> None:
+def test_citations_in_the_style_of_each_language_become_ids(code: str) -> None:
     dataset = MirageDataset.bundled(code)
-    asked = relevant_only(dataset)
+    teacher_queries = relevant_only(dataset)
     entry = LANGUAGES[code]
     opening, closing = entry.brackets[-1]
     responses, expected = [], []
-    for item in asked:
+    for item in teacher_queries:
         text = without_noise(dataset[item.id])
         expected.append(text)
         for position, id_ in enumerate(item.passage_ids, 1):
@@ -450,38 +455,42 @@ PROSE = " and ", ". It is", "\n", "[sic]", "[1969]", "[]", " (1) ", "1. ", "[\n1
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_any_response_cites_the_same_passages_among_the_noise(data: st.DataObject) -> None:
+def test_any_response_cites_the_same_passages_after_shuffling(data: st.DataObject) -> None:
     ids = data.draw(st.lists(ID, min_size=2, max_size=8, unique=True))
-    shown = data.draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
-    named = st.sampled_from([*shown, *map(str, range(1, len(shown) + 1)), f"1-{len(shown)}"])
-    names = named | st.lists(named, min_size=1, max_size=3).map(", ".join)
+    shown_ids = data.draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))
+    reference = st.sampled_from(
+        [*shown_ids, *map(str, range(1, len(shown_ids) + 1)), f"1-{len(shown_ids)}"]
+    )
+    names = reference | st.lists(reference, min_size=1, max_size=3).map(", ".join)
     cited = st.builds(str.format, st.sampled_from(FORMS), names)
     body = "".join(data.draw(st.lists(st.sampled_from(PROSE) | cited)))
     text = f"##Reason: {body} [1]\n##Answer: x {body}"
 
-    item = query(tuple(shown), tuple(ids))
+    item = query(tuple(shown_ids), tuple(ids))
     prompt = RagPrompt(seed=data.draw(st.integers(0, 9)))
-    teacher = run(Response(query_id="q", text=text, shown=tuple(shown)))
+    teacher = run(Response(query_id="q", text=text, shown=tuple(shown_ids)))
     (example,) = build_training_set(MirageDataset([item]), teacher, prompt).examples
     after = parse(example.messages[-1].content, "en", prompt(item).shown)
-    before = parse(text, "en", shown)
+    before = parse(text, "en", shown_ids)
     assert before.citations == after.citations
     assert before.sentences == after.sentences
 
 
-def test_from_a_teacher_to_a_file(server: ChatServer, tmp_path: Path) -> None:
+def test_a_training_set_of_an_llm_teacher_round_trips_through_a_file(
+    server: ChatServer, tmp_path: Path
+) -> None:
     # The teacher cites the passage that its prompt shows first, by its position.
     server.answer = lambda _: "##Reason: It says so [1].\n##Answer: So it is [1]."
     dataset = MirageDataset.bundled("sw")
     generator = OpenAIGenerator("t", base_url=server.url, api_key="k", cache=tmp_path / "cache")
     teacher = generator.run(relevant_only(dataset), progress=False)
     noise = {p.text for q in dataset for p in q.passages if p.id not in q.relevant}
-    asked = "".join(map(last_user_text, server.requests))
-    assert not any(text in asked for text in noise)
+    prompts = "".join(map(last_user_text, server.requests))
+    assert not any(text in prompts for text in noise)
 
     examples, _ = build_training_set(dataset, teacher)
-    shown = [example.messages[0].content for example in examples]
-    assert all(any(text in prompt for text in noise) for prompt in shown)
+    training_prompts = [example.messages[0].content for example in examples]
+    assert all(any(text in prompt for text in noise) for prompt in training_prompts)
     for example in examples:
         first = (teacher[example.query_id].shown or ())[0]
         answer = f"##Reason: It says so [{first}].\n##Answer: So it is [{first}]."
@@ -497,7 +506,7 @@ def test_from_a_teacher_to_a_file(server: ChatServer, tmp_path: Path) -> None:
         assert [set(message) for message in line["messages"]] == [{"role", "content"}] * 2
 
 
-def test_a_training_file_names_the_line(tmp_path: Path) -> None:
+def test_an_invalid_training_file_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     row = TrainingExample(query_id="q", language="en", messages=()).model_dump_json()
     path.write_text(row + "\n" + row.replace("[]", '[{"role": "tool", "content": ""}]'), "utf-8")
