@@ -81,6 +81,7 @@ def fingerprint(path: Path) -> str:
     digest = hashlib.sha256()
     try:
         for each in files:
+            # Files are streamed, because indexes and models may not fit into memory.
             with each.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{each.relative_to(path).as_posix()}\0{content}\n".encode())
@@ -143,6 +144,7 @@ class Entry(BaseModel):
             value = getattr(self, name)
             if isinstance(value, Path):
                 values[name] = fingerprint(value)
+            # A local model is identified by its contents, because its path differs by machine.
             elif name in ("model", "adapter") and value and Path(value).is_dir():
                 values[name] = fingerprint(Path(value))
         return values
@@ -349,6 +351,7 @@ class CorpusEntry(Entry):
         from mirage.corpus.documents import files
 
         values = super().key()
+        # Paths are relative, so that the key stays the same if the folder is moved.
         files_by_source = [files(source) for source in self.path]
         values["path"] = [
             [path.relative_to(root).as_posix(), fingerprint(path)]
@@ -464,6 +467,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
         if self.base_url is not None:
             shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
             settings = self.model_dump(include=set(shared))
+            # The context keeps the check that the key belongs to the address.
             entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
             return EndpointEmbedder(entry.llm(budget))
         return embedder_of(self.model, batch_size=self.batch_size)
@@ -730,6 +734,7 @@ class _Replay:
         from mirage.generation import ReplayGenerator
 
         full_run = read_run(self.path, language=dataset.language, model=self.name)
+        # ReplayGenerator refuses responses to unknown queries, and the file may have some.
         query_ids = set(dataset.query_ids)
         responses = tuple(each for each in full_run if each.query_id in query_ids)
         run = full_run.model_copy(update={"responses": responses})

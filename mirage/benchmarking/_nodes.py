@@ -146,6 +146,7 @@ class Nodes:
         if cell["retriever"] != NONE:
             passages = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
             settings |= _shown_depth(cell)
+            # Earlier versions shuffled passages by default; the order keeps their results apart.
             if entry.PROMPTED and prompt == NONE:
                 settings["prompt"] = {"order": DEFAULT_ORDER}
             name = f"{generator} on {dataset} from {passages.name.replace(f' for {dataset}', '')}"

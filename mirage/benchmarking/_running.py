@@ -145,6 +145,7 @@ class Runner:
             all_passages = (
                 p for query in self.nodes.dataset(entry.dataset) for p in query.passages
             )
+            # Several queries may show the same passage.
             return {passage.id: passage for passage in all_passages}.values()
 
         def fill(folder: Path) -> dict[str, int]:
@@ -190,6 +191,7 @@ class Runner:
         def process(queries: Sequence[Query]) -> Iterable[PassagesRow]:
             processor: Any = self._component("processor", cell["processor"])
             for query in queries:
+                # A processor must not see answers or qrels.
                 passages = processor.process(query.without_gold(), unprocessed[query.id].passages)
                 yield PassagesRow(query_id=query.id, passages=tuple(passages))
 
@@ -266,7 +268,8 @@ class Runner:
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
         """Yield a function for each group of metrics of a cell that can be computed separately.
 
-        Metrics that cannot have a value on any query raise an error before any LLM is called.
+        For metrics without a value on any query, the function raises an error, so that no LLM is
+        called for them.
         """
         unmeasurable = self._once(
             "unmeasurable",
@@ -287,6 +290,7 @@ class Runner:
 
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         values = self._measure(cell, names)
+        # Measures with a value above 1, such as counts, have no known upper bound.
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
@@ -530,6 +534,7 @@ class Runner:
 
         def fill(path: Path) -> dict[str, int]:
             with Journal(path, record) as journal:
+                # Rows with an error are computed again.
                 rows = {row.query_id: row for row in journal.earlier if not row.error}
                 pending = [query for query in dataset if query.id not in rows]
                 for start in range(0, len(pending), batch):
@@ -556,6 +561,7 @@ class Runner:
         Raises:
             MirageError: If the step fails, now or earlier in this run; the message names the step.
         """
+        # A step that several cells share fails only once per run.
         if node in self._failures:
             raise MirageError(self._failures[node])
         if node not in self.steps:

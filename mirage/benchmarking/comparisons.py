@@ -180,6 +180,7 @@ def compare_cells(
     for pair in pairs:
         by_dataset.setdefault(pair[0].settings.get("dataset", ""), []).append(pair)
     for metric in metrics:
+        # Pairs of one dataset share queries, so one set of permutations serves all of them.
         for dataset_pairs in by_dataset.values():
             both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
             gaps, codes = _differences(both, metric)
@@ -265,6 +266,7 @@ def _differences(
     clusters = {id_: name for cell in cells.values() for id_, name in cell.clusters.items()}
     ids = tuple(dict.fromkeys(id_ for cell in cells.values() for id_ in cell.query_ids))
     row = {id_: i for i, id_ in enumerate(ids)}
+    # Cells may list queries in different orders, so values are aligned by query id.
     columns = {}
     for key, cell in cells.items():
         columns[key] = np.full(len(ids), np.nan)

@@ -84,6 +84,7 @@ class AxesEntry(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _list_of_one(cls, value: object) -> object:
+        # A single setting may be written without brackets.
         return value if isinstance(value, list | tuple) else [value]
 
     def combinations(self) -> Iterator[dict[str, str]]:
@@ -238,6 +239,7 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
     text = read_text(path, "settings")
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        # Must run before safe_load, which expands aliases.
         _check_aliases(path, node)
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -263,6 +265,7 @@ def _problem_of(error: Any) -> str:
     return str(getattr(error, "problem", None) or error).partition("\n")[0]
 
 
+# A few lines of nested aliases can expand to billions of values ("YAML bomb").
 _MOST_VALUES = 100_000
 
 

@@ -298,6 +298,7 @@ class _Design:
                     contrast.append(np.eye(size)[position] if other == axis else equal_parts)
                 weights = np.concatenate(contrast) @ inverse
                 cell_count = int((self.columns[axis][:, position] == 1).sum())
+                # The mean is estimable only if the contrast is in the row space of the design.
                 if np.allclose(weights @ X, np.concatenate(contrast), atol=1e-8):
                     mean = float(weights @ means)
                     ends = NO_INTERVAL if noise is None else noise.interval(mean, weights, level)
@@ -356,6 +357,7 @@ class _SamplingError:
             for id_, value in zip(cell.query_ids, cell.values[metric].tolist(), strict=True):
                 if not math.isnan(value):
                     cluster = cell.clusters.get(id_)
+                    # Tuples of different lengths keep cluster names and query ids apart.
                     key = (cluster,) if cluster is not None else (dataset, id_)
                     row = row_of.setdefault(key, len(row_of))
                     if row == len(queries_of):
@@ -437,6 +439,7 @@ def _shares(
     squares = np.array([centre @ form @ centre for form in quadratic_forms])
     bias = np.array([np.sum(form * covariance) for form in quadratic_forms])
     total_squares = float((squares - bias).sum())
+    # Without variance beyond the sampling error there is nothing to divide.
     if not total_squares > 1e-12:
         return [(math.nan, NO_INTERVAL)] * len(quadratic_forms)
     shares = np.clip((squares - bias) / total_squares, 0, 1).tolist()

@@ -303,6 +303,7 @@ class Grid:
                 f"{dataset} does not have the bundled queries, so it has no leaderboard: set judge="
             )
         board = Leaderboard.bundled(queries.language)
+        # The surrogate uses features of passages, which closed-book responses do not have.
         open_book = {run.model: run for run in runs if any(each.passages for each in run)}
         return board.rank_all(open_book, seed=seed, progress=progress)
 
@@ -364,6 +365,7 @@ class Grid:
     ) -> Runner:
         if limit is not None and limit < 1:
             raise SettingError(f"limit must be at least 1, got limit={limit}")
+        # Keys are checked before any step runs, not when the first request is sent.
         if not stored_only:
             for entry in self.config.endpoints.values():
                 entry.check_key()

@@ -369,6 +369,7 @@ def _calls_per_item(node: Node) -> int:
     """Return the number of calls per item."""
     window = getattr(node.entry, "window", None)
     if node.step == "rerank" and window is not None:
+        # A listwise reranker slides its window over the list, one call per step.
         beyond = max(0, int(node.settings["k"]) - int(window))
         return 1 + math.ceil(beyond / int(node.entry.step))
     metrics: Sequence[str] = node.settings.get("metrics", ())

@@ -180,10 +180,10 @@ class ResultStore:
             return self.find(node, name, size, final=False) is not None
 
         def fill_part(part: Path) -> None:
+            # Without a manifest, the folder counts as incomplete until it is filled.
             (part / MANIFEST).unlink(missing_ok=True)
-            if (
-                path.exists() and not (part / name).exists()
-            ):  # complete a result that has too few items
+            # A result with too few items is copied and completed; readers use the old one meanwhile.
+            if path.exists() and not (part / name).exists():
                 with writing(part):
                     copy = shutil.copytree if path.is_dir() else shutil.copy2
                     copy(path, part / name)
@@ -232,5 +232,6 @@ def _peak_mib() -> int | None:
         import resource
     except ImportError:  # Windows
         return None
+    # ru_maxrss is in bytes on macOS and in KiB on Linux.
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit)

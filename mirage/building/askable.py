@@ -191,6 +191,7 @@ def askable_passages(
         score = math.log1p(rare_count) + math.log1p(min(quantity_count, 5))
         scored_by_document.setdefault(passage.document_id, []).append((-score, number, passage))
     documents = sorted(scored_by_document)
+    # The order of files often follows their topics, so documents are shuffled.
     random.Random(seed).shuffle(documents)
     ranked = [
         [passage for *_, passage in sorted(scored_by_document[name], key=_key)]

@@ -138,6 +138,7 @@ def stands(form: str, text: str, language: str | Language) -> bool:
     if mention_score == 1 or not numbers:
         return mention_score >= MENTIONED_AT
     values = values_in(text, entry)
+    # The order of day and month in a numeric date is ambiguous, so all readings are compared.
     if _NUMERIC_DATE.fullmatch(form.strip()):
         years = {value for quantity in numbers for value in quantity.values if value > 31}
         return bool(days_in(form, entry)[0] & days_in(text, entry)[0]) and years <= values
@@ -278,6 +279,7 @@ def _grounding_faults(
     question = tokenize(draft.question, entry)
     if any(_contains_sequence(tokenize(text, entry), question) for text in texts):
         yield Fault(kind="copied from the passage", detail=draft.question[:LONGEST_QUESTION])
+    # An answer that occurs only in questions or suspicious sentences may be planted.
     facts = "\n".join(sentence for text in texts for sentence in plain_sentences(text))
     whole = "\n".join(texts)
     for forms in draft.answers:

@@ -335,8 +335,8 @@ def assign_models(
     question_count = per_model * len(models)
     if question_count > len(query_ids):
         raise DatasetError(
-            f"{len(models)} models with {per_model} questions each need {question_count} questions, "
-            f"but {len(query_ids)} are left; give more questions, or a smaller per_model"
+            f"{len(models)} models with {per_model} questions each need {question_count} "
+            f"questions, but {len(query_ids)} are left; give more questions, or a smaller per_model"
         )
     drawn_ids = random.Random(seed).sample(list(query_ids), question_count)
     model_of = {

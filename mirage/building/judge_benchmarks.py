@@ -181,6 +181,7 @@ def build_judge_benchmark(
         raise DatasetError("models is empty; give at least one model that answers the questions")
     folder = Path(out)
     complete, replaced, dropped = with_passages(queries, index, passages)
+    # Cheap steps come first, so that the LLM and the models see as few questions as possible.
     stable, changing = _drop_changing(complete, llm, progress)
     dropped |= changing
     dataset = _make_dataset(stable, queries.name, dropped)

@@ -276,6 +276,7 @@ class SlotQueue:
 
         Passages whose ids are in ``deferred`` come last.
         """
+        # The sort is stable, so the order of passages is otherwise unchanged.
         self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in deferred))
         used_documents = {passage.document_id for passage in self.waiting if passage.id in deferred}
         slots = []
@@ -286,7 +287,8 @@ class SlotQueue:
             partner = self._partner(passage, used_documents) if kind in PAIRS else None
             passages = (passage,) if partner is None else (passage, partner)
             used_documents |= {each.document_id for each in passages}
-            if partner is not None and partner in self.waiting:  # it was just used
+            # The partner was just used, so its own turn comes last.
+            if partner is not None and partner in self.waiting:
                 self.waiting.remove(partner)
                 self.waiting.append(partner)
             self.slot_count += 1
@@ -318,6 +320,7 @@ def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
     counts: Counter[ItemKind] = Counter()
     order: list[ItemKind] = []
     for number in range(1, items + 1):
+        # The next kind is the one that is furthest behind its share.
         kind = max(kinds, key=lambda kind: number * kinds[kind] / total - counts[kind])
         counts[kind] += 1
         order.append(kind)
@@ -509,9 +512,8 @@ def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[
             item_counts[kind] -= 1
         else:
             missing.append(kind)
-    return missing[
-        : len(missing) - sum(item_counts.values())
-    ]  # pairs without a partner became single items
+    # Items of another kind than planned, such as pairs without a partner, replace missing ones.
+    return missing[: len(missing) - sum(item_counts.values())]
 
 
 class ItemBuilder:
@@ -677,6 +679,7 @@ class ItemBuilder:
             id=slot.id, kind=slot.kind, faults=tuple(faults), passages=ids, draft=draft
         )
         self.rejected.append(item)
+        # After a failed call, such as an exhausted budget, no further items are tried.
         self.stopped |= faults[0].kind == "not asked"
         if faults[0].kind in ("skipped", "unreadable"):
             self.used_passages.update(ids)
@@ -740,6 +743,7 @@ def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
         passage = hit.passage
         if passage.id in own_passages or states_some(query, passage, entry):
             continue
+        # Instructions in a distractor would also reach the systems that are tested.
         if holds_orders(passage.titled_text):
             continue
         distractors.append(passage)
@@ -757,6 +761,7 @@ def states_some(query: Query, passage: Passage, entry: Language) -> bool:
 
 def assign_clusters(queries: Iterable[Query]) -> tuple[Query, ...]:
     """Return the queries with clusters that join all queries with a common document."""
+    # Union-find over documents.
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:

@@ -252,6 +252,7 @@ def example_of(
         return "does not fit"
     if not set(parsed.citations) <= set(shown):
         return "does not fit"
+    # Text in brackets that was not a citation for the teacher may be the id of a shown passage.
     reparsed = parse(text, query.language, shown)
     if (reparsed.citations, reparsed.sentences) != (parsed.citations, parsed.sentences):
         return "ambiguous citation"
