@@ -197,7 +197,7 @@ class EndpointEntry(Entry):
         """Refuse to send a key to an address that it does not belong to.
 
         Raises:
-            SettingError: If the file is not trusted and names such an address or variable.
+            SettingError: If the file is not trusted and would send a key to such an address.
         """
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)

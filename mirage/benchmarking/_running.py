@@ -154,7 +154,7 @@ class Runner:
 
         node = self.nodes.corpus(name)
         folder = self._step(node, DATA, fill)
-        corpus: Corpus = self._once("corpus", name, lambda: Corpus.open(folder))
+        corpus: Corpus = self._get_or_create("corpus", name, lambda: Corpus.open(folder))
         return corpus
 
     def ranking(self, cell: Settings) -> RetrievalRun:
@@ -210,7 +210,7 @@ class Runner:
         return _restrict_run(whole, dataset)
 
     def _generate(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
-        """Return the file of the responses of a cell and its manifest."""
+        """Return the file of a cell's responses, generated if needed, and its manifest."""
         node = self.nodes.generate(cell)
         entry: Any = self.config.generators[cell["generator"]]
 
@@ -271,7 +271,7 @@ class Runner:
         For metrics without a value on any query, the function raises an error, so that no LLM is
         called for them.
         """
-        unmeasurable = self._once(
+        unmeasurable = self._get_or_create(
             "unmeasurable",
             cell["dataset"],
             lambda: self.nodes.unmeasurable(self.dataset(cell["dataset"])),
@@ -286,7 +286,7 @@ class Runner:
                 yield partial(measure, cell, measurable)
             for name in names:
                 if name in unmeasurable:
-                    yield partial(_refuse, unmeasurable[name])
+                    yield partial(_raise_setting_error, unmeasurable[name])
 
     def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
         values = self._measure(cell, names)
@@ -352,7 +352,7 @@ class Runner:
             return RunRetriever(entry.path, corpus)
 
         def open_index() -> Retriever:
-            embedder = self._once("embedder", name, lambda: entry.embedder(self.budget))
+            embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
 
             def fill(folder: Path) -> dict[str, int]:
                 entry.build(corpus, folder, embedder, self.executor)
@@ -362,7 +362,7 @@ class Runner:
             retriever: Retriever = entry.build(corpus, folder, embedder, self.executor)
             return retriever
 
-        retriever: Retriever = self._once("index", f"{name} {cell['corpus']}", open_index)
+        retriever: Retriever = self._get_or_create("index", f"{name} {cell['corpus']}", open_index)
         if entry.rewriter is None:
             return retriever
         rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
@@ -388,15 +388,15 @@ class Runner:
     def _component(self, axis: str, name: str) -> Any:
         """Return a reranker or a processor, which is created once."""
         if axis == "processor":
-            return self._once(axis, name, self.config.processors[name].make)
+            return self._get_or_create(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
-        return self._once(axis, name, lambda: entry.make(self.budget))
+        return self._get_or_create(axis, name, lambda: entry.make(self.budget))
 
     def _generator(self, cell: Settings) -> Any:
         seed = self.config.seed
         prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make(seed)
         entry: Any = self.config.generators[cell["generator"]].at(cell)
-        return self._once(
+        return self._get_or_create(
             "generator",
             f"{entry!r} {cell['prompt']}",
             lambda: entry.make(prompt, self.budget, seed),
@@ -404,7 +404,7 @@ class Runner:
 
     def _llm(self, name: str) -> LLM:
         entry: Any = self.config.generators[name]
-        llm: LLM = self._once("llm", name, lambda: entry.llm(self.budget))
+        llm: LLM = self._get_or_create("llm", name, lambda: entry.llm(self.budget))
         return llm
 
     # Metrics -------------------------------------------------------------------------------------
@@ -489,12 +489,12 @@ class Runner:
             case "LLM" if models.llm is not None:
                 return self._llm(models.llm)
             case "NLI model":
-                return self._once("nli", "", lambda: neural.NLI(models.nli))
+                return self._get_or_create("nli", "", lambda: neural.NLI(models.nli))
             case "reranker":
-                return self._once("pairs", "", lambda: neural.Reranker(models.reranker))
+                return self._get_or_create("pairs", "", lambda: neural.Reranker(models.reranker))
             case "embedder" if models.embedder is not None:
                 model = models.embedder
-                return self._once("embedder", "", lambda: neural.embedder_of(model))
+                return self._get_or_create("embedder", "", lambda: neural.embedder_of(model))
         raise FeatureError(
             f"metric {name!r} needs a model, {MODELS[need][0]}: set it in the section models"  # type: ignore[index]
         )
@@ -590,13 +590,13 @@ class Runner:
             raise MirageError(NOT_RUN)
         return path
 
-    def _once(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
+    def _get_or_create(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
         if (kind, name) not in self._cache:
             self._cache[kind, name] = make()
         return self._cache[kind, name]
 
 
-def _refuse(reason: str) -> _Measurement:
+def _raise_setting_error(reason: str) -> _Measurement:
     raise SettingError(reason)
 
 

@@ -228,7 +228,7 @@ def _notes(
         notes = [f"{len(scored_cells)} of {len(table)} cells; the others have no mean."]
     if noise is None:
         notes.append("Published figures: no intervals, and sampling error is not subtracted.")
-    elif not noise.enough:
+    elif not noise.has_enough_clusters:
         notes.append(f"{noise.clusters} clusters of queries are too few for intervals.")
     if any(math.isnan(row.share) for row in rows):
         notes.append("The cells do not differ by more than the choice of queries explains.")
@@ -375,7 +375,7 @@ class _SamplingError:
         return len(self.sums)
 
     @property
-    def enough(self) -> bool:
+    def has_enough_clusters(self) -> bool:
         return self.clusters >= FEWEST_FOR_MEANS
 
     @property
@@ -393,7 +393,7 @@ class _SamplingError:
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
         """Return Student's t interval of a weighted sum of cell means."""
-        if not self.enough:
+        if not self.has_enough_clusters:
             return NO_INTERVAL
         variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)
         reach = self._critical_value(level) * math.sqrt(variance)
@@ -443,7 +443,7 @@ def _shares(
     if not total_squares > 1e-12:
         return [(math.nan, NO_INTERVAL)] * len(quadratic_forms)
     shares = np.clip((squares - bias) / total_squares, 0, 1).tolist()
-    if noise is None or not noise.enough:
+    if noise is None or not noise.has_enough_clusters:
         return [(share, NO_INTERVAL) for share in shares]
     deviations = noise.draw_means(draws, level, seed)
     spread = float(np.mean(np.square(deviations).sum(axis=1)) / max(np.trace(covariance), 1e-300))

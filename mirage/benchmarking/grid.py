@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Grid"]
 
-UNNAMED = ("corpus", *DEPTHS)
+EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
 """Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
 
-ANSWERING = ("generator", "prompt")
+GENERATION_AXES = ("generator", "prompt")
 """Axes that do not affect which passages are retrieved and shown."""
 
 
@@ -48,6 +48,21 @@ class Grid:
     Args:
         config: The validated content of the file.
         folder: The folder in which the default store, ``NAME.store``, is created.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> text = (
+        ...     "name: small\\ndatasets: {sw: {form: bundled, language: sw}}\\n"
+        ...     "corpora: {sw: {dataset: sw}}\\nretrievers: {bm25: {kind: bm25}}\\n"
+        ...     "grid: {dataset: sw, corpus: sw, retriever: [oracle, bm25]}\\nmetrics: ['R@5']"
+        ... )
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "small.yaml")
+        ...     size = path.write_text(text)
+        ...     grid = Grid.read(path)
+        >>> [cell["retriever"] for cell in grid.cells]
+        ['oracle', 'bm25']
     """
 
     def __init__(self, config: GridConfig, folder: str | Path = ".") -> None:
@@ -199,7 +214,7 @@ class Grid:
             DatasetError: If a dataset cannot be read.
         """
         cells = self._select_cells(settings)
-        retrieval_axes = [axis for axis in cells[0] if axis not in ANSWERING]
+        retrieval_axes = [axis for axis in cells[0] if axis not in GENERATION_AXES]
         ambiguous = [axis for axis in retrieval_axes if len({cell[axis] for cell in cells}) > 1]
         if ambiguous:
             values = sorted({cell[ambiguous[0]] for cell in cells})
@@ -339,7 +354,7 @@ class Grid:
     def _without_unused_axes(self, cell: Cell) -> Cell:
         """Return a cell without axes that the grid does not use or vary."""
         settings = {
-            axis: "" if value == NONE and axis in UNNAMED else value
+            axis: "" if value == NONE and axis in EMPTY_IF_CLOSED_BOOK else value
             for axis, value in cell.settings.items()
             if axis in self._axes
         }

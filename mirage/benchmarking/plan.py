@@ -366,12 +366,12 @@ def _comparable_settings(settings: Mapping[str, Any]) -> str:
 
 
 def _calls_per_item(node: Node) -> int:
-    """Return the number of calls per item."""
+    """Return the number of requests per query or passage of a step."""
     window = getattr(node.entry, "window", None)
     if node.step == "rerank" and window is not None:
         # A listwise reranker slides its window over the list, one call per step.
-        beyond = max(0, int(node.settings["k"]) - int(window))
-        return 1 + math.ceil(beyond / int(node.entry.step))
+        outside_window = max(0, int(node.settings["k"]) - int(window))
+        return 1 + math.ceil(outside_window / int(node.entry.step))
     metrics: Sequence[str] = node.settings.get("metrics", ())
     return max(1, len(metrics))
 

@@ -182,7 +182,7 @@ class ResultStore:
         def fill_part(part: Path) -> None:
             # Without a manifest, the folder counts as incomplete until it is filled.
             (part / MANIFEST).unlink(missing_ok=True)
-            # A result with too few items is copied and completed; readers use the old one meanwhile.
+            # A result with too few items is copied, so that readers can use the old one meanwhile.
             if path.exists() and not (part / name).exists():
                 with writing(part):
                     copy = shutil.copytree if path.is_dir() else shutil.copy2

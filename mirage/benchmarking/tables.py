@@ -130,8 +130,8 @@ class ResultTable(Printed, Sequence[Cell]):
             metrics: Names of metrics; all by default.
             baseline: Settings to compare with, such as ``{"retriever": "bm25"}``. Each cell is
                 compared with the cell that has these settings and the same other settings. A
-                baseline cell may lack a setting, as a closed-book cell has no number of passages.
-                By default all pairs of cells on one dataset are compared.
+                baseline cell may lack a setting, as a closed-book cell (without retrieval) has no
+                number of passages. By default all pairs of cells on one dataset are compared.
             level: Confidence level of the intervals.
             permutations: Number of permutations to draw if more are possible. By default 10,000,
                 or 40 per row if that is more, because with fewer no row of a long table could be

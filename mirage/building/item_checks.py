@@ -274,7 +274,7 @@ def _answer_faults(
 def _grounding_faults(
     draft: Draft, passages: Sequence[Passage], entry: Language
 ) -> Iterator[Fault]:
-    """Yield the faults of a draft that obeys instructions in its passages or copies them."""
+    """Yield the faults of a draft that copies its passages or obeys instructions in them."""
     texts = [passage.titled_text for passage in passages]
     question = tokenize(draft.question, entry)
     if any(_contains_sequence(tokenize(text, entry), question) for text in texts):
@@ -465,6 +465,12 @@ def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
     Args:
         query: The query to check.
         others: The queries to compare it with.
+
+    Example:
+        >>> first = Query(id="a", language="en", text="When was the bridge built?")
+        >>> second = Query(id="b", language="en", text="when was the bridge built")
+        >>> duplicate_of(second, [first]).id
+        'a'
     """
     return next((other for other in others if _is_duplicate(query, other)), None)
 

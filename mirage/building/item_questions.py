@@ -115,7 +115,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _draft_in(text: str) -> Draft | None:
+def _parse_draft(text: str) -> Draft | None:
     value = _object(text)
     if value is None:
         return None
@@ -127,7 +127,7 @@ def _draft_in(text: str) -> Draft | None:
         return None
 
 
-def _answer_in(text: str) -> str | None:
+def _parse_answer(text: str) -> str | None:
     """Return the answer in a reply, empty if the LLM abstained, or ``None`` if it is invalid."""
     value = _object(text)
     if value is None or "answer" not in value:
@@ -137,8 +137,8 @@ def _answer_in(text: str) -> str | None:
     return "; ".join(str(part) for part in parts if part is not None)
 
 
-_DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _draft_in, "item", _BREAKS)
-_ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _answer_in, "answer", _BREAKS)
+_DRAFT = Form(_WRITE_FORM, "Only the JSON object, please.", _parse_draft, "item", _BREAKS)
+_ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "answer", _BREAKS)
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
@@ -198,14 +198,17 @@ class Asker:
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
     def ask(
-        self, questions: Sequence[Question[T]], what: str, keep: Callable[[str, T], LLMReply]
+        self,
+        questions: Sequence[Question[T]],
+        label: str,
+        make_record: Callable[[str, T], LLMReply],
     ) -> list[LLMReply | str]:
         """Return the reply to each prompt, or the reason why there is none.
 
         Args:
             questions: The prompts.
-            what: The label of the progress bar.
-            keep: A function that makes a record of the digest and the parsed reply.
+            label: The label of the progress bar.
+            make_record: A function that makes a record of the digest and the parsed reply.
         """
         keys = [self.key(question) for question in questions]
         unanswered = {
@@ -214,17 +217,17 @@ class Asker:
             if key not in self.replies
         }
         failed: dict[str, str] = {}
-        names = list(unanswered)
-        with progress_bar(len(unanswered), what, self.progress) as bar:
+        pending_keys = list(unanswered)
+        with progress_bar(len(unanswered), label, self.progress) as bar:
 
             def handle_outcome(position: int, outcome: Any) -> None:
-                key = names[position]
+                key = pending_keys[position]
                 if outcome.failed:
                     failed[key] = outcome.failed
                 elif outcome.value is None:
                     self._keep(LLMReply(asked=key, unreadable=outcome.invalid))
                 else:
-                    self._keep(keep(key, outcome.value))
+                    self._keep(make_record(key, outcome.value))
                 bar.update()
 
             if unanswered:

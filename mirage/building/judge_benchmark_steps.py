@@ -293,6 +293,10 @@ def count_words(text: str, language: str) -> float:
 
     Raises:
         UnknownNameError: If the language is unknown.
+
+    Example:
+        >>> count_words("Nairobi is the capital.", "en")
+        4.0
     """
     entry = Language.of(language)
     tokens = len(tokenize(text, entry))

@@ -133,8 +133,8 @@ class ItemSet:
     Attributes:
         queries: The items, in the order of their drafts. The ``metadata`` of an item has its
             ``kind``, its ``document``, and in ``found_at`` the rank of its first own passage when
-            BM25 searches the corpus for the question. ``closed_book`` is the LLM's answer without
-            passages: ``right``, ``wrong`` or ``none``.
+            BM25 searches the corpus for the question. ``closed_book`` rates the LLM's answer
+            without passages: ``right``, ``wrong`` or ``none``.
         rejected: The rejected items with their faults.
         askable: The passages worth asking about.
         wanted: The number of items that were requested.
@@ -265,7 +265,7 @@ class SlotQueue:
     def __init__(self, askable: Askable, index: BM25) -> None:
         self.index = index
         self.waiting = deque(askable.passages * MOST_USES_PER_PASSAGE)
-        self.most = len(askable.passages)  # no passage is used twice in one batch
+        self.batch_limit = len(askable.passages)  # no passage is used twice in one batch
         self.by_document: dict[str, list[Passage]] = {}
         for passage in askable.passages:
             self.by_document.setdefault(passage.document_id, []).append(passage)
@@ -280,7 +280,7 @@ class SlotQueue:
         self.waiting = deque(sorted(self.waiting, key=lambda passage: passage.id in deferred))
         used_documents = {passage.document_id for passage in self.waiting if passage.id in deferred}
         slots = []
-        for kind in kinds[: self.most]:
+        for kind in kinds[: self.batch_limit]:
             if not self.waiting:
                 break
             passage = self.waiting.popleft()
@@ -728,7 +728,7 @@ def _rate_answer(query: Query, answer: str, entry: Language) -> Literal["right",
 
 
 def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
-    """Return a query with additional passages that BM25 retrieves and that state no answer of it.
+    """Return a query with additional passages from BM25 that do not state any of its answers.
 
     All passages are ordered by their BM25 scores, so that the order does not reveal the original
     ones.
