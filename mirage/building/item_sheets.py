@@ -200,7 +200,7 @@ def _slots(rows: Sequence[SheetRow], corpus: Corpus) -> Iterable[Slot]:
         if missing is not None or not row.passages:
             raise DatasetError(
                 f"row {row.id!r} of the sheet is about passage {missing!r}, which the documents do "
-                "not have; use the documents, --size and --overlap that the sheet was created with"
+                "not have; use the documents, size and overlap that the sheet was created with"
             )
         yield Slot(row.id, row.kind, tuple(corpus.get_many(row.passages)))
 
