@@ -217,7 +217,7 @@ class ItemSet:
         )
         notes = (
             *([instructions] if skipped else ()),
-            f"{len(self.queries)} of {self.wanted} requested items; {kinds or 'no kind'}",
+            f"{len(self.queries)} of {self.wanted} items that were requested; {kinds or 'no kind'}",
             f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
             f"{counts['documents worth asking about']} have a passage worth asking about",
             f"answered correctly without passages: {counts['known without passages']}",
