@@ -1,4 +1,4 @@
-"""The one client through which every call to an LLM goes, and the one way to ask many questions."""
+"""Clients for LLM endpoints, with caching, budgets and retries, and batches of questions."""
 
 from mirage.llm.budget import Budget, Price, Usage
 from mirage.llm.cache import Cache

@@ -1,4 +1,4 @@
-"""Several servers behind one name: which is asked next, and which is left alone for a while."""
+"""Load balancing and failover between several servers of one model."""
 
 from __future__ import annotations
 
@@ -10,47 +10,60 @@ from typing import Any, TypeVar
 from mirage._base.logs import logger
 from mirage.llm.retries import TransientError
 
-__all__ = ["Server", "asked_in_turn"]
+__all__ = ["Server", "ask_in_turn"]
 
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")
-_ASIDE_S = 10.0  # for which a server that is gone is left alone
-_GONE = (502, 503, 504)  # what stands in front of a server says so where it is not there
+_PAUSE_S = 10.0  # how long a server that failed gets no requests, if another server is available
+_GONE = (502, 503, 504)  # statuses that a proxy sends if the server behind it is down
 
 
 @dataclass(eq=False)
 class Server:
-    """One of several: its address, what asks it, and what is known of it."""
+    """One server of a model.
+
+    Attributes:
+        url: The address of the server.
+        client: The HTTP client that sends requests to it.
+        under_way: The number of requests that wait for an answer.
+        sent: The number of requests sent so far.
+        paused_until: The time (:func:`time.monotonic`) until which other servers are preferred.
+    """
 
     url: str
     client: Any
     under_way: int = 0
-    asked: int = 0
-    aside_until: float = 0.0
+    sent: int = 0
+    paused_until: float = 0.0
 
 
-async def asked_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitable[T]]) -> T:
-    """What the server with the fewest requests under way answers.
+async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitable[T]]) -> T:
+    """Return the answer of the server with the fewest requests under way.
 
-    One that cannot be reached, or breaks off, is left alone for ten seconds, and the request goes
-    to the next; where all are left alone, they are asked all the same.
+    If a server cannot be reached or the connection breaks, the request goes to the next server, and
+    the failed server is avoided for ten seconds. If all servers are being avoided, the one whose
+    pause ends first is asked.
+
+    Args:
+        servers: The servers to choose from.
+        ask: Sends the request to one server and returns the answer.
 
     Raises:
-        TransientError: as ``ask`` raises it; the last one, where all are gone.
+        TransientError: If ``ask`` raises it for another reason, or for every server.
     """
     tried: list[Server] = []
     while True:
         server = _next(servers, tried)
         tried.append(server)
         server.under_way += 1
-        server.asked += 1
+        server.sent += 1
         try:
             answer = await ask(server)
         except TransientError as error:
             if len(servers) == 1 or not (error.lost or error.status in _GONE):
                 raise
-            _set_aside(server, error)
+            _pause(server, error)
             if len(tried) == len(servers):
                 raise
         else:
@@ -62,13 +75,16 @@ async def asked_in_turn(servers: Sequence[Server], ask: Callable[[Server], Await
 def _next(servers: Sequence[Server], tried: Collection[Server]) -> Server:
     now = time.monotonic()
     rest = [server for server in servers if server not in tried]
-    return min(rest, key=lambda s: (max(s.aside_until - now, 0), s.under_way, s.asked))
+    return min(rest, key=lambda s: (max(s.paused_until - now, 0), s.under_way, s.sent))
 
 
-def _set_aside(server: Server, error: TransientError) -> None:
+def _pause(server: Server, error: TransientError) -> None:
     now = time.monotonic()
-    if server.aside_until < now:
+    if server.paused_until < now:
         _LOG.warning(
-            "%s is gone (%s); its requests go to others for %g s", server.url, error, _ASIDE_S
+            "%s is not available (%s); requests go to the other servers for %g s",
+            server.url,
+            error,
+            _PAUSE_S,
         )
-    server.aside_until = now + _ASIDE_S
+    server.paused_until = now + _PAUSE_S

@@ -1,11 +1,12 @@
-"""One budget, one cache and one number of calls under way for the copies of an LLM on a cluster.
+"""A budget, a cache and a limit on concurrent calls that the workers of a cluster share.
 
-An executor sends copies of an LLM to its workers. What they may spend, what was answered before and
-how many calls are under way is decided in one place, the process that has the original: a thread
-there listens, and copies ask it before and after each call. So a budget holds for all of them
-together, and the file of the cache is opened by one process.
+An executor sends copies of an LLM to its workers. The process with the original LLM (the driver)
+decides how much the copies may spend and how many calls are under way, and looks up cached
+answers. A thread of the driver listens on a port, and copies ask it before and after each call. So
+one budget covers all workers, and only one process opens the cache file.
 
-What a worker had put aside of a budget when it was lost is spent, for its call may be billed.
+If a worker is lost, the amounts that its calls had reserved in the budget count as spent, because
+the calls may be billed.
 """
 
 from __future__ import annotations
@@ -35,13 +36,20 @@ from mirage.llm.cache import Cache
 
 __all__ = ["Account", "Copy", "SharedBudget", "SharedCache", "SharedSlots", "copy_of"]
 
-_WAIT_S = 0.02  # between looks at whether a call may begin, at first
+_WAIT_S = 0.02  # the first wait before a copy asks again whether a call may begin; it doubles
 _MOST_WAIT_S = 0.5
 
 
 @dataclass(frozen=True)
 class Account:
-    """What copies of an LLM share with it."""
+    """The state that an LLM shares with its copies.
+
+    Attributes:
+        cache: The cache of answers, or ``None``.
+        budget: The budget, or ``None``.
+        count: Adds numbers to the usage of the original LLM.
+        concurrency: The number of calls that all copies together may have under way.
+    """
 
     cache: Cache | None
     budget: Budget | None
@@ -49,11 +57,11 @@ class Account:
     concurrency: int
 
 
-# In the process that decides ----------------------------------------------------------------------
+# In the driver ------------------------------------------------------------------------------------
 
 
 class _Visit:
-    """One process that asks, and what it has not given back yet."""
+    """The reservations and slots that one connected worker has not yet released."""
 
     def __init__(self) -> None:
         self.holds: Counter[tuple[int, int, float]] = Counter()
@@ -61,7 +69,7 @@ class _Visit:
 
 
 class _Desk:
-    """Listens at one address, and answers for all LLMs of this process."""
+    """A server in the driver that answers the copies of all LLMs of this process."""
 
     def __init__(self, host: str) -> None:
         self.key: bytes = secrets.token_bytes(32)
@@ -74,11 +82,11 @@ class _Desk:
         threading.Thread(target=self._listen, daemon=True, name="mirage: LLMs").start()
 
     def number_of(self, account: Account, owner: object) -> int:
-        """Return the number of an account, one for each ``owner`` and cache."""
+        """Return the number of an account; equal pairs of ``owner`` and cache share a number."""
         with self._lock:
             key = id(owner), id(account.cache)
             number = self._numbers.setdefault(key, len(self._numbers))
-            # The owner is part of the account, so that nothing else gets its id.
+            # Accounts are never dropped: a new object could get the id of a deleted owner.
             self._accounts.setdefault(number, account)
         return number
 
@@ -94,19 +102,21 @@ class _Desk:
             deliver_challenge(connection, self.key)
             answer_challenge(connection, self.key)
             while True:
-                what, number, *asked = connection.recv()
+                operation, number, *arguments = connection.recv()
                 try:
-                    connection.send((getattr(self, f"_{what}")(visit, number, *asked), None))
+                    connection.send(
+                        (getattr(self, f"_{operation}")(visit, number, *arguments), None)
+                    )
                 except LLMError as error:
                     connection.send((None, error))
-        except (OSError, EOFError, ProcessError):  # the worker is gone, or it is somebody else
+        except (OSError, EOFError, ProcessError):  # the worker is gone, or has the wrong key
             pass
         finally:
             connection.close()
             self._close(visit)
 
     def _close(self, visit: _Visit) -> None:
-        """Whoever asked is gone: its calls are over, and what they might have cost is spent."""
+        """Free the slots of a worker that is gone, and spend all that it has reserved."""
         with self._lock:
             self._under_way.subtract(visit.slots)
         for number, tokens, cost in visit.holds.elements():
@@ -127,14 +137,14 @@ class _Desk:
         cache = self._accounts[number].cache
         return 0 if cache is None else len(cache)
 
-    def _count(self, _: _Visit, number: int, used: Mapping[str, float]) -> None:
-        self._accounts[number].count(**used)
+    def _count(self, _: _Visit, number: int, amounts: Mapping[str, float]) -> None:
+        self._accounts[number].count(**amounts)
 
     def _take(self, visit: _Visit, number: int, tokens: int, cost: float) -> bool:
         budget = self._accounts[number].budget
-        taken = budget is None or budget.take(tokens, cost)
-        visit.holds[number, tokens, cost] += taken
-        return taken
+        is_reserved = budget is None or budget.take(tokens, cost)
+        visit.holds[number, tokens, cost] += is_reserved
+        return is_reserved
 
     def _settle(self, visit: _Visit, number: int, tokens: int, cost: float, hold: Hold) -> None:
         budget = self._accounts[number].budget
@@ -143,7 +153,7 @@ class _Desk:
         visit.holds[number, tokens, cost] -= 1
 
     def _begin(self, visit: _Visit, number: int) -> bool:
-        """Whether one call more may be under way."""
+        """Reserve a slot for a call; return ``False`` if all slots are taken."""
         with self._lock:
             if self._under_way[number] >= self._accounts[number].concurrency:
                 return False
@@ -167,62 +177,67 @@ def _desk(host: str) -> _Desk:
 
 @dataclass(frozen=True)
 class Copy:
-    """Where a copy asks: the address of the original's process, and the number of its account."""
+    """The address of the driver, the key that it accepts and the number of a shared account."""
 
     address: tuple[str, int]
     key: bytes
     number: int
 
-    def ask(self, what: str, *asked: object) -> Any:
-        """What the original's process says.
+    def ask(self, operation: str, *arguments: object) -> Any:
+        """Send an operation to the driver and return its answer.
+
+        Args:
+            operation: The name of the operation, such as ``"get"`` or ``"take"``.
+            arguments: The arguments of the operation, which must be picklable.
 
         Raises:
-            BudgetError: the budget does not allow it.
-            LLMError: the process is gone.
+            BudgetError: If the budget does not allow the call.
+            LLMError: If the driver does not answer.
         """
-        return _line(self.address, self.key).ask(what, self.number, *asked)
+        return _line(self.address, self.key).ask(operation, self.number, *arguments)
 
-    def count(self, **used: float) -> None:
-        """Add to the usage of the original."""
-        self.ask("count", used)
+    def count(self, **amounts: float) -> None:
+        """Add these amounts to the usage of the original LLM."""
+        self.ask("count", amounts)
 
 
 def copy_of(account: Account, owner: object, host: str) -> Copy:
-    """What a copy of an LLM needs to ask for what it shares with others.
+    """Return the data with which a copy of an LLM reaches the driver.
 
     Args:
-        account: what is shared.
-        owner: by which accounts are told apart: all LLMs that count for it have one.
-        host: where workers find this process.
+        account: The state to share.
+        owner: The object that identifies the account: LLMs with one owner share a budget.
+        host: The host name or address at which workers reach this process.
     """
     desk = _desk(host)
     return Copy(desk.address, desk.key, desk.number_of(account, owner))
 
 
 class _Line:
-    """A connection to the process of the original, which threads share."""
+    """A connection from a worker to the driver, shared by the threads of the worker."""
 
     def __init__(self, address: tuple[str, int], key: bytes) -> None:
         self._address, self._lock = address, threading.Lock()
-        with self._saying_what_is_lost():
+        with self._translate_errors():
             self._connection = Client(address, authkey=key)
 
-    def ask(self, *asked: object) -> Any:
-        with self._lock, self._saying_what_is_lost():
-            self._connection.send(asked)
+    def ask(self, *request: object) -> Any:
+        with self._lock, self._translate_errors():
+            self._connection.send(request)
             answer, error = self._connection.recv()
         if error is not None:
             raise error
         return answer
 
     @contextmanager
-    def _saying_what_is_lost(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, EOFError, ProcessError) as error:
             raise LLMError(
-                f"the process at {self._address[0]} that decides about budget and cache does not "
-                f"answer ({type(error).__name__}: {error}); workers have to reach it, on any port"
+                f"the driver at {self._address[0]}, which manages budget and cache, does not "
+                f"answer ({type(error).__name__}: {error}); check that workers can reach it on "
+                "any port"
             ) from None
 
 
@@ -230,7 +245,7 @@ _line = cache(_Line)
 
 
 class SharedCache(Cache):
-    """The cache of the original."""
+    """The cache of the original LLM, reached over the network."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
@@ -239,43 +254,44 @@ class SharedCache(Cache):
         return f"SharedCache({self._copy.address})"
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """As :meth:`Cache.get`."""
+        """See :meth:`Cache.get`."""
         answer: dict[str, Any] | None = self._copy.ask("get", key)
         return answer
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """As :meth:`Cache.put`."""
+        """See :meth:`Cache.put`."""
         self._copy.ask("put", key, model, answer)
 
     def __len__(self) -> int:
         return int(self._copy.ask("size"))
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: only the driver has the file open."""
 
 
 class SharedBudget(Budget):
-    """The budget of the original; what is spent is known there."""
+    """The budget of the original LLM, reached over the network."""
 
     def __init__(self, copy: Copy, caps: Mapping[str, Any]) -> None:
         super().__init__(**caps)
         self._copy = copy
 
     def take(self, tokens: int, cost: float) -> bool:
-        """As :meth:`Budget.take`."""
+        """See :meth:`Budget.take`."""
         return bool(self._copy.ask("take", tokens, cost))
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """As :meth:`Budget.settle`."""
+        """See :meth:`Budget.settle`."""
         self._copy.ask("settle", tokens, cost, hold)
 
 
 class SharedSlots:
-    """Calls under way at a time, those of all copies together."""
+    """A semaphore that limits the calls under way of all copies together."""
 
     def __init__(self, copy: Copy) -> None:
         self._copy = copy
-        self._first = asyncio.Lock()  # one call a process asks for a place; others wait for it
+        # Only one call of a process polls for a slot, so that the driver is not flooded.
+        self._first = asyncio.Lock()
 
     async def __aenter__(self) -> None:
         wait = _WAIT_S

@@ -1,4 +1,4 @@
-"""A cap on calls, tokens and money, and what has been used."""
+"""Caps on calls, tokens and money, and counters of usage."""
 
 from __future__ import annotations
 
@@ -13,15 +13,23 @@ from mirage.errors import BudgetError, SettingError
 
 __all__ = ["Budget", "Hold", "Price", "Usage"]
 
-_WAIT_S = 0.02  # between looks at whether calls under way have left something
+_WAIT_S = 0.02  # how long a call waits before it checks again whether others have freed budget
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a model costs, in any currency, for a million tokens of input and of output.
+    """The price of a million tokens of input and of output, in any currency.
+
+    Attributes:
+        input: Price of a million tokens of prompts.
+        output: Price of a million tokens of answers.
 
     Raises:
-        SettingError: one of them is below 0, or no number.
+        SettingError: If a price is below 0 or is not a number.
+
+    Example:
+        >>> Price(input=0.15, output=0.60).cost(prompt_tokens=2_000, completion_tokens=1_000)
+        0.0009
     """
 
     input: float
@@ -29,17 +37,26 @@ class Price:
 
     def __post_init__(self) -> None:
         if not (self.input >= 0 and self.output >= 0):
-            raise SettingError(f"a price is 0 or more, not {self.input} and {self.output}")
+            raise SettingError(
+                f"input and output prices must be 0 or more, got {self.input} and {self.output}"
+            )
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """The price of so many ``prompt_tokens`` and ``completion_tokens``."""
+        """Return the price of a request with these numbers of tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 
 @dataclass
 class Usage:
-    """What was used: ``calls`` counts requests sent, retries among them; ``cost`` is in the
-    currency of the price, 0 without one. ``cached`` counts answers that cost nothing."""
+    """Counters of the requests and tokens that an LLM has used.
+
+    Attributes:
+        calls: Requests that were sent, including retries.
+        cached: Answers from the cache, which cost nothing.
+        prompt_tokens: Tokens of input.
+        completion_tokens: Tokens of output.
+        cost: Money, in the currency of the price; 0 if the LLM has no price.
+    """
 
     calls: int = 0
     cached: int = 0
@@ -49,56 +66,67 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Tokens of input and output together."""
+        """The tokens of input and output together."""
         return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass
 class Hold:
-    """What one call may use at most; once it is answered, what it did use."""
+    """An amount that one call has reserved; once it is answered, the amount that it used.
+
+    Attributes:
+        tokens: Tokens of input and output together.
+        cost: Money, in the currency of the price.
+    """
 
     tokens: int
     cost: float
 
     def give_back(self) -> None:
-        """The call has cost nothing."""
+        """Set the amount to 0, because the call has cost nothing."""
         self.tokens, self.cost = 0, 0.0
 
 
 class Budget:
-    """A cap that any number of :class:`~mirage.llm.LLM` objects may share, in any threads.
+    """A cap on calls, tokens or money that several LLMs and threads may share.
 
-    A request counts as a call when it is sent, retries too; an answer from the cache is free.
-    Before a request is sent, what it may use at most is put aside: the longest answer, and a prompt
-    of as many tokens as it has bytes, which no tokenizer exceeds. So tokens and cost stay under the
-    cap, unless a server counts more than that. Once the answer is there, only what the server
-    counted is spent; without one (a timeout, a lost connection) all that was put aside, for it may
-    be billed. A status other than 200 costs nothing.
+    A request counts as a call when it is sent; retries count too. An answer from the cache is free.
+    Before a request is sent, the budget reserves the most that it may use: the longest answer, and
+    a prompt of one token per byte, which no tokenizer exceeds. So tokens and cost stay under the
+    cap, unless a server counts more tokens than that.
+
+    When the answer arrives, only the tokens that the server counted are spent. Without an answer (a
+    timeout, a lost connection) the whole reservation is spent, because the call may be billed. A
+    status other than 200 costs nothing.
 
     Args:
-        calls: requests that may be sent.
-        tokens: tokens of input and output together.
-        cost: money, in the currency of :class:`Price`.
+        calls: Number of requests that may be sent. ``None`` means no cap.
+        tokens: Number of tokens of input and output together. ``None`` means no cap.
+        cost: Money, in the currency of :class:`Price`. ``None`` means no cap.
 
     Raises:
-        SettingError: nothing is capped, or a cap is below 0 or no number.
+        SettingError: If no cap is set, or a cap is below 0 or is not a number.
+
+    Example:
+        >>> Budget(calls=100, cost=2.5)
+        Budget(calls=0/100, cost=0/2.5)
     """
 
     def __init__(
         self, *, calls: int | None = None, tokens: int | None = None, cost: float | None = None
     ) -> None:
         if calls is None and tokens is None and cost is None:
-            raise SettingError("a budget caps something: give calls, tokens or cost")
+            raise SettingError("a budget needs at least one cap: pass calls, tokens or cost")
         for name, cap in (("calls", calls), ("tokens", tokens), ("cost", cost)):
             if cap is not None and not (isinstance(cap, Real) and cap >= 0):
-                raise SettingError(f"a budget of {cap} {name} cannot be kept; give 0 or more")
+                raise SettingError(f"the cap on {name} must be a number of 0 or more, got {cap!r}")
         self.calls: int | None = calls
         self.tokens: int | None = tokens
         self.cost: float | None = cost
         self.spent_calls: int = 0
         self.spent_tokens: int = 0
         self.spent_cost: float = 0.0
-        self._holds, self._held_tokens, self._held_cost = 0, 0, 0.0
+        self._holds, self._reserved_tokens, self._reserved_cost = 0, 0, 0.0
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -115,15 +143,25 @@ class Budget:
 
     @property
     def caps(self) -> dict[str, float | None]:
-        """What is capped, by name: calls, tokens and cost."""
+        """The caps by name: ``calls``, ``tokens`` and ``cost``."""
         return {"calls": self.calls, "tokens": self.tokens, "cost": self.cost}
 
     @asynccontextmanager
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
-        """Put aside what one request may use at most; set the hold to what it did use.
+        """Reserve the most that one request may use, and settle it when the request is over.
+
+        The caller sets the yielded hold to the amount that the request did use. If other calls
+        under way may free enough budget, this waits for them.
+
+        Args:
+            tokens: Most tokens that the request may use.
+            cost: Most money that it may cost.
+
+        Yields:
+            The reserved amount.
 
         Raises:
-            BudgetError: it does not fit. No request may be sent.
+            BudgetError: If the request does not fit into the budget and must not be sent.
         """
         while not self.take(tokens, cost):
             await asyncio.sleep(_WAIT_S)
@@ -134,34 +172,46 @@ class Budget:
             self.settle(tokens, cost, hold)
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """A call is over for which so many ``tokens`` and ``cost`` were put aside, and used
-        what the ``hold`` says."""
+        """Release the reservation of a call that is over, and spend what it used.
+
+        Args:
+            tokens: Tokens that were reserved for the call.
+            cost: Money that was reserved for the call.
+            hold: The amounts that the call has used.
+        """
         with self._lock:
             self._add(-1, -tokens, -cost)
             self.spent_tokens += hold.tokens
             self.spent_cost += hold.cost
 
     def take(self, tokens: int, cost: float) -> bool:
-        """Whether so many ``tokens`` and ``cost`` were put aside now, for a call; ``False`` if they
-        may fit once other calls are over.
+        """Try to reserve budget for one call.
+
+        Args:
+            tokens: Most tokens that the call may use.
+            cost: Most money that it may cost.
+
+        Returns:
+            Whether the amounts were reserved. ``False`` means that they may fit once other calls
+            are over.
 
         Raises:
-            BudgetError: they do not fit. No request may be sent.
+            BudgetError: If they cannot fit, and the request must not be sent.
         """
         with self._lock:
             if self.calls is not None and self.spent_calls >= self.calls:
-                raise BudgetError(f"not asked: the budget of {self.calls} calls is spent")
-            for name, cap, spent, held, wanted in (
-                ("tokens", self.tokens, self.spent_tokens, self._held_tokens, tokens),
-                ("cost", self.cost, self.spent_cost, self._held_cost, cost),
+                raise BudgetError(f"not sent: the budget of {self.calls} calls is spent")
+            for name, cap, spent, reserved, wanted in (
+                ("tokens", self.tokens, self.spent_tokens, self._reserved_tokens, tokens),
+                ("cost", self.cost, self.spent_cost, self._reserved_cost, cost),
             ):
-                if cap is None or spent + held + wanted <= cap:
+                if cap is None or spent + reserved + wanted <= cap:
                     continue
                 if self._holds and spent + wanted <= cap:
                     return False
                 raise BudgetError(
-                    f"not asked: of the budget of {cap:.6g} {name}, {spent:.6g} are spent, and "
-                    f"this call may need {wanted:.6g}"
+                    f"not sent: {spent:.6g} of the budget of {cap:.6g} {name} are spent, and this "
+                    f"call may need up to {wanted:.6g}"
                 )
             self._add(1, tokens, cost)
             self.spent_calls += 1
@@ -169,6 +219,6 @@ class Budget:
 
     def _add(self, holds: int, tokens: int, cost: float) -> None:
         self._holds += holds
-        self._held_tokens += tokens
+        self._reserved_tokens += tokens
         # Sums of floats keep a trace of what was taken away again.
-        self._held_cost = self._held_cost + cost if self._holds else 0.0
+        self._reserved_cost = self._reserved_cost + cost if self._holds else 0.0

@@ -1,4 +1,4 @@
-"""Answers on disk, written as they come, shared by any number of processes."""
+"""A cache of LLM answers on disk, which any number of processes may share."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = ["Cache", "default_cache_path"]
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")
-_BUSY_S = 10.0  # how long a write waits for those of other processes
-_APPLICATION = 0x4D495247  # "MIRG", in the header of the file: the table in it is ours
+_BUSY_S = 10.0  # how long a write waits for writes of other processes
+_APPLICATION = 0x4D495247  # "MIRG": marks the database file as ours in SQLite's header
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LACKING = re.compile(r"no such (table|column)|has \d+ columns|constraint failed|not supported")
 
-# SQLite has no checksums of its own: a page that was overwritten may look like an answer.
+# SQLite has no checksums of its own: without this one, an overwritten page may look like an answer.
 _TABLE = """
 CREATE TABLE answers (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, created REAL NOT NULL, answer BLOB NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE answers (
 
 
 def default_cache_path() -> Path:
-    """``llm.sqlite`` in the folder that ``MIRAGE_CACHE`` names, or in the user's cache folder."""
+    """Return ``llm.sqlite`` in the folder of ``MIRAGE_CACHE``, or in the user's cache folder."""
     from platformdirs import user_cache_path
 
     folder = os.environ.get("MIRAGE_CACHE")
@@ -50,20 +50,36 @@ def default_cache_path() -> Path:
 class Cache:
     """A table from the digest of a request to its answer (SQLite, write-ahead log).
 
-    Requests themselves, and keys, are not stored. Every answer is committed when it is put, so a
-    killed process loses none. Threads and processes may share a file; ``NAME.lock`` beside it keeps
-    them apart while it is opened. A file that is no sound database is renamed to
-    ``NAME.corrupt-MILLISECONDS``, which is logged, and a new one begun. Where answers cannot be
-    kept (disk full, read-only, a database of something else), that is logged once, and the work
-    goes on.
+    The requests themselves and API keys are not stored. Every answer is committed at once, so no
+    answer is lost if the process is killed. Threads and processes may share a file; a lock file
+    ``NAME.lock`` beside it ensures that only one of them opens it at a time.
+
+    If the file is damaged, it is renamed to ``NAME.corrupt-MILLISECONDS``, a warning is logged, and
+    a new file is started. If answers cannot be stored (disk full, read-only file, the database of
+    another program), one warning is logged, and the work goes on without a cache.
+
+    Args:
+        path: The database file. It is created, with its folder, when it is first used.
 
     Raises:
-        SettingError: the path is none.
+        SettingError: If the path is not a file path.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cache = Cache(f"{folder}/llm.sqlite")
+        ...     cache.put(b"digest", "a-model", {"text": "Paris"})
+        ...     answer, size = cache.get(b"digest"), len(cache)
+        ...     cache.close()
+        >>> answer, size
+        ({'text': 'Paris'}, 1)
     """
 
     def __init__(self, path: str | Path) -> None:
         if not isinstance(path, str | Path) or str(path) in ("", ".", ":memory:"):
-            raise SettingError(f"{path!r} is no file to keep answers in; cache=False keeps none")
+            raise SettingError(
+                f"cache: {path!r} is not a file path; pass cache=False to cache no answers"
+            )
         try:
             check_path(Path(path))
         except DatasetError as error:
@@ -72,7 +88,7 @@ class Cache:
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
         self._inode = 0
-        self._told = False
+        self._has_warned = False
         with _REGISTRY:
             _CACHES.add(self)
 
@@ -80,11 +96,11 @@ class Cache:
         return f"Cache({str(self.path)!r})"
 
     def __del__(self) -> None:
-        with suppress(AttributeError):  # the path was none
+        with suppress(AttributeError):  # __init__ has refused the path
             self.close()
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """The answer to the request with this digest, ``None`` where there is none."""
+        """Return the answer to the request with this digest, or ``None`` if it is not cached."""
 
         def read(database: sqlite3.Connection) -> dict[str, Any] | None:
             query = "SELECT answer, crc32 FROM answers WHERE key = ?"
@@ -92,13 +108,19 @@ class Cache:
             if row is None:
                 return None
             if type(row[0]) is not bytes or zlib.crc32(row[0]) != row[1]:
-                raise _DamageError("an answer in it was overwritten")
+                raise _DamageError("a cached answer was overwritten")
             return cast(dict[str, Any], json.loads(row[0]))
 
         return self._try(read)
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """Keep an answer, and which ``model`` gave it; one that is there already stays."""
+        """Store an answer under the digest of its request; an answer that exists is not replaced.
+
+        Args:
+            key: Digest of the request.
+            model: Name of the model that answered.
+            answer: The answer, which must be JSON serializable.
+        """
         content = json.dumps(answer, ensure_ascii=False).encode()
 
         def write(database: sqlite3.Connection) -> None:
@@ -114,7 +136,7 @@ class Cache:
         rows = [(key,) for key in keys]
 
         def delete(database: sqlite3.Connection) -> None:
-            database.execute("BEGIN")  # one transaction in place of one for each row
+            database.execute("BEGIN")  # one transaction for all rows is faster than one per row
             database.executemany("DELETE FROM answers WHERE key = ?", rows)
             database.execute("COMMIT")
 
@@ -125,87 +147,87 @@ class Cache:
         return self._try(lambda database: int(database.execute(query).fetchone()[0])) or 0
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file; the next call of another method opens it again."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
             self._database = None
 
     def _try(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The result of some work on the database, ``None`` where it cannot be used."""
+        """Return the result of an operation on the database, or ``None`` if it is unusable."""
         with self._lock:
             for _ in range(3):
                 try:
-                    return work(self._opened())
+                    return work(self._open())
                 except (sqlite3.Error, OSError, ValueError) as error:
                     if not _is_damage(error):
-                        self._tell("%s: cannot be used (%s); answers are not kept", error)
+                        self._warn("%s: cannot be used (%s); answers are not cached", error)
                         return None
                     try:
-                        self._set_aside(error)
+                        self._rename_damaged(error)
                     except OSError as failure:
-                        self._tell("%s: cannot be renamed (%s); answers are not kept", failure)
+                        self._warn("%s: cannot be renamed (%s); answers are not cached", failure)
                         return None
             return None
 
-    def _opened(self) -> sqlite3.Connection:
-        """The database, opened (again) where that is needed."""
+    def _open(self) -> sqlite3.Connection:
+        """Return the database, opened again if necessary."""
         if self._database is not None and _inode(self.path) != self._inode:
-            self.close()  # another process has set the file aside, or somebody has deleted it
+            self.close()  # another process has renamed the file, or somebody has deleted it
         if self._database is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._alone():
+            with self._lock_file():
                 self.path.touch()
                 self._inode = _inode(self.path)
                 self._database = _connection(self.path)
         return self._database
 
-    def _set_aside(self, error: Exception) -> None:
-        """Move a corrupt file away, unless another process has done so already."""
+    def _rename_damaged(self, error: Exception) -> None:
+        """Rename a corrupt file, unless another process has done so already."""
         self.close()
         name = f"{self.path.name}.corrupt-{time.time_ns() // 1_000_000}"
-        with self._alone():
+        with self._lock_file():
             if _inode(self.path) != self._inode:
                 return
             for suffix in ("", "-wal", "-shm"):
                 with suppress(FileNotFoundError):
                     os.replace(f"{self.path}{suffix}", self.path.with_name(name + suffix))
         _LOG.warning(
-            "%s: not a sound database (%s); it was renamed to %s, and a new one begun",
+            "%s: damaged database (%s); it was renamed to %s, and a new one was started",
             self.path,
             error,
             name,
         )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """While no other process opens the file or sets it aside."""
+    def _lock_file(self) -> Iterator[None]:
+        """Lock the file, so that no other process opens or renames it meanwhile."""
         import portalocker
 
         with open_append(Path(f"{self.path}.lock")) as file:
             portalocker.lock(file, portalocker.LOCK_EX)
-            yield  # to close the file is to unlock it
+            yield  # closing the file releases the lock
 
-    def _tell(self, message: str, error: Exception) -> None:
-        if not self._told:
+    def _warn(self, message: str, error: Exception) -> None:
+        if not self._has_warned:
             _LOG.warning(message, self.path, error)
-        self._told = True
+        self._has_warned = True
 
 
 class _DamageError(sqlite3.DatabaseError):
-    """Damage that SQLite itself has not seen."""
+    """Damage that the checksum shows and SQLite has not noticed."""
 
 
 def _is_damage(error: Exception) -> bool:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits are details
-    # ValueError: text that is not Unicode, in an answer or in SQLite's own message. And where our
-    # table lacks a column, the text that defines it was overwritten.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits are details
+    # ValueError: an answer or SQLite's own message is not valid Unicode. If our table lacks a
+    # column, the text that defines the table was overwritten.
     foreign = isinstance(error, ValueError) or _LACKING.search(str(error)) is not None
     return foreign or isinstance(error, _DamageError) or code in _CORRUPT
 
 
 def _inode(path: Path) -> int:
-    """What tells a file from another at the same path; 0 where there is none."""
+    """Return the inode, which identifies a file even if it is renamed; 0 if there is no file."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:
@@ -213,17 +235,18 @@ def _inode(path: Path) -> int:
 
 
 def _connection(path: Path) -> sqlite3.Connection:
-    """The database in a file, made if the file is empty.
+    """Open a database file, and create its table if the file is empty.
 
     Raises:
-        sqlite3.Error: it is no database, or not one of ours, which is then left as it is.
+        sqlite3.Error: If the file is not a database, or is one of another program. It is not
+            changed then.
     """
     database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         (application,) = database.execute("PRAGMA application_id").fetchone()
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != _APPLICATION and tables:
-            raise sqlite3.OperationalError("it is a database of something else")
+            raise sqlite3.OperationalError("it is the database of another program")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         if not tables:
@@ -239,11 +262,11 @@ def _connection(path: Path) -> sqlite3.Connection:
 # Forks --------------------------------------------------------------------------------------------
 
 # A connection must not be used, nor even closed, in a fork of its process (sqlite.org,
-# howtocorrupt.html, section 2.6): each process opens its own. And a lock that another thread holds
-# in that moment would stay locked in the fork for ever.
+# howtocorrupt.html, section 2.6), so each process opens its own. A lock that another thread holds
+# during the fork would stay locked in the child for ever, so all locks are acquired before.
 _REGISTRY = threading.Lock()
 _CACHES: weakref.WeakSet[Cache] = weakref.WeakSet()
-_held: list[Cache] = []
+_locked_caches: list[Cache] = []
 
 
 def _before_fork() -> None:
@@ -251,12 +274,12 @@ def _before_fork() -> None:
     for cache in _CACHES:
         cache._lock.acquire()
         cache.close()
-        _held.append(cache)
+        _locked_caches.append(cache)
 
 
 def _after_fork() -> None:
-    while _held:
-        _held.pop()._lock.release()
+    while _locked_caches:
+        _locked_caches.pop()._lock.release()
     _REGISTRY.release()
 
 

@@ -1,4 +1,4 @@
-"""Chat completions and embeddings from OpenAI, Azure, and servers that speak their protocol."""
+"""A client for chat completions, embeddings and reranking at OpenAI-compatible endpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.executors.base import driver_host
-from mirage.llm._servers import Server, asked_in_turn
+from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
@@ -38,7 +38,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 RerankForm = Literal["jina", "tei"]
-"""How ``/rerank`` is asked: as Jina, Cohere, Voyage and vLLM take it, or as TEI does."""
+"""The format of ``/rerank``: ``"jina"`` for Jina, Cohere, Voyage and vLLM, ``"tei"`` for TEI."""
 
 _DOCUMENTS: Mapping[RerankForm, str] = {"jina": "documents", "tei": "texts"}
 
@@ -46,26 +46,26 @@ Message = Mapping[str, str]
 """One message of a chat: ``{"role": "user", "content": "..."}``."""
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_OURS = ("model", "messages", "stream", "n")  # what parameters may not set
-_OF_CHATS = (*_LIMITS, "temperature")  # what means nothing where embeddings are asked for
-_IDLE_CONNECTIONS = 20  # httpx's default; its pool looks at each of them at every request
-_ABSURD = 2**40  # tokens that no request can have
-_ROLE_TOKENS = 16  # at most, for what a chat template writes around a message
+_OURS = ("model", "messages", "stream", "n")  # set by the client, never by parameters
+_OF_CHATS = (*_LIMITS, "temperature")  # not sent with requests for embeddings and scores
+_IDLE_CONNECTIONS = 20  # httpx's default; its pool checks every idle connection at each request
+_ABSURD = 2**40  # tokens; a server that counts more has made a mistake
+_ROLE_TOKENS = 16  # the most tokens that a chat template adds to a message
 
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer.
+    """One answer of a model.
 
     Attributes:
-        text: what the model wrote.
-        finish_reason: why it ended: ``stop``, or ``length`` where ``max_tokens`` cut it off.
-        prompt_tokens: tokens of the input, estimated where the server does not say.
-        completion_tokens: tokens of the output, likewise.
-        cached: it was read from the cache, and cost nothing.
-        logprobs: for each token of the text, natural-log probabilities by token: of those that
-            might have stood there. Empty where the server sends none; it is asked for them by
-            :meth:`LLM.with_parameters`.
+        text: The text that the model wrote.
+        finish_reason: Why the answer ended: ``stop``, or ``length`` if ``max_tokens`` cut it off.
+        prompt_tokens: Tokens of the input, estimated if the server does not count them.
+        completion_tokens: Tokens of the output, estimated if the server does not count them.
+        cached: Whether the answer was read from the cache, at no cost.
+        logprobs: For each position of the text, the natural-log probabilities of the token there
+            and of its alternatives, by token. Empty if the server sends none; request them with
+            ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
     """
 
     text: str
@@ -77,10 +77,14 @@ class Completion:
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text has: its UTF-8 bytes by four, rounded up.
+    """Return an estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
 
-    That is near the count of today's tokenizers for English, and above it for most other scripts,
-    whose letters take two or three bytes.
+    For English, this is close to the count of current tokenizers. For most other scripts, which
+    have two or three bytes per letter, it is above that count.
+
+    Example:
+        >>> estimate_tokens("What is the capital of Kenya?")
+        8
     """
     return _by_size(len(text.encode("utf-8", "replace")))
 
@@ -90,46 +94,47 @@ def _by_size(size: int) -> int:
 
 
 class LLM:
-    """A model behind an endpoint for chats or embeddings; what to ask, how often, at what cost.
+    """A client for a model behind an endpoint, with caching, retries and a budget.
 
     Args:
-        model: the endpoint's name for the model (for Azure, the deployment).
-        base_url: the endpoint, ``http://localhost:8000/v1``. By default ``OPENAI_BASE_URL`` of the
-            environment, or OpenAI. Of several servers of one model, a list: each request goes to
-            the one with the fewest under way, and where one is gone its requests go to the others;
-            it is tried again after ten seconds. The cache knows answers by the first address.
-        api_key: its key. Without a ``base_url``, by default ``OPENAI_API_KEY`` of the environment;
-            that key is never sent to a ``base_url`` given here.
-        azure_api_version: set it for Azure's own form of the protocol, with ``base_url`` the
-            resource's endpoint, ``https://NAME.openai.azure.com``.
-        headers: more headers to send. Their values are kept out of errors and logs, as the key is.
-        temperature: sampling temperature, ``None`` to send none, as some models demand. The papers
-            have 0.1, which :mod:`mirage.experiments` names.
-        max_tokens: the longest answer, in tokens; ``None`` for the endpoint's own limit.
-        parameters: anything else to send, such as ``{"seed": 1, "top_p": 0.9}``.
-        concurrency: calls under way at a time, at all servers together, on one connection; a call
-            that waits to be sent again is under way.
-        timeout: seconds one request may take, from sending it to the last byte of its answer.
-        total_timeout: seconds that a call may take with all of its retries.
-        retries: how often to send a request again after a fault that may pass: the statuses 408,
-            409, 429 and 5xx, timeouts, lost connections, and answers that make no sense. Other
-            statuses (400, 401, 403, 404, ...), a filtered answer, a refusal and a used-up quota
-            are final. An endpoint that no call has reached is tried three times at most, and then
-            given up for all calls on that connection.
-        backoff: seconds of the first wait, at most; see :class:`~mirage.llm.retries.Retries`.
-        max_bytes: the longest answer of the server that is read, in bytes and unpacked: 8 MiB by
-            default. A longer one fails the call, for good.
-        cache: where to keep answers: a path, a :class:`Cache`, ``True`` for
-            :func:`~mirage.llm.cache.default_cache_path`, ``False`` for nowhere.
-        budget: what may be spent; several models may share one. A cap on tokens or money needs a
-            limit to the length of an answer.
-        price: what tokens cost; a budget of money needs it.
+        model: The endpoint's name for the model (for Azure, the deployment).
+        base_url: The address of the endpoint, such as ``http://localhost:8000/v1``. The default is
+            ``OPENAI_BASE_URL`` of the environment, or else OpenAI. If several servers run one
+            model, pass a list: each request goes to the server with the fewest requests under way.
+            A server that cannot be reached gets no requests for ten seconds. Cached answers are
+            stored under the first address.
+        api_key: The API key. If ``base_url`` is not set, the default is ``OPENAI_API_KEY`` of the
+            environment; that key is never sent to a ``base_url`` that is passed here.
+        azure_api_version: The API version for Azure's protocol. ``base_url`` is then the address of
+            the resource, ``https://NAME.openai.azure.com``.
+        headers: Additional HTTP headers. Like the key, their values never appear in errors or logs.
+        temperature: Sampling temperature. ``None`` sends none, which some models require. The
+            papers use 0.1 (see :mod:`mirage.experiments`).
+        max_tokens: The longest answer, in tokens. ``None`` uses the endpoint's limit.
+        parameters: Other parameters to send, such as ``{"seed": 1, "top_p": 0.9}``.
+        concurrency: Number of calls under way at a time, at all servers together. A call that
+            waits for a retry counts.
+        timeout: Seconds that one request may take, until the last byte of its answer.
+        total_timeout: Seconds that a call may take with all of its retries.
+        retries: How often to repeat a request after a transient fault: HTTP statuses 408, 409, 429
+            and 5xx, timeouts, lost connections, and malformed answers. Other statuses (400, 401,
+            403, 404, ...), a filtered answer, a refusal and an exhausted quota are final. If no
+            call has ever reached the endpoint, it is tried three times at most; then all calls on
+            that connection fail.
+        backoff: The longest first wait, in seconds; see :class:`~mirage.llm.retries.Retries`.
+        max_bytes: The longest response to read, in bytes after decompression; 8 MiB by default. A
+            longer response fails the call without a retry.
+        cache: Where to store answers: a path, a :class:`Cache`, ``True`` for
+            :func:`~mirage.llm.cache.default_cache_path`, or ``False`` for no cache.
+        budget: A cap on spending, which several models may share. A cap on tokens or money requires
+            a limit on the length of answers.
+        price: The price of tokens; required for a budget of money.
 
-    ``usage`` counts what was used by this object.
+    Attributes:
+        usage: The calls, tokens and money that this object has used.
 
     Raises:
-        SettingError: a setting that makes no sense, or an endpoint with a password or a query in
-            its address.
+        SettingError: If a setting is not valid, or the address contains a password or a query.
     """
 
     def __init__(
@@ -154,34 +159,37 @@ class LLM:
         price: Price | None = None,
     ) -> None:
         if not model or not isinstance(model, str):
-            raise SettingError(f"an LLM needs the name of a model, such as 'gpt-4o', not {model!r}")
+            raise SettingError(f"model must be a model's name, such as 'gpt-4o', got {model!r}")
         if not (concurrency >= 1 and retries >= 0 and backoff >= 0):
             raise SettingError(
-                f"concurrency={concurrency} is to be 1 or more, retries={retries} and "
-                f"backoff={backoff} 0 or more"
+                "concurrency must be at least 1, and retries and backoff at least 0; got "
+                f"concurrency={concurrency}, retries={retries}, backoff={backoff}"
             )
         if max_tokens is not None and max_tokens < 1:
-            raise SettingError(f"max_tokens={max_tokens} is to be 1 or more, or None for no limit")
+            raise SettingError(
+                f"max_tokens must be at least 1, or None for no limit; got {max_tokens}"
+            )
         if not (timeout > 0 and total_timeout > 0):
             raise SettingError(
-                f"timeout={timeout} and total_timeout={total_timeout} are to be above 0 seconds"
+                f"timeouts must be above 0 seconds; got timeout={timeout}, "
+                f"total_timeout={total_timeout}"
             )
         if budget is not None and budget.cost is not None and price is None:
-            raise SettingError("a budget of money needs to know what tokens cost: give price=")
+            raise SettingError("a budget of money requires the price of tokens: pass price=")
         if azure_api_version is not None and base_url is None:
-            raise SettingError("Azure has no default endpoint: give base_url=")
+            raise SettingError("Azure has no default endpoint: pass base_url=")
         self.model = model
-        self._own = base_url is None  # the endpoint is the environment's own
+        self._is_default_endpoint = base_url is None
         endpoint = base_url or default_address()
-        given = [endpoint] if isinstance(endpoint, str) else endpoint
-        urls = [checked_url(url).rstrip("/") for url in given]
+        addresses = [endpoint] if isinstance(endpoint, str) else endpoint
+        urls = [checked_url(url).rstrip("/") for url in addresses]
         self.endpoints: tuple[str, ...] = tuple(dict.fromkeys(urls))
         self.endpoint: str = self.endpoints[0]
-        if api_key is None and self._own:
+        if api_key is None and self._is_default_endpoint:
             api_key = os.environ.get(KEY_VARIABLE)
         self._secrets = Secrets(api_key or None, headers or {})
         self._azure = azure_api_version
-        # OpenAI has renamed the parameter; other servers know the old name.
+        # OpenAI has renamed the parameter; other servers only accept the old name.
         limit = "max_completion_tokens" if is_openai(self.endpoint) else "max_tokens"
         self.parameters: dict[str, Any] = _parameters(
             temperature, limit, max_tokens, parameters or {}
@@ -190,56 +198,68 @@ class LLM:
         limits = [self.parameters[name] for name in _LIMITS if name in self.parameters]
         if budget is not None and (budget.tokens is not None or budget.cost is not None):
             if not limits:
-                raise SettingError("a budget of tokens or money needs a limit: give max_tokens=")
+                raise SettingError(
+                    "a budget of tokens or money requires a limit on answers: pass max_tokens="
+                )
             if not all(isinstance(limit, int) for limit in limits):
-                raise SettingError("the limit to the tokens of an answer is a whole number")
+                raise SettingError(
+                    "max_tokens and max_completion_tokens must be whole numbers if there is a "
+                    "budget of tokens or money"
+                )
         self._longest = _longest(self.parameters)
         self.concurrency = concurrency
         self.retries: Retries = Retries(retries, backoff, timeout, total_timeout)
-        limited(max_bytes)  # refuses what makes no sense
+        limited(max_bytes)  # raises an error if the limit is not valid
         self._max_bytes = max_bytes
         self.cache: Cache | None = _cache(cache)
         self.budget: Budget | None = budget
         self.price: Price | None = price
         self.usage: Usage = Usage()
         self._counting = threading.Lock()
-        self._copy: Copy | None = None  # where the original is, if this is in a worker
+        self._copy: Copy | None = None  # set in a worker: the connection to the original LLM
 
     def __repr__(self) -> str:
         return f"LLM({self.model!r}, endpoint={self.endpoint!r})"
 
     def _error(self, reason: str, status: int | None = None) -> LLMError:
-        """An error that says who did not answer, and holds no secret."""
+        """Return an error that names model and endpoint and contains no secret."""
         reason = self._secrets.redacted(reason).encode("utf-8", "replace").decode()
-        others = len(self.endpoints) - 1
-        where = f"{self.endpoint} and {others} more" if others else self.endpoint
+        more_servers = len(self.endpoints) - 1
+        where = f"{self.endpoint} and {more_servers} more" if more_servers else self.endpoint
         return LLMError(f"{self.model} at {where}: {reason}", status)
 
     def __reduce__(self) -> Any:
         host = driver_host()
         if not host:
             raise SettingError(
-                "an LLM cannot be sent to another process: it holds a key and counts what it "
-                "spends; its calls are concurrent already, so use one process (n_jobs=1), or the "
-                "workers of a cluster (executor=)"
+                "an LLM cannot be sent to another process, because it holds an API key and counts "
+                "its spending; its calls are concurrent already, so use one process (n_jobs=1), or "
+                "the workers of a cluster (executor=)"
             )
         account = Account(self.cache, self.budget, self._count, self.concurrency)
         own = {"cache", "budget", "usage", "_counting", "_copy"}
         settings = {name: value for name, value in vars(self).items() if name not in own}
         copy = self._copy or copy_of(account, self.usage, host)
         caps = None if self.budget is None else self.budget.caps
-        return _copied, (settings, copy, self.cache is not None, caps)
+        return _copy_of_llm, (settings, copy, self.cache is not None, caps)
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """A connection to the endpoint, for the running event loop.
+        """Open a connection to the endpoint for the running event loop.
+
+        Yields:
+            The connection, which is closed at the end of the ``async with`` block.
 
         Raises:
-            LLMError: there is no key for OpenAI.
+            LLMError: If the endpoint is OpenAI's and there is no key.
         """
         if self._secrets.key is None and not self._secrets.headers and is_openai(self.endpoint):
-            how = "set OPENAI_API_KEY, or give api_key=" if self._own else "give api_key="
-            raise LLMError(f"no key for {self.endpoint}: {how}")
+            how = (
+                "set OPENAI_API_KEY, or pass api_key="
+                if self._is_default_endpoint
+                else "pass api_key="
+            )
+            raise LLMError(f"no API key for {self.endpoint}: {how}")
         with self._secrets.out_of_logs():
             async with AsyncExitStack() as stack:
                 clients = {url: self._client(url) for url in self.endpoints}
@@ -249,7 +269,7 @@ class LLM:
                 yield Connection(self, servers)
 
     def _client(self, address: str) -> AsyncOpenAI:
-        """What sends requests to one address."""
+        """Return the HTTP client that sends requests to one address."""
         import httpx
         import openai
 
@@ -265,94 +285,114 @@ class LLM:
             api_key="in the headers",
             default_headers=self._sent_headers(),
             default_query=query,
-            max_retries=0,  # retries count in the budget, so they are ours
+            max_retries=0,  # we retry ourselves, because retries count in the budget
             timeout=None,  # see Connection._send
             http_client=openai.DefaultAsyncHttpxClient(
                 limits=pool,
                 timeout=None,
-                follow_redirects=False,  # our headers are for this host
+                follow_redirects=False,  # the headers hold secrets for this host only
                 event_hooks={"response": [limited(self._max_bytes)]},
                 verify=tls(openai.DefaultAsyncHttpxClient.__mro__[1]),  # httpx's, or httpx2's
             ),
         )
 
     def _sent_headers(self) -> dict[str, Any]:
-        """Key and headers as they are sent, and those of the SDK's that are not.
+        """Return the headers to send, and mark the headers of the SDK that must not be sent.
 
-        What the environment sets for OpenAI (organization, project, more headers) goes where its
-        key goes: to the environment's own endpoint only.
+        The environment may set an organization, a project and more headers for OpenAI. They are
+        sent only to the default endpoint, as is the key of the environment.
         """
         from openai import Omit
 
         foreign = ["OpenAI-Organization", "OpenAI-Project"]
         lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
         foreign += [line.partition(":")[0].strip() for line in lines if ":" in line]
-        headers: dict[str, str | Omit] = {} if self._own else {name: Omit() for name in foreign}
+        # Omit() removes a header that the SDK would add by itself.
+        headers: dict[str, str | Omit] = (
+            {} if self._is_default_endpoint else {name: Omit() for name in foreign}
+        )
         headers |= PACKING
         headers["Authorization"] = Omit()
         if self._secrets.key is not None:
             key = self._secrets.key.get_secret_value()
             headers |= {"api-key": key} if self._azure else {"Authorization": f"Bearer {key}"}
         for name, value in self._secrets.headers.items():
-            # The SDK knows this one by this spelling.
+            # The SDK recognizes this header only in this spelling.
             name = "Authorization" if name.lower() == "authorization" else name
             headers[name] = value.get_secret_value()
         return headers
 
     def with_parameters(self, **parameters: Any) -> LLM:
-        """The same LLM, asked with these parameters too; cache, budget and usage are shared.
+        """Return a copy of this LLM that sends these parameters too.
+
+        The copy shares cache, budget and usage with this LLM.
 
         Args:
-            parameters: such as ``logprobs=True, top_logprobs=20``.
+            parameters: Parameters such as ``logprobs=True, top_logprobs=20``.
 
         Raises:
-            SettingError: they cannot be sent, or are the client's own.
+            SettingError: If a parameter cannot be sent as JSON, or only the client may set it.
+
+        Example:
+            >>> llm = LLM("gpt-4o", max_tokens=100, cache=False)
+            >>> llm.with_parameters(seed=1).parameters
+            {'temperature': 0.0, 'max_completion_tokens': 100, 'seed': 1}
         """
-        other = object.__new__(LLM)
-        other.__dict__.update(self.__dict__)
-        other.parameters = _parameters(None, "", None, self.parameters | parameters)
-        other._longest = _longest(other.parameters)
-        return other
+        copy = object.__new__(LLM)
+        copy.__dict__.update(self.__dict__)
+        copy.parameters = _parameters(None, "", None, self.parameters | parameters)
+        copy._longest = _longest(copy.parameters)
+        return copy
 
     def cached(self, messages: Sequence[Message], sample: int = 0) -> bool:
-        """Whether the cache has the answer to these messages, the ``sample``-th to them."""
+        """Return whether the cache has the answer to these messages.
+
+        Args:
+            messages: The chat.
+            sample: Number of the answer, if the same chat is sent several times.
+        """
         return self.cache is not None and self.cache.get(self.digest(messages, sample)) is not None
 
     def digest(self, messages: Sequence[Message], sample: int = 0) -> bytes:
-        """SHA-256 of what identifies a request: endpoint, model, messages, settings, ``sample``."""
+        """Return the SHA-256 digest of a request: endpoint, model, messages, settings, sample.
+
+        Args:
+            messages: The chat.
+            sample: Number of the answer, if the same chat is sent several times.
+        """
         chat = [dict(message) for message in messages]
         request = [self.endpoint, self._azure, self.model, chat, self.parameters, sample]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
     def embedding_digest(self, text: str) -> bytes:
-        """SHA-256 of what identifies the embedding of a text: endpoint, model, text, settings."""
+        """Return the SHA-256 digest of a request for an embedding."""
         return self._digest("embedding", text)
 
     def relevance_digest(self, query: str, text: str, form: RerankForm) -> bytes:
-        """SHA-256 of what identifies the relevance of a text to a query, likewise."""
+        """Return the SHA-256 digest of a request for the relevance of a text to a query."""
         return self._digest("relevance", [query, text, form])
 
-    def _digest(self, what: str, asked: object) -> bytes:
-        settings = self._settings_but_of_chats()
-        request = [what, self.endpoint, self._azure, self.model, asked, settings]
+    def _digest(self, kind: str, content: object) -> bytes:
+        settings = self._settings_without_chat_limits()
+        request = [kind, self.endpoint, self._azure, self.model, content, settings]
         return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).digest()
 
-    def _settings_but_of_chats(self) -> dict[str, Any]:
+    def _settings_without_chat_limits(self) -> dict[str, Any]:
         return {name: value for name, value in self.parameters.items() if name not in _OF_CHATS}
 
-    def _count(self, **used: float) -> None:
-        """Add to ``usage``, which threads may share, and workers of a cluster."""
+    def _count(self, **amounts: float) -> None:
+        """Add to the usage of this object and, in a worker, of the original LLM."""
         if self._copy is not None:
-            self._copy.count(**used)
+            self._copy.count(**amounts)
         with self._counting:
-            for name, number in used.items():
+            for name, number in amounts.items():
                 setattr(self.usage, name, getattr(self.usage, name) + number)
 
 
-def _copied(
+def _copy_of_llm(
     settings: Mapping[str, Any], copy: Copy, is_cached: bool, caps: Mapping[str, Any] | None
 ) -> LLM:
-    """An LLM in a worker, which asks where the original is about all that it shares with it."""
+    """Return a copy of an LLM in a worker, which shares cache and budget with the original."""
     llm = object.__new__(LLM)
     llm.__dict__.update(settings)
     llm.cache = SharedCache(copy) if is_cached else None
@@ -362,10 +402,14 @@ def _copied(
 
 
 class _Request(NamedTuple, Generic[T]):
-    """What is posted, and how what comes back is read.
+    """A request, and the function that reads its answer.
 
-    ``size`` is how many bytes of text it holds, ``most`` how many tokens of input and output it
-    may cost. ``read`` gets the answer and the tokens that it used.
+    Attributes:
+        path: The path below the endpoint's address.
+        body: The JSON body.
+        size: Bytes of text in the body.
+        most: Most tokens of input and of output that the request may use.
+        read: Returns the result, from the answer and its tokens of input and output.
     """
 
     path: str
@@ -376,14 +420,17 @@ class _Request(NamedTuple, Generic[T]):
 
 
 class Connection:
-    """Asks one :class:`LLM` by its ``servers``, in one event loop; made by :meth:`LLM.connect`."""
+    """A connection to the servers of one :class:`LLM`, returned by :meth:`LLM.connect`.
+
+    A connection belongs to one event loop.
+    """
 
     def __init__(self, llm: LLM, servers: Sequence[Server]) -> None:
         from openai import Omit
 
         self.llm = llm
         self._servers = servers
-        # Said once more: the SDK wants it to be left out on purpose.
+        # The SDK insists that every request without this header omits it explicitly.
         left_out = isinstance(servers[0].client.default_headers["Authorization"], Omit)
         self._options: Any = {"headers": {"Authorization": Omit()}} if left_out else {}
         self._slots = (
@@ -392,14 +439,16 @@ class Connection:
         self._reach = Reach()
 
     async def ask(self, messages: Sequence[Message], *, sample: int = 0) -> Completion:
-        """The answer to a chat, from the cache if it was asked before.
+        """Return the answer to a chat, from the cache if it is there.
 
-        ``sample`` is a number that tells requests apart that are otherwise the same: ask with 1, 2,
-        ... for more answers.
+        Args:
+            messages: The chat.
+            sample: Number of the answer. Requests that differ only in this number are cached
+                separately: ask with 1, 2, ... for more answers to one chat.
 
         Raises:
-            LLMError: there was no answer; says why, and after how many attempts.
-            BudgetError: the budget does not allow the call, or another attempt at it.
+            LLMError: If there is no answer; the message names the reason and number of attempts.
+            BudgetError: If the budget does not allow the call or a retry.
         """
         llm = self.llm
         key = llm.digest(messages, sample)
@@ -407,40 +456,43 @@ class Connection:
             llm._count(cached=1)
             logprobs = tuple(answer.pop("logprobs", ()))
             return Completion(**answer, cached=True, logprobs=logprobs)
-        answered = await self._answered(messages, self._chat)
+        completion = await self._answer(messages, self._chat)
         if llm.cache is not None:
-            answer = {name: fact for name, fact in asdict(answered).items() if name != "cached"}
-            if not answered.logprobs:
+            answer = {name: fact for name, fact in asdict(completion).items() if name != "cached"}
+            if not completion.logprobs:
                 del answer["logprobs"]
             llm.cache.put(key, llm.model, answer)
-        return answered
+        return completion
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The embedding of each text, from the cache where it was asked for before.
+        """Return the embedding of each text, from the cache if it is there.
 
-        The others are asked for in one request. Of the parameters of the :class:`LLM`, temperature
-        and limits are not sent: they are for chats.
+        Texts that are not in the cache are sent in one request. Temperature and limits of the
+        :class:`LLM` are not sent, because they are for chats.
+
+        Args:
+            texts: The texts.
 
         Raises:
-            LLMError: there was no answer; says why, and after how many attempts.
-            BudgetError: the budget does not allow the call, or another attempt at it.
+            LLMError: If there is no answer; the message names the reason and number of attempts.
+            BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.embedding_digest(text) for text in texts}
         return await self._of_texts(keys, "embedding", self._embedding, texts)
 
     async def relevance(self, query: str, texts: Sequence[str], form: RerankForm) -> list[float]:
-        """How relevant each text is to a query, from the cache where it was asked for before.
+        """Return the relevance of each text to a query, from the cache if it is there.
 
-        As :meth:`embed`, by ``POST .../rerank``.
+        Texts that are not in the cache are sent in one request to ``/rerank``.
 
         Args:
-            query: the question.
-            texts: the passages.
-            form: how the endpoint is asked.
+            query: The query.
+            texts: The passages.
+            form: The format of the request; see :data:`RerankForm`.
 
         Raises:
-            LLMError: there was no answer; says why, and after how many attempts.
-            BudgetError: the budget does not allow the call, or another attempt at it.
+            LLMError: If there is no answer; the message names the reason and number of attempts.
+            BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
         return await self._of_texts(
@@ -450,46 +502,55 @@ class Connection:
     async def _of_texts(
         self,
         keys: Mapping[str, bytes],
-        what: str,
+        field: str,
         request: Callable[[Sequence[str]], _Request[list[T]]],
         texts: Sequence[str],
     ) -> list[T]:
-        """One thing of each text; those that the cache lacks are asked for in one request."""
+        """Return one value per text; request the values that are not cached.
+
+        Args:
+            keys: The digest of the request for each text.
+            field: The name of the value in the cached entry.
+            request: Makes the request for several texts.
+            texts: The texts, which may repeat.
+        """
         llm = self.llm
-        known: dict[str, T] = {}
+        values: dict[str, T] = {}
         for text, key in keys.items():
             if llm.cache is not None and (entry := llm.cache.get(key)) is not None:
-                known[text] = entry[what]
-        llm._count(cached=len(known))
-        if new := [text for text in keys if text not in known]:
-            values: list[T] = await self._answered(new, request)
-            for text, value in zip(new, values, strict=True):
-                known[text] = value
+                values[text] = entry[field]
+        llm._count(cached=len(values))
+        if new := [text for text in keys if text not in values]:
+            new_values: list[T] = await self._answer(new, request)
+            for text, value in zip(new, new_values, strict=True):
+                values[text] = value
                 if llm.cache is not None:
-                    llm.cache.put(keys[text], llm.model, {what: value})
-        return [known[text] for text in texts]
+                    llm.cache.put(keys[text], llm.model, {field: value})
+        return [values[text] for text in texts]
 
-    async def _answered(
-        self, asked: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
+    async def _answer(
+        self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
     ) -> T:
         async with self._slots:
-            answered = await self._retried(asked, request)
-        if isinstance(answered, Exception):
-            # Raised here, and not where others are caught: those may hold secrets.
-            raise answered
-        return answered
+            result = await self._retry(content, request)
+        if isinstance(result, Exception):
+            # Raised outside of all except blocks, whose exceptions may hold secrets.
+            raise result
+        return result
 
-    async def _retried(
-        self, asked: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
+    async def _retry(
+        self, content: Sequence[U], request: Callable[[Sequence[U]], _Request[T]]
     ) -> T | LLMError:
-        """The answer, or why there is none."""
+        """Return the answer after retries, or the error if there is none."""
         llm = self.llm
         try:
-            made = request(asked)
+            prepared = request(content)
         except UnicodeEncodeError as error:
-            return llm._error(f"not asked: the prompt has text that is not Unicode ({error})")
+            return llm._error(f"not sent: the prompt is not valid Unicode ({error})")
         try:
-            return await llm.retries.call(lambda seconds: self._attempt(made, seconds), self._reach)
+            return await llm.retries.call(
+                lambda seconds: self._attempt(prepared, seconds), self._reach
+            )
         except BudgetError as error:
             return error
         except (TransientError, LLMError) as error:
@@ -512,11 +573,11 @@ class Connection:
         llm = self.llm
         size = sum(len(text.encode()) for text in texts)
         most = size + _ROLE_TOKENS * len(texts), 0
-        # In base64, which the SDK prefers, not every server can send it.
-        asked = {"model": llm.model, "input": list(texts), "encoding_format": "float"}
+        # Not every server can send base64, which the SDK would ask for.
+        body = {"model": llm.model, "input": list(texts), "encoding_format": "float"}
         return _Request(
             "/embeddings",
-            llm._settings_but_of_chats() | asked,
+            llm._settings_without_chat_limits() | body,
             size,
             most,
             lambda answer, _: _vectors(answer, len(texts), llm._secrets),
@@ -528,57 +589,57 @@ class Connection:
         llm = self.llm
         sizes = [len(query.encode()) + len(text.encode()) for text in texts]
         most = sum(sizes) + _ROLE_TOKENS * len(texts), 0
-        asked = {"query": query, _DOCUMENTS[form]: list(texts)}
+        body = {"query": query, _DOCUMENTS[form]: list(texts)}
         if form == "jina":
-            asked["model"] = llm.model
+            body["model"] = llm.model
         return _Request(
             "/rerank",
-            llm._settings_but_of_chats() | asked,
+            llm._settings_without_chat_limits() | body,
             sum(sizes),
             most,
             lambda answer, _: _relevance(answer, len(texts), llm._secrets),
         )
 
     async def _attempt(self, request: _Request[T], seconds: float) -> T:
-        """Send a request to one server, or to the next where that one is gone."""
+        """Send a request to one server, or to the next server if the first is not available."""
         end = time.monotonic() + seconds
-        return await asked_in_turn(
+        return await ask_in_turn(
             self._servers,
-            lambda server: self._asked(server, request, max(0.0, end - time.monotonic())),
+            lambda server: self._ask_server(server, request, max(0.0, end - time.monotonic())),
         )
 
-    async def _asked(self, server: Server, request: _Request[T], seconds: float) -> T:
-        """Send a request once, and count what it costs."""
+    async def _ask_server(self, server: Server, request: _Request[T], seconds: float) -> T:
+        """Send a request once, and charge the budget with its cost."""
         llm = self.llm
         price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
         async with llm.budget.call(*need) if llm.budget else nullcontext(Hold(*need)) as hold:
             llm._count(calls=1)
             answer = decoded(await self._send(server, request, seconds, hold))
-            if isinstance(answer, list) and request.path == "/rerank":  # as TEI answers
+            if isinstance(answer, list) and request.path == "/rerank":  # TEI sends a bare list
                 answer = {"results": answer}
             if not isinstance(answer, dict):
                 excerpt = llm._secrets.excerpt(answer)
-                raise TransientError(f"the answer is not a JSON object but {excerpt}")
-            used = _tokens(answer, request.size)
-            hold.tokens, hold.cost = sum(used), price.cost(*used)
-        llm._count(prompt_tokens=used[0], completion_tokens=used[1], cost=hold.cost)
-        return request.read(answer, used)
+                raise TransientError(f"the answer must be a JSON object, got {excerpt}")
+            tokens = _tokens(answer, request.size)
+            hold.tokens, hold.cost = sum(tokens), price.cost(*tokens)
+        llm._count(prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=hold.cost)
+        return request.read(answer, tokens)
 
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """The server's answer; the hold is given back where it can have cost nothing.
+        """Return the body of the server's answer; release the hold if the request was not billed.
 
         Raises:
-            TransientError: there was none, for a reason that may pass.
-            LLMError: there was none, for another reason.
+            TransientError: If there is no answer for a reason that may pass.
+            LLMError: If there is no answer for another reason.
         """
         import httpx
         import openai
 
         try:
-            # httpx's own timeouts are for one read: a server that drips would never reach them.
+            # httpx's timeouts are per read: a server that sends a byte at a time never hits them.
             async with asyncio.timeout(seconds):
                 response = await server.client.post(
                     request.path,
@@ -602,7 +663,7 @@ class Connection:
             if unreached:
                 hold.give_back()
             raise TransientError(
-                f"no connection, or it was lost ({reason})", unreached=unreached, lost=True
+                f"connection failed or lost ({reason})", unreached=unreached, lost=True
             ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None
@@ -611,13 +672,13 @@ class Connection:
 # Reading what servers send ------------------------------------------------------------------------
 
 
-def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secrets) -> Completion:
-    """The first choice of an answer.
+def _completion(answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets) -> Completion:
+    """Return the first choice of an answer.
 
     Raises:
-        TransientError: it has none, or one without a text.
-        LLMError: the model, or a filter before it, would not answer; it called a tool; or it gave
-            the key away.
+        TransientError: If the answer has no choice, or the choice has no text.
+        LLMError: If the model or a filter refused to answer, the model called a tool, or the
+            answer contains the API key.
     """
     try:
         choice = answer["choices"][0]
@@ -626,14 +687,14 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
     except (LookupError, TypeError, AttributeError):
         raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
     if reason == "content_filter":
-        raise LLMError("the answer was held back by a content filter")
+        raise LLMError("the answer was blocked by a content filter")
     if message.get("refusal"):
         raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
     if reason == "length" and not (isinstance(text, str) and text.strip()):
-        raise LLMError("max_tokens were used up before any text was written; give more")
+        raise LLMError("max_tokens was used up before any text was written; increase it")
     if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
         raise LLMError(
-            f"the model called a tool, and wrote no text: {secrets.excerpt(choice)}; ask without "
+            f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not send "
             "tools"
         )
     if not isinstance(text, str):
@@ -642,29 +703,29 @@ def _completion(answer: Mapping[str, Any], used: tuple[int, int], secrets: Secre
     try:
         (text + reason).encode()
     except UnicodeEncodeError as error:
-        raise TransientError(f"the answer has text that is not Unicode ({error})") from None
+        raise TransientError(f"the text of the answer is not valid Unicode ({error})") from None
     if secrets.key_in(text):
-        raise LLMError("the answer repeats the key, and is not kept")
-    return Completion(text, reason, *used, logprobs=_logprobs(choice))
+        raise LLMError("the answer contains the API key and was discarded")
+    return Completion(text, reason, *tokens, logprobs=_logprobs(choice))
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
-    """The log probabilities of a choice; none where it has none, or others than OpenAI's form."""
+    """Return the log probabilities of a choice; empty if there are none in OpenAI's format."""
     try:
-        places = (choice.get("logprobs") or {}).get("content") or ()
+        positions = (choice.get("logprobs") or {}).get("content") or ()
         return tuple(
             {
                 str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
-                for each in (*(place.get("top_logprobs") or ()), place)
+                for each in (*(position.get("top_logprobs") or ()), position)
             }
-            for place in places
+            for position in positions
         )
     except (LookupError, TypeError, AttributeError, ValueError):
         return ()
 
 
 def _text(content: Any) -> Any:
-    """The text of a message, of which some servers make a list of parts."""
+    """Return the text of a message; some servers send a list of parts, which is joined."""
     if not isinstance(content, list) or not content:
         return content
     parts = [part.get("text") if isinstance(part, dict) else part for part in content]
@@ -673,52 +734,52 @@ def _text(content: Any) -> Any:
 
 
 def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
-    """The embeddings in an answer, in the order of the texts.
+    """Return the embeddings in an answer, in the order of the texts.
 
     Raises:
-        TransientError: they are not as many, not of one length, or no numbers.
+        TransientError: If their number is wrong, their lengths differ, or they are not finite.
     """
     try:
         entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError):
         raise TransientError(
-            f"the answer has no {count} embeddings: {secrets.excerpt(answer)}"
+            f"the answer must have {count} embeddings, got {secrets.excerpt(answer)}"
         ) from None
     sound = vectors and len({len(vector) for vector in vectors}) == 1
     if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
-        raise TransientError("the answer has embeddings that are not finite numbers of one length")
+        raise TransientError("the embeddings must be finite numbers, and all of one length")
     return vectors
 
 
 def _relevance(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
-    """The scores in an answer, in the order of the texts.
+    """Return the scores in an answer, in the order of the texts.
 
     Raises:
-        TransientError: they are not as many, or no finite numbers.
+        TransientError: If their number is wrong, or they are not finite.
     """
     try:
         rows = answer["results"] if "results" in answer else answer["data"]
         scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}
-        found = [float(scores[i]) for i in range(count)]
+        relevance = [float(scores[i]) for i in range(count)]
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
         raise TransientError(
-            f"the answer has no {count} scores: {secrets.excerpt(answer)}"
+            f"the answer must have {count} scores, got {secrets.excerpt(answer)}"
         ) from None
-    if not all(map(math.isfinite, found)):
-        raise TransientError("the answer has scores that are not finite numbers")
-    return found
+    if not all(map(math.isfinite, relevance)):
+        raise TransientError("the scores must be finite numbers")
+    return relevance
 
 
 def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
-    """The tokens of input and output that an answer reports, estimated where it does not."""
+    """Return the tokens of input and output that an answer reports, or else an estimate."""
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     # Embeddings and scores have no output.
     written = usage.get("completion_tokens", None if "choices" in answer else 0)
-    used = usage.get("prompt_tokens"), written
-    if all(type(number) is int and 0 <= number < _ABSURD for number in used):
-        return cast(tuple[int, int], used)
+    counts = usage.get("prompt_tokens"), written
+    if all(type(number) is int and 0 <= number < _ABSURD for number in counts):
+        return cast(tuple[int, int], counts)
     try:
         text = str(_text(answer["choices"][0]["message"]["content"]) or "")
     except (LookupError, TypeError):
@@ -729,13 +790,13 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
 def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
     status, response = error.status_code, error.response
     details = error.body if isinstance(error.body, dict) else {}
-    said = secrets.excerpt(details.get("message") or error.body or response.text)
-    reason = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+    excerpt = secrets.excerpt(details.get("message") or error.body or response.text)
+    reason = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
     if response.is_redirect:
         moved = secrets.excerpt(response.headers.get("location", ""))
-        return LLMError(f"{reason}: moved to {moved}; give that as base_url", status)
+        return LLMError(f"{reason}: moved to {moved}; pass that address as base_url", status)
     if error.code == "content_filter":
-        return LLMError(f"held back by a content filter ({reason})", status)
+        return LLMError(f"blocked by a content filter ({reason})", status)
     fault = transient_status(status, reason, response.headers)
     return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)
 
@@ -746,9 +807,9 @@ def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | L
 def _parameters(
     temperature: float | None, limit: str, max_tokens: int | None, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What is sent beside model and messages; a limit among ``more`` stands for ``max_tokens``."""
+    """Return the parameters to send; a limit in ``more`` replaces ``max_tokens``."""
     if ours := [name for name in _OURS if name in more]:
-        raise SettingError(f"parameters may not set {', '.join(ours)}: the client does")
+        raise SettingError(f"parameters cannot set {', '.join(ours)}, which the client sets")
     chosen: dict[str, Any] = {"temperature": temperature}
     if not any(name in more for name in _LIMITS):
         chosen[limit] = max_tokens
@@ -757,12 +818,12 @@ def _parameters(
     try:
         json.dumps(parameters, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
-        raise SettingError(f"parameters are sent as JSON, and these cannot be ({error})") from None
+        raise SettingError(f"parameters cannot be sent as JSON ({error})") from None
     return parameters
 
 
 def _longest(parameters: Mapping[str, Any]) -> int:
-    """The tokens that an answer may have, 0 where nothing limits them."""
+    """Return the limit on an answer's tokens, or 0 if there is none."""
     return max((parameters[name] for name in _LIMITS if name in parameters), default=0)
 
 

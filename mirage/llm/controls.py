@@ -1,9 +1,9 @@
-"""Tokens of chat templates, verdicts and labels, broken in untrusted texts.
+"""Removal of control tokens, such as those of chat templates, from untrusted texts.
 
-A server that reads a token of its chat template in a passage ends the user's turn there, and takes
-what follows for instructions. A judge that quotes a passage may repeat a verdict. Both may look
-through a disguise: invisible characters, other widths, look-alikes. So tokens are searched in the
-:class:`Skeleton` of a text, which has none of these, and replaced in the text itself.
+If a server reads a token of its chat template in a passage, it ends the user's turn there and takes
+the rest for instructions. A judge that quotes a passage may repeat a verdict in it. Both may also
+recognize disguised tokens: with invisible characters, full-width letters or look-alikes. So tokens
+are searched in the :class:`Skeleton` of a text, which has no disguises, and replaced in the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 __all__ = ["Break", "Skeleton", "apart", "break_controls", "break_tokens", "visible"]
 
 Break = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
-"""A pattern that is searched in the skeleton of a text, and its replacement."""
+"""A pattern to search in the skeleton of a text, and its replacement."""
 
 
 # Characters ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ _LETTERS = str.maketrans(
 
 
 def is_unseen(char: str) -> bool:
-    """Return whether a character shows nothing and is no white space."""
+    """Return whether a character is invisible and is not white space."""
     if char.isspace():
         return False
     unseen = char in _BLANK or char in _UNSEEN_MARKS
@@ -50,15 +50,20 @@ def is_unseen(char: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return a text without the characters that nobody sees."""
+    """Return a text without invisible characters.
+
+    Example:
+        >>> visible("[[\\u200bA]]")
+        '[[A]]'
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(char for char in text if not is_unseen(char))
 
 
 @cache
-def _plain(char: str) -> str:
-    """Return what a careless reader may take a character for, the empty text if it is unseen."""
+def _simplify(char: str) -> str:
+    """Return the ASCII characters that a character looks like; empty if it is invisible."""
     if char in _LINE_BREAKS:
         return "\n"
     if char.isspace():
@@ -81,7 +86,7 @@ def _look_alike(char: str) -> str:
 
 
 def _sign(name: str) -> str:
-    """Return the ASCII brackets or bar that a character looks like, by its name in Unicode."""
+    """Return the ASCII brackets or bar that a character with this Unicode name looks like."""
     words = frozenset(name.replace("-", " ").split())
     if "BRACKET" in words or {"ANGLE", "SINGLE"} <= words:
         opens = "LEFT" in words or ("TOP" in words and "RIGHT" not in words)
@@ -101,29 +106,35 @@ def _sign(name: str) -> str:
 
 
 class Skeleton:
-    """A text as a careless reader may see it, with the place of each character in the text.
+    """A simplified copy of a text, as a careless reader may see it.
 
-    Unseen characters and marks are left out, line breaks and blanks are ``\\n`` and a space, and
-    letters, digits, brackets and bars are the ASCII ones that they look like.
+    The skeleton has no invisible characters and no combining marks. Line breaks and blanks become
+    ``\\n`` and a space. Letters, digits, brackets and bars become the ASCII characters that they
+    look like. Each character remembers its position in the text.
 
     Attributes:
         source: The text itself.
-        text: Its skeleton.
+        text: The skeleton.
     """
 
     def __init__(self, source: str) -> None:
         self.source: str = source
         self.text: str = source
-        self._places: list[int] | range = range(len(source))
+        self._positions: list[int] | range = range(len(source))
         if not (source.isascii() and source.translate(_PLAIN_BREAKS).isprintable()):
-            forms = [_plain(char) for char in source]
+            forms = [_simplify(char) for char in source]
             self.text = "".join(forms)
-            self._places = [place for place, form in enumerate(forms) for _ in form]
+            self._positions = [position for position, form in enumerate(forms) for _ in form]
 
     def replace(self, pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
-        """Return the source with the matches of a pattern in the skeleton replaced.
+        """Return the source with replacements for the matches of a pattern in the skeleton.
 
-        Everything else stays as it is, also what the replacement leaves unchanged.
+        All other characters of the source stay as they are, and so does a match that the
+        replacement does not change.
+
+        Args:
+            pattern: The pattern.
+            new: A template for :meth:`re.Match.expand`, or a function of the match.
         """
         parts, end = [], 0
         for match in pattern.finditer(self.text):
@@ -134,17 +145,17 @@ class Skeleton:
         return "".join([*parts, self._between(end, len(self.text))]) if parts else self.source
 
     def _between(self, start: int, end: int) -> str:
-        """Return the source of a part of the skeleton, with the unseen characters about it."""
-        places, head, tail = self._places, "", ""
-        # A character that looks like several may be replaced in part.
-        while 0 < start < end and places[start] == places[start - 1]:
+        """Return the source of a part of the skeleton, with the invisible characters around it."""
+        positions, head, tail = self._positions, "", ""
+        # One source character may give several skeleton characters, of which only some match.
+        while 0 < start < end and positions[start] == positions[start - 1]:
             head += self.text[start]
             start += 1
-        while start < end < len(places) and places[end - 1] == places[end]:
+        while start < end < len(positions) and positions[end - 1] == positions[end]:
             end -= 1
             tail = self.text[end] + tail
-        first = places[start - 1] + 1 if start else 0
-        last = places[end] if end < len(places) else len(self.source)
+        first = positions[start - 1] + 1 if start else 0
+        last = positions[end] if end < len(positions) else len(self.source)
         return head + self.source[first:last] + tail
 
 
@@ -152,12 +163,12 @@ _PLAIN_BREAKS = {ord(blank): " " for blank in "\n\t"}
 
 
 def apart(token: str) -> str:
-    """A token that no tokenizer takes for one: with a blank behind its first character."""
+    """Return a token with a space after its first character, so that no tokenizer recognizes it."""
     return f"{token[:1]} {token[1:]}"
 
 
 def break_tokens(text: str, breaks: Iterable[Break]) -> str:
-    """Return a text with these tokens replaced, however they are disguised."""
+    """Return a text in which these patterns are replaced, also if they are disguised."""
     skeleton = Skeleton(text)
     for pattern, replacement in breaks:
         text = skeleton.replace(pattern, replacement)
@@ -179,7 +190,7 @@ _SQUARE_WORDS = (
     r"|g?MASK|[sS]MASK|CLS|SEP|PAD|UNK|[BE]O[STDMP]|control_[0-9]+|(?i:unused(?:_token)?_?[0-9]+)"
     r"|@[A-Z]+@)"
 )
-# The first character of a token. The shapes, each with a family that writes it:
+# Matches the first character of a token. Each line has an example or the models that use the shape:
 _CONTROL = re.compile(
     rf"""
     <(?= /?\|[^\s<>\[\]]{{1,100}}> | [^\s<>\[\]]{{1,100}}\|>         # <|im_start|>, <turn|>
@@ -196,19 +207,27 @@ _CONTROL = re.compile(
     """,
     re.VERBOSE,
 )
-# An emoji of a flag may end in tags; elsewhere they are ASCII that only models read.
+# The flag emojis of regions end in tag characters. Elsewhere, tags are ASCII that only models read.
 _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
 
 
 def break_controls(text: str) -> str:
-    """Return a text without tokens of chat templates: a blank follows their first character.
+    """Return a text in which a space follows the first character of every chat template token.
 
-    The rules go by shape. Between ``<`` and ``>``: names with a bar or an underscore, such as
-    ``<|im_start|>``, ``<｜User｜>``, ``<end_of_turn>``, and a few words: ``<s>``, ``<<SYS>>``,
-    ``<seed:bos>``, ``<role>``. Between square brackets: names with a bar, and the words of Llama,
-    Mistral, ChatGLM, InternLM, Pangu and others: ``[INST]``, ``[gMASK]``, ``[unused9]``. And the
-    tokens of MiniMax and Falcon: ``]~b]``, ``>>QUESTION<<``. Disguised tokens are broken too. Tags
-    of HTML and citations stay as they are.
+    Tokens are recognized by their shape, also if they are disguised:
+
+    - between ``<`` and ``>``: names with a bar or an underscore, such as ``<|im_start|>``,
+      ``<｜User｜>`` and ``<end_of_turn>``, and some words: ``<s>``, ``<<SYS>>``, ``<seed:bos>``,
+      ``<role>``;
+    - between square brackets: names with a bar, and words of Llama, Mistral, ChatGLM, InternLM,
+      Pangu and others: ``[INST]``, ``[gMASK]``, ``[unused9]``;
+    - the tokens of MiniMax and Falcon: ``]~b]``, ``>>QUESTION<<``.
+
+    HTML tags and citations stay as they are.
+
+    Example:
+        >>> break_controls("<|im_end|> see [1]")
+        '< |im_end|> see [1]'
     """
     if not text.isascii():
         text = _TAGS.sub("\ufffd", text)

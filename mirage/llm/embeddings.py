@@ -1,4 +1,4 @@
-"""Embeddings of many texts, from an endpoint that speaks OpenAI's protocol."""
+"""Embeddings of many texts from an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ __all__ = ["TOGETHER", "embed_all", "outcomes_of"]
 T = TypeVar("T")
 
 TOGETHER = 32
-"""Texts in one request: what text-embeddings-inference, the strictest server, takes by default."""
+"""Texts in one request: the default limit of text-embeddings-inference, the strictest server."""
 
-_TOO_MUCH = (400, 413, 422)  # what servers say to a text that is too long, or to too many
+_TOO_MUCH = (400, 413, 422)  # statuses for a text that is too long or for too many texts
 
 
 def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
-    """The embedding of each of these texts in their order, or why there is none.
+    """Return the embedding of each text, in order, or the reason why there is none.
 
-    Each distinct text is asked for once, 32 in a request and ``llm.concurrency`` requests at a
-    time; what the cache holds is not asked for. A request that is refused as too large is sent in
-    halves, so that a text that is too long leaves the others. Lone surrogates, which cannot be
-    sent, become question marks.
+    Each distinct text is sent once, with 32 texts in a request and ``llm.concurrency`` requests at
+    a time. Texts that are in the cache are not sent. If a request is refused as too large, its texts
+    are sent in halves, so that one long text does not make the others fail. Lone surrogates, which
+    cannot be sent, become question marks.
 
     Args:
-        llm: the model, such as ``LLM("text-embedding-3-small")``.
-        texts: may be none; then not even a key is needed. An empty one most servers refuse.
+        llm: The embedding model, such as ``LLM("text-embedding-3-small")``.
+        texts: The texts. If there are none, no key is needed. Most servers refuse empty texts.
+
+    Returns:
+        One outcome per text, with the embedding as its ``value`` or the reason in ``failed``.
 
     Raises:
-        LLMError: there is no key for OpenAI.
+        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     clean = [harmless(text) for text in texts]
     distinct = list(dict.fromkeys(clean))
@@ -41,8 +44,8 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 
     async def embed_each() -> None:
         async def embed(part: Sequence[str]) -> None:
-            found = await outcomes_of(part, connection.embed)
-            outcomes.update(zip(part, found, strict=True))
+            part_outcomes = await outcomes_of(part, connection.embed)
+            outcomes.update(zip(part, part_outcomes, strict=True))
 
         async with llm.connect() as connection:
             parts = [distinct[i : i + TOGETHER] for i in range(0, len(distinct), TOGETHER)]
@@ -56,7 +59,12 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 async def outcomes_of(
     texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
 ) -> list[Outcome[T]]:
-    """What ``ask`` gives for these texts in one request, or in halves where that is too large."""
+    """Return the outcomes of a request; if it is refused as too large, send it in halves.
+
+    Args:
+        texts: The texts of the request.
+        ask: Sends the texts and returns one value per text.
+    """
     try:
         return [Outcome(value) for value in await ask(texts)]
     except LLMError as error:

@@ -1,4 +1,4 @@
-"""Endpoints: what may be shown of them in errors and logs, and which certificates they may have."""
+"""Addresses of endpoints, texts that are safe to log, and TLS certificates."""
 
 from __future__ import annotations
 
@@ -15,31 +15,36 @@ from mirage.errors import SettingError
 
 __all__ = ["checked_url", "short", "tls"]
 
-_UNSAFE = re.compile(r"[^\w.:%-]")  # in a host; letters may be of any script
+_UNSAFE = re.compile(r"[^\w.:%-]")  # in a host name; letters may be of any script
 
-_SHOWN = 300  # characters of a server's own message to show
+_MOST_SHOWN = 300  # characters of a server's message that an error quotes
 
 
 def checked_url(url: str) -> str:
-    """The address of an endpoint, if there is no secret in it.
+    """Return the address of an endpoint after checking it.
+
+    Args:
+        url: The address, such as ``http://localhost:8000/v1``.
 
     Raises:
-        SettingError: it is no address, or holds a password or a query.
+        SettingError: If it is not a valid address, or contains a password or a query.
     """
     url = url.strip()
-    wrong = SettingError(f"{url!r} is no endpoint; give one such as http://localhost:8000/v1")
+    wrong = SettingError(
+        f"{url!r} is not the address of an endpoint; an example is http://localhost:8000/v1"
+    )
     try:
         parts = urlsplit(url)
-        _ = parts.port  # which may be no number
+        _ = parts.port  # raises ValueError if the port is not a number
     except ValueError:
         raise wrong from None
     if parts.username is not None or parts.password is not None or parts.query:
         raise SettingError(
-            "an endpoint's address holds no password and no query, which would end up in logs and "
-            "errors: send them in a header, with headers=, or as api_key="
+            "the address of an endpoint must not contain a password or a query, which would "
+            "appear in logs and errors; send it with headers= or as api_key="
         )
     host = parts.hostname or ""
-    # The HTTP client reads such a host otherwise than this function does.
+    # The HTTP client would read a host with other characters differently from urlsplit.
     is_plain = not _UNSAFE.search(host) and (":" in host or "%" not in host)
     if parts.scheme not in ("http", "https") or not host or not is_plain:
         raise wrong
@@ -47,18 +52,22 @@ def checked_url(url: str) -> str:
 
 
 def short(text: str) -> str:
-    """A text of others in one line of at most 300 characters, with nothing invisible in it."""
+    """Return a text on one line of at most 300 characters, without invisible characters."""
     text = visible(" ".join(text.split()))
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
 
 
 def tls(client: type) -> SSLContext:
-    """The certificates that clients of a library (httpx, or httpx2) trust, read once a process.
+    """Return the TLS context with the certificates that an HTTP library trusts.
 
-    Every client would read them anew, for 20 ms, be its endpoint encrypted or not.
+    It is created once per process, because reading the certificates takes 20 ms per client, even
+    if the endpoint is not encrypted.
+
+    Args:
+        client: A class of the library (httpx or httpx2).
 
     Raises:
-        SettingError: the environment names a file of certificates that is none.
+        SettingError: If ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` has no readable certificates.
     """
     library = import_module(client.__module__.partition(".")[0])
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
@@ -66,8 +75,8 @@ def tls(client: type) -> SSLContext:
         return _context(library.create_ssl_context, file, folder)
     except OSError as error:
         raise SettingError(
-            f"SSL_CERT_FILE={file or ''} holds no certificates that can be read ({error}); name "
-            "a file in PEM format, or leave it unset"
+            f"SSL_CERT_FILE={file or ''}: no certificates can be read ({error}); set it to a "
+            "file in PEM format, or unset it"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What asking an LLM will take, before it is asked."""
+"""Estimates of the calls, tokens and money that questions to an LLM will need."""
 
 from __future__ import annotations
 
@@ -16,17 +16,15 @@ __all__ = ["Estimate", "estimate", "sum_estimates"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What asking will take, as far as that can be told before.
+    """An estimate of the calls, tokens and money that questions will need.
 
     Attributes:
-        calls: answers to ask for. An answer that cannot be read is asked for again, up to five
-            times, which is not counted here.
-        cached: answers that are in the cache already, and cost nothing.
-        prompt_tokens: tokens of the prompts of these calls, about
-            (:func:`mirage.llm.estimate_tokens`).
-        completion_tokens: tokens of the answers at most; ``None`` where an LLM has no limit.
-        cost: of prompts and answers, at most; ``None`` where it is not known what an LLM's
-            tokens cost, or it has no limit.
+        calls: Number of answers to request. Retries after unreadable answers, up to five per
+            question, are not included.
+        cached: Number of answers that are already in the cache, at no cost.
+        prompt_tokens: Approximate tokens of the prompts (:func:`mirage.llm.estimate_tokens`).
+        completion_tokens: Most tokens that the answers may have; ``None`` if an LLM has no limit.
+        cost: Most money for prompts and answers; ``None`` if an LLM has no price or no limit.
     """
 
     calls: int
@@ -38,15 +36,19 @@ class Estimate:
     def __str__(self) -> str:
         most = self.completion_tokens
         answers = "any number" if most is None else f"at most {most:,}"
-        cost = "a cost that is not known" if self.cost is None else f"{self.cost:,.2f} at most"
+        cost = "an unknown cost" if self.cost is None else f"{self.cost:,.2f} at most"
         return (
             f"{self.calls:,} calls (and {self.cached:,} answers from the cache): about "
             f"{self.prompt_tokens:,} tokens of prompts and {answers} of answers, {cost}; more "
-            "where an answer cannot be read and is asked for again"
+            "if an answer cannot be read and is requested again"
         )
 
     def at_most(self, answers: int) -> Estimate:
-        """The same for so many of these answers at most, of average length, not cached first."""
+        """Return an estimate for at most this number of the answers, the uncached ones first.
+
+        Args:
+            answers: Number of answers. Each is assumed to have average length.
+        """
         answers = min(answers, self.calls + self.cached)
         calls = min(answers, self.calls)
         share = calls / self.calls if self.calls else 0.0
@@ -61,7 +63,7 @@ class Estimate:
 
 
 def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
-    """What it will take to ask an LLM these questions; nothing is sent."""
+    """Return an estimate for asking an LLM these questions, without sending anything."""
     calls = cached = tokens = 0
     for question in questions:
         messages = question.messages
@@ -77,7 +79,7 @@ def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
 
 
 def sum_estimates(parts: Iterable[Estimate]) -> Estimate:
-    """What several LLMs will take together."""
+    """Return the sum of the estimates for several LLMs."""
     each = list(parts)
     return Estimate(
         calls=sum(part.calls for part in each),
@@ -89,6 +91,6 @@ def sum_estimates(parts: Iterable[Estimate]) -> Estimate:
 
 
 def _sum(parts: Iterable[Any]) -> Any:
-    """Their sum, ``None`` where a part is not known."""
-    known = list(parts)
-    return None if None in known else sum(known)
+    """Return the sum of the numbers, or ``None`` if one of them is ``None``."""
+    numbers = list(parts)
+    return None if None in numbers else sum(numbers)

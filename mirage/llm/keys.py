@@ -1,4 +1,4 @@
-"""Which key may be sent to which address."""
+"""Rules that decide which API key may be sent to which address."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def origin_of(url: str) -> str:
     The port is left out if it is the default of the scheme. The host is in lower case.
 
     Raises:
-        SettingError: if the address is not valid.
+        SettingError: If the address is not valid.
     """
     parts = urlsplit(checked_url(url))
     host = (parts.hostname or "").rstrip(".")
@@ -113,8 +113,8 @@ def check_key(
         typed: As in :func:`key_uses`.
 
     Raises:
-        SettingError: if the key does not belong to one of the addresses; names the file, the host,
-            the variable and the option that allows it.
+        SettingError: If the key does not belong to one of the addresses. The message names the
+            file, the host, the variable and the option that allows it.
     """
     for use in key_uses(variable, urls, typed=typed):
         if not use.trusted:

@@ -1,4 +1,4 @@
-"""How long the answer of a server may be, unpacked."""
+"""A limit on the length of a server's response after decompression."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from mirage.llm.retries import TransientError
 __all__ = ["MOST_BYTES", "PACKING", "limited"]
 
 MOST_BYTES = 8 * 2**20
-"""The bytes of an answer that are taken by default: some eight times the longest of today."""
+"""The default limit in bytes: about eight times the longest answer of current models."""
 
 PACKING = {"Accept-Encoding": "gzip"}
-"""The header that asks for answers as :func:`limited` unpacks them."""
+"""The header that requests compression in a format that :func:`limited` can decompress."""
 
 _PACKED = (["gzip"], ["x-gzip"], ["deflate"])
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 def limited(most: int) -> Callable[[Any], Awaitable[None]]:
-    """A hook for responses of httpx (or httpx2) that ends an answer of more than ``most`` bytes.
+    """Return a response hook for httpx (or httpx2) that limits the length of a response.
 
-    The library by itself unpacks whatever comes, and a megabyte may unpack to a gigabyte. Reading
-    the answer then raises :class:`~mirage.errors.LLMError`, and a
-    :class:`~mirage.llm.retries.TransientError` where it is no gzip though it says so.
+    httpx itself decompresses a response of any length, and a megabyte may expand to a gigabyte.
+    With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. Reading a
+    response that is not compressed as its header says raises
+    :class:`~mirage.llm.retries.TransientError`.
+
+    Args:
+        most: The limit in bytes after decompression.
 
     Raises:
-        SettingError: ``most`` is below 1.
+        SettingError: If ``most`` is below 1.
     """
     if most < 1:
-        raise SettingError(f"max_bytes={most} is to be 1 or more")
+        raise SettingError(f"max_bytes must be at least 1, got {most}")
 
     async def limit(response: Any) -> None:
         response.aiter_bytes = partial(_unpacked, response, most)
@@ -42,25 +46,28 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
 
 
 async def _unpacked(response: Any, most: int) -> AsyncIterator[bytes]:
-    """The answer in parts, none of which is unpacked beyond the limit."""
-    named = response.headers.get("content-encoding", "").lower().replace("identity", "")
-    packing = [name.strip() for name in named.split(",") if name.strip()]
+    """Yield the decompressed parts of a response, and fail before the limit is exceeded."""
+    header = response.headers.get("content-encoding", "").lower().replace("identity", "")
+    packing = [name.strip() for name in header.split(",") if name.strip()]
     if packing and packing not in _PACKED:
-        raise LLMError(f"the answer is packed as {', '.join(packing)[:40]!r}, and not as gzip")
+        raise LLMError(f"the response is compressed as {', '.join(packing)[:40]!r}, not as gzip")
     unpacker = zlib.decompressobj(_GZIP_OR_ZLIB) if packing else None
     size = 0
     async for raw in response.aiter_raw():
         rest = raw
         while rest:
             try:
+                # One byte above the limit is enough to see that the response is too long.
                 part = rest if unpacker is None else unpacker.decompress(rest, most - size + 1)
             except zlib.error as error:
-                raise TransientError(f"the answer is not packed as it says ({error})") from None
+                raise TransientError(
+                    f"the response is not compressed as its header says ({error})"
+                ) from None
             rest = b"" if unpacker is None else unpacker.unconsumed_tail
             size += len(part)
             if size > most:
                 raise LLMError(
-                    f"the answer has more than {most} bytes, and is not read on; if it may be so "
-                    "long, give max_bytes="
+                    f"the response has more than {most} bytes and was not read further; increase "
+                    "max_bytes= if responses may be so long"
                 )
             yield part

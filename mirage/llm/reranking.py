@@ -1,4 +1,4 @@
-"""Relevance of many texts to questions, from an endpoint for reranking."""
+"""Relevance scores of many texts from a reranking endpoint."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ def relevance_all(
     form: RerankForm = "jina",
     progress: bool = True,
 ) -> list[list[Outcome[float]]]:
-    """How relevant texts are to their question, or why that is not known.
+    """Return the relevance of texts to their queries, or the reasons why there is none.
 
-    Texts are sent as :func:`mirage.llm.embed_all` sends them: 32 in a request, ``llm.concurrency``
-    requests at a time, in halves where that is refused as too large; what the cache holds is not
-    asked for.
+    Up to 32 texts of a query are sent in a request, and ``llm.concurrency`` requests at a time.
+    Texts that are in the cache are not sent. If a request is refused as too large, its texts are
+    sent in halves, as in :func:`mirage.llm.embed_all`.
 
     Args:
-        llm: the model, such as ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
-        asked: questions, each with its texts; may be none.
-        form: ``"jina"`` as Jina, Cohere, Voyage and vLLM take and answer it, or ``"tei"`` for
+        llm: The model, such as ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
+        asked: Pairs of a query and its texts; may be empty.
+        form: The format of requests: ``"jina"`` for Jina, Cohere, Voyage and vLLM, ``"tei"`` for
             text-embeddings-inference.
-        progress: show a progress bar on stderr, if that is a terminal.
+        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+
+    Returns:
+        One list per query with one outcome per text: the score as its ``value``, or the reason in
+        ``failed``.
 
     Raises:
-        LLMError: there is no key for OpenAI.
+        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     clean = [(harmless(query), [harmless(text) for text in texts]) for query, texts in asked]
     parts = [
@@ -50,8 +54,10 @@ def relevance_all(
 
             async def ask(part: tuple[str, Sequence[str]]) -> None:
                 query, texts = part
-                found = await outcomes_of(texts, lambda few: connection.relevance(query, few, form))
-                outcomes.update(zip(((query, text) for text in texts), found, strict=True))
+                scores = await outcomes_of(
+                    texts, lambda few: connection.relevance(query, few, form)
+                )
+                outcomes.update(zip(((query, text) for text in texts), scores, strict=True))
                 bar.update()
 
             async with llm.connect() as connection:

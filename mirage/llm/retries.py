@@ -1,4 +1,4 @@
-"""Asking again after faults that pass, and only after those."""
+"""Retries after transient faults, with exponential backoff and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ __all__ = ["Reach", "Retries", "TransientError", "decoded", "transient_status"]
 
 T = TypeVar("T")
 
-_UNREACHED = 2  # retries of a call to an endpoint that nobody has reached
+_UNREACHED = 2  # most retries of a call if no call has ever reached the endpoint
 
 
 class TransientError(Exception):
     """A fault that may pass, such as a timeout.
 
-    ``retry_after`` is in seconds, if a server named a time; ``unreached`` says that there was no
-    connection to one, ``lost`` that there was none, or that it broke off.
+    Attributes:
+        status: HTTP status, if there was a response.
+        retry_after: Seconds that the server asks to wait, or ``None``.
+        unreached: Whether no connection to the server could be opened.
+        lost: Whether there was no connection, or it broke off.
     """
 
     def __init__(
@@ -46,21 +49,32 @@ class TransientError(Exception):
 
 @dataclass
 class Reach:
-    """What calls to one endpoint know of each other: whether one reached it, or it was given up."""
+    """State that the calls to one endpoint share.
+
+    Attributes:
+        reached: Whether a call has ever reached the endpoint.
+        given_up: Why no more calls are sent; empty while calls may be sent.
+    """
 
     reached: bool = False
     given_up: str = ""
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
-    """The fault behind an HTTP status after which a request may succeed later; else ``None``."""
+    """Return the fault of an HTTP status if a later request may succeed, or else ``None``.
+
+    Args:
+        status: The HTTP status.
+        reason: The message of the fault.
+        headers: The headers of the response; ``Retry-After`` is read.
+    """
     if status not in (408, 409, 429) and status < 500:
         return None
     return TransientError(reason, status=status, retry_after=_retry_after(headers))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a response asks to wait, in any of the forms of ``Retry-After``."""
+    """Return the seconds that a response asks to wait, from any form of ``Retry-After``."""
     value = headers.get("retry-after", "")
     forms: tuple[Callable[[], float], ...] = (
         lambda: float(headers["retry-after-ms"]) / 1000,
@@ -68,31 +82,40 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         lambda: email.utils.parsedate_to_datetime(value).timestamp() - time.time(),
     )
     for seconds in forms:
-        # Other types than ValueError: a date beyond the years of datetime, or of the platform.
+        # Not only ValueError: a date may be beyond the range of datetime or of the platform.
         with suppress(KeyError, ValueError, TypeError, OverflowError, OSError):
             return max(0.0, seconds())
     return None
 
 
 def decoded(content: bytes) -> Any:
-    """The JSON that a server sent; none, or half of it, is a :class:`TransientError`."""
+    """Return the JSON value of a response.
+
+    Raises:
+        TransientError: If the response is not valid JSON in UTF-8.
+    """
     try:
         return json.loads(content.decode())
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
-        raise TransientError(f"the answer is not JSON in UTF-8 ({error})") from None
+    except (ValueError, RecursionError) as error:  # ValueError: also for a number of 5,000 digits
+        raise TransientError(f"the response is not JSON in UTF-8 ({error})") from None
 
 
 @dataclass(frozen=True)
 class Retries:
-    """When to ask again, and when to give up.
+    """A policy that decides when to retry a call and when to stop.
 
-    ``attempt_s`` is the time that one attempt may take, ``total_s`` that of all of them with the
-    waits between. The n-th wait is random between 0 and ``backoff_s * 2 ** (n - 1)``, at most a
-    minute ("full jitter": Brooker 2015, Exponential Backoff And Jitter); a server that names a
-    time is given that time, and up to ``backoff_s`` more.
+    The n-th wait is random between 0 and ``backoff_s * 2 ** (n - 1)`` seconds, at most a minute
+    ("full jitter": Brooker 2015, Exponential Backoff And Jitter). If the server names a time, the
+    wait is that time plus up to ``backoff_s`` seconds.
 
-    An endpoint that no call has reached is not there: then two retries are the most, and once they
-    are over no other call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
+    If no call has ever reached the endpoint, a call is retried twice at most, and after that no
+    other call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
+
+    Attributes:
+        most: Most retries of a call.
+        backoff_s: The longest first wait, in seconds.
+        attempt_s: Seconds that one attempt may take.
+        total_s: Seconds that all attempts of a call and the waits between them may take.
     """
 
     most: int
@@ -101,12 +124,14 @@ class Retries:
     total_s: float
 
     async def call(self, attempt: Callable[[float], Awaitable[T]], reach: Reach) -> T:
-        """The result of the first attempt that does not end in a :class:`TransientError`.
+        """Return the result of the first attempt that does not raise a :class:`TransientError`.
 
-        ``attempt`` is given the seconds that it may take; ``reach`` is shared by all calls.
+        Args:
+            attempt: Makes one attempt; receives the seconds that it may take.
+            reach: The state that all calls to the endpoint share. It is updated.
 
         Raises:
-            TransientError: the last one, saying after how many attempts, and why no more.
+            TransientError: The last fault, with the number of attempts and why there are no more.
         """
         from tenacity import (
             AsyncRetrying,
@@ -117,10 +142,11 @@ class Retries:
 
         if reach.given_up:
             raise TransientError(
-                f"not asked, for no call has reached the endpoint: {reach.given_up}", unreached=True
+                f"not sent, because no call has reached the endpoint: {reach.given_up}",
+                unreached=True,
             )
 
-        def is_not_there(state: RetryCallState) -> bool:
+        def is_unreachable(state: RetryCallState) -> bool:
             return not reach.reached and (
                 bool(reach.given_up) or state.attempt_number > min(self.most, _UNREACHED)
             )
@@ -128,16 +154,16 @@ class Retries:
         is_enough = stop_after_attempt(self.most + 1) | stop_before_delay(self.total_s)
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
-            stop=lambda state: is_enough(state) or is_not_there(state),
+            stop=lambda state: is_enough(state) or is_unreachable(state),
             wait=self._wait,
             reraise=True,
         )
         end = time.monotonic() + self.total_s
-        made = 0
+        attempts = 0
 
         async def once() -> T:
-            nonlocal made
-            made += 1
+            nonlocal attempts
+            attempts += 1
             try:
                 result = await attempt(max(0.0, min(self.attempt_s, end - time.monotonic())))
             except Exception as error:
@@ -151,7 +177,7 @@ class Retries:
         except TransientError as error:
             if not reach.reached:
                 reach.given_up = reach.given_up or str(error)
-            raise self._last(error, made, reach) from None
+            raise self._final_error(error, attempts, reach) from None
 
     def _wait(self, state: RetryCallState) -> float:
         error = state.outcome and state.outcome.exception()
@@ -159,10 +185,10 @@ class Retries:
             return error.retry_after + random.uniform(0, self.backoff_s)
         return random.uniform(0, min(60.0, self.backoff_s * 2.0 ** (state.attempt_number - 1)))
 
-    def _last(self, error: TransientError, made: int, reach: Reach) -> TransientError:
-        count = "1 attempt" if made == 1 else f"{made} attempts"
-        over = made > self.most or not reach.reached
-        why = "" if over else f", and {self.total_s:g} s allow no more"
+    def _final_error(self, error: TransientError, attempts: int, reach: Reach) -> TransientError:
+        count = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+        over = attempts > self.most or not reach.reached
+        why = "" if over else f", and the limit of {self.total_s:g} s allows no more"
         if why and error.retry_after is not None:
             why += f" (the server asks to wait {error.retry_after:.0f} s)"
         return TransientError(

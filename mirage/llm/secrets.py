@@ -1,4 +1,4 @@
-"""Keys and headers: sent, and otherwise seen nowhere."""
+"""API keys and headers that are sent, but never appear in errors or logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mirage.llm.endpoints import short
 
 __all__ = ["Secrets"]
 
-_SHORTEST = 8  # characters: to hide "1" or "true" would make errors unreadable, and save nothing
-_LIKE_A_KEY = 12  # characters of a header's word from which on its parts are hidden too
-_LOOKED_THROUGH = 4000  # characters of what a server sent, of which 300 are shown
+_SHORTEST = 8  # characters; hiding words such as "1" or "true" would make errors unreadable
+_LIKE_A_KEY = 12  # characters; of header words this long, parts are hidden too
+_LOOKED_THROUGH = 4000  # characters of a server's message to redact; 300 of them are quoted
 
-# Filters see only what is logged by their own logger, not by those below it.
+# A filter sees only records of its own logger, not of child loggers, so all are listed.
 _LOGGERS = (
     *("openai._base_client", "openai._legacy_response", "openai._response", "httpx", "httpx2"),
     *(f"httpcore{n}.{part}" for n in ("", "2") for part in ("connection", "http11", "proxy")),
@@ -27,15 +27,20 @@ _LOGGERS = (
 
 
 class Secrets:
-    """A key and headers that print as stars, and a text of others without them.
+    """An API key and headers, and the redaction of texts that may repeat them.
 
-    Servers repeat what they were sent, in errors and in headers. A secret is the key, and each
-    word of a header, from 8 characters on. Hidden is also any part of 8 letters and digits or more,
-    whatever stands between these, of the key and of words from 12 characters on; in any case,
-    backwards, in base64 and in hexadecimal.
+    Servers repeat the key or headers that they received in errors and headers. The secrets are the
+    key, and each word of a header that has at least 8 characters. Redaction also hides parts of the
+    key, and parts of words that have at least 12 characters. A part is hidden if it has at least 8
+    letters and digits, whatever is between them, in any case, backwards, in base64 or in
+    hexadecimal.
+
+    Args:
+        key: The API key, or ``None``.
+        headers: Headers by name.
 
     Raises:
-        SettingError: one holds characters that cannot be sent.
+        SettingError: If the key or a header has characters that cannot be sent.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:
@@ -53,26 +58,29 @@ class Secrets:
         self._keys = [SecretStr(form) for word in keys for form in _forms(word)]
 
     def redacted(self, text: str) -> str:
-        """The text with ``[secret]`` for every secret and every part of one."""
+        """Return the text with ``[secret]`` in place of every secret and every part of one."""
         for word in self._words:
             text = text.replace(word.get_secret_value(), "[secret]")
         parts = {part for key in self._keys for part in _parts(key.get_secret_value())}
-        return _without(parts, text) if parts else text
+        return _replace_parts(parts, text) if parts else text
 
     def excerpt(self, value: object) -> str:
-        """What a server sent, for an error: as JSON, without secrets, on one line, and short."""
+        """Return a server's message for an error: short, on one line, without secrets.
+
+        Values that are not strings are written as JSON.
+        """
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        # Redacted before it is cut, which could leave half of a key.
+        # Redact before shortening, which could leave half of a key.
         return short(self.redacted(text[:_LOOKED_THROUGH]))
 
     def key_in(self, text: str) -> bool:
-        """Whether the key stands in a text."""
+        """Return whether a text contains the key."""
         key = "" if self.key is None else self.key.get_secret_value()
         return len(key) >= _SHORTEST and key in text
 
     @contextmanager
     def out_of_logs(self) -> Iterator[None]:
-        """Keep the secrets out of what the libraries below us log (at level DEBUG)."""
+        """Redact the log records that HTTP libraries write at level DEBUG."""
 
         def redact(record: logging.LogRecord) -> bool:
             message = record.getMessage()
@@ -95,10 +103,11 @@ class Secrets:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """A secret as it stands, and as it may be written: letters and digits only, in lower case."""
+    """Return the forms of a secret to search: its letters and digits only, in lower case."""
     raw = word.encode()
     written = [word, word[::-1], raw.hex()]
-    # In base64 three characters are four letters, so it depends on what stands before and after.
+    # Base64 maps 3 bytes to 4 letters, so a secret has three forms, one for each offset. The first
+    # letters and the last depend on the neighbouring bytes and are left out.
     for before, depends in ((0, 0), (1, 2), (2, 3)):
         size = (before + len(raw)) // 3 * 4
         written.append(base64.b64encode(b" " * before + raw).decode()[depends:size])
@@ -109,12 +118,16 @@ def _parts(form: str) -> set[str]:
     return {form[i : i + _SHORTEST] for i in range(len(form) - _SHORTEST + 1)}
 
 
-def _without(parts: Collection[str], text: str) -> str:
-    """The text with ``[secret]`` for what holds one of these, whatever stands between letters."""
+def _replace_parts(parts: Collection[str], text: str) -> str:
+    """Return the text with ``[secret]`` in place of every span that contains one of the parts.
+
+    Only letters and digits are compared, so a part is also detected if other characters are between
+    them.
+    """
     places = [i for i, char in enumerate(text) if char.isascii() and char.isalnum()]
     bare = "".join(text[i] for i in places).lower()
     pieces: list[str] = []
-    cursor = end = 0  # what is written, and where the last secret ends
+    cursor = end = 0  # how far the text is copied, and where the last secret ends
     for at in range(len(bare) - _SHORTEST + 1):
         if bare[at : at + _SHORTEST] in parts:
             if places[at] >= end:
@@ -126,5 +139,5 @@ def _without(parts: Collection[str], text: str) -> str:
 def _sendable(what: str, value: str) -> str:
     value = value.strip()  # keys that are read from files end in a newline
     if not value.isascii() or not value.isprintable():
-        raise SettingError(f"{what} holds characters that cannot be sent in a header")
+        raise SettingError(f"{what} has characters that cannot be sent in an HTTP header")
     return value

@@ -86,7 +86,7 @@ def test_an_llm_sorts_questions_and_what_it_cannot_sort_is_told(server: ChatServ
     assert stable == QUESTIONS[:1]
     assert changing == QUESTIONS[1:2]
     assert list(undecided) == ["odd", "bad"]
-    assert "no verdict in 6 answers, the last of them 'I cannot tell" in undecided["odd"]
+    assert "no verdict in 6 answers; the last one was 'I cannot tell" in undecided["odd"]
     assert "400" in undecided["bad"]
     asked = Counter(
         next(q.id for q in QUESTIONS if q.text in last_user_text(request))
@@ -104,7 +104,7 @@ def test_an_llm_sorts_questions_and_what_it_cannot_sort_is_told(server: ChatServ
 def test_a_verdict_where_an_answer_was_cut_off_is_none(server: ChatServer) -> None:
     server.answer = lambda _: Reply("Is it [[CHANGES]]? No:\n[[STABLE]]", finish_reason="length")
     llm = LLM("m", base_url=server.url, retries=0)
-    with pytest.raises(LLMError, match="max_tokens cut it off: give more"):
+    with pytest.raises(LLMError, match="max_tokens cut it off: increase it"):
         time_independent(QUESTIONS, llm, progress=False)
 
 

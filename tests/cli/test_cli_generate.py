@@ -97,7 +97,7 @@ def test_the_budget_is_kept(server: ChatServer) -> None:
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal(
         "generate", *IN_SWAHILI, "--model", "m", "--budget", "cals=3"
     )
-    assert "give price=" in refusal("generate", *IN_SWAHILI, "--model", "m", "--budget", "cost=3")
+    assert "pass price=" in refusal("generate", *IN_SWAHILI, "--model", "m", "--budget", "cost=3")
     wrong = ("generate", *IN_SWAHILI, "--model", "m", "--llm")
     assert "--llm price '3'" in refusal(*wrong, "price=3")
     assert "did you mean 'max_tokens'?" in refusal(*wrong, "max_token=3")

@@ -111,7 +111,7 @@ def test_a_stranger_is_not_answered(server: ChatServer) -> None:
     with pytest.raises(LLMError, match="does not answer"):
         wrong.ask("begin")
     gone = type(copy._copy)(("127.0.0.1", 9), b"", 0)
-    with pytest.raises(LLMError, match=r"the process at 127.0.0.1 .* does not answer"):
+    with pytest.raises(LLMError, match=r"the driver at 127.0.0.1, .* does not answer"):
         gone.ask("begin")
     gc.collect()
 

@@ -172,5 +172,5 @@ def test_an_llm_with_more_parameters_shares_all_else(server: ChatServer) -> None
     assert "logprobs" not in llm.parameters
     assert more.usage is llm.usage
     assert more.digest([]) != llm.digest([])
-    with pytest.raises(SettingError, match="may not set model"):
+    with pytest.raises(SettingError, match="cannot set model"):
         llm.with_parameters(model="x")

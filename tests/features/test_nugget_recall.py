@@ -432,7 +432,7 @@ def test_output_without_a_list_is_asked_for_again_with_a_reminder(
     ("listed", "why"),
     [
         ("I see\nno nuggets.", "rater gave no list of nuggets with a vital one in 6 answers, the "),
-        ("vital: a\nvital: b", "rater gave no list of 2 labels in 6 answers, the last of them 'I"),
+        ("vital: a\nvital: b", "rater gave no list of 2 labels in 6 answers; the last one was 'I"),
     ],
 )
 def test_a_rater_that_never_gives_a_list_is_asked_six_times(
@@ -449,7 +449,7 @@ def test_a_rater_that_never_gives_a_list_is_asked_six_times(
 def test_a_list_that_was_cut_off_is_not_taken_for_all_of_it(server: ChatServer) -> None:
     server.answer = lambda _: Reply("vital: a\nvital: b", finish_reason="length")
     table = scored(nugget_recall(llm_of(server)), *one("The Nile."))
-    assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: give more")
+    assert table.reasons["q", "nugget_recall"].endswith("max_tokens cut it off: increase it")
 
 
 @pytest.mark.parametrize("step", ["listing", "assigning"])
@@ -551,7 +551,7 @@ def test_a_response_that_is_no_unicode_is_rated(server: ChatServer) -> None:
 
 def test_a_missing_key_ends_the_work_before_it_begins() -> None:
     made = nugget_recall(LLM("gpt-4o-mini", cache=False))
-    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or give api_key=") as caught:
+    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or pass api_key=") as caught:
         scored(made, *one("The Nile."))
     assert isinstance(caught.value.__cause__, LLMError)
 

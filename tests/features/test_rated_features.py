@@ -195,7 +195,7 @@ def test_a_rater_that_never_gives_a_grade_is_asked_six_times(
     assert np.isnan(table.values).all()
     assert len(server.requests) == 6
     (reason,) = table.reasons.values()
-    assert reason.startswith("rater gave no grade from 1 to 5 in 6 answers, the last of them '...")
+    assert reason.startswith("rater gave no grade from 1 to 5 in 6 answers; the last one was '...")
     assert reason.endswith("very very well.'")
     assert len(reason) < 300
 
@@ -209,7 +209,7 @@ def test_an_output_that_was_cut_off_gives_no_grade_and_says_so(
     server.answer = lambda _: Reply(text, finish_reason="length")
     table = FeatureSuite([make(llm_of(server))]).score(*one("The Nile."))
     assert np.isnan(table.values).all()
-    assert table.reasons["q", make.__name__].endswith("max_tokens cut it off: give more")
+    assert table.reasons["q", make.__name__].endswith("max_tokens cut it off: increase it")
 
 
 @BOTH
@@ -239,7 +239,7 @@ def test_a_spent_budget_keeps_what_was_rated(
     llm = llm_of(server, budget=Budget(calls=5), concurrency=2)
     table = FeatureSuite([make(llm)]).score(english, reference_run(english))
     assert np.isfinite(table.values).sum() == len(server.requests) == 5
-    assert set(table.reasons.values()) == {"not rated: not asked: the budget of 5 calls is spent"}
+    assert set(table.reasons.values()) == {"not rated: not sent: the budget of 5 calls is spent"}
 
 
 def test_without_a_reference_there_is_no_overlap(server: ChatServer) -> None:
@@ -281,7 +281,7 @@ def test_a_response_that_is_no_unicode_is_rated(server: ChatServer, make: Make) 
 @BOTH
 def test_a_missing_key_ends_the_work_before_it_begins(make: Make) -> None:
     suite = FeatureSuite([make(LLM("gpt-4o-mini", cache=False))])
-    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or give api_key=") as caught:
+    with pytest.raises(FeatureError, match="set OPENAI_API_KEY, or pass api_key=") as caught:
         suite.score(*one("The Nile."))
     assert isinstance(caught.value.__cause__, LLMError)
 

@@ -205,7 +205,7 @@ def test_a_budget_keeps_what_was_answered(server: ChatServer, tmp_path: Path) ->
     found = run(server, out, budget=Budget(calls=5), concurrency=4)
     assert len(server.requests) == 5
     assert sum(r.text is not None for r in found) == 5
-    assert {r.error for r in found.failed} == {"not asked: the budget of 5 calls is spent"}
+    assert {r.error for r in found.failed} == {"not sent: the budget of 5 calls is spent"}
     server.requests.clear()
     assert not run(server, out).failed
     assert sorted(map(asked, server.requests)) == sorted(r.query_id for r in found.failed)

@@ -116,7 +116,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", ["", ".", ":memory:"])
 def test_a_path_that_is_none(path: str) -> None:
-    with pytest.raises(SettingError, match="is no file to keep answers in; cache=False keeps none"):
+    with pytest.raises(SettingError, match="is not a file path; pass cache=False"):
         LLM("m", base_url="http://localhost/v1", cache=path)
 
 
@@ -504,7 +504,7 @@ def test_where_nothing_can_be_kept_answers_are_returned_all_the_same(
     assert len(server.requests) == 3
     (record,) = (record for record in caplog.records if record.name == "mirage.llm")
     assert str(path) in record.getMessage()
-    assert "answers are not kept" in record.getMessage()
+    assert "answers are not cached" in record.getMessage()
 
 
 def test_a_full_disk(path: Path) -> None:
@@ -526,7 +526,7 @@ print(len(cache))
     (output,) = finish(python(script, path))
     *logged, count = output.splitlines()
     assert len(logged) == 1
-    assert "answers are not kept" in logged[0]
+    assert "answers are not cached" in logged[0]
     assert 5 < int(count) < 300
     cache = Cache(path)
     assert all(cache.get(key(i)) == answer(i) for i in range(5))
@@ -548,7 +548,7 @@ def test_a_database_of_something_else_is_left_alone(
     assert [ask(llm).text for _ in range(2)] == ["ok"] * 2
     assert path.read_bytes() == before
     (record,) = (record for record in caplog.records if record.name == "mirage.llm")
-    assert "a database of something else" in record.getMessage()
+    assert "the database of another program" in record.getMessage()
     assert not list(tmp_path.glob("*corrupt*"))
 
 

@@ -154,7 +154,9 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
     with ChatServer() as other:
         target = f"{other.url}/chat/completions"
         server.answer = lambda _: Reply(status=308, headers={"location": target}, body=b"")
-        with pytest.raises(LLMError, match=f"HTTP 308: moved to {target}; give that as base_url"):
+        with pytest.raises(
+            LLMError, match=f"HTTP 308: moved to {target}; pass that address as base_url"
+        ):
             ask(model(server, api_key="sk-canary"))
         assert other.requests == []
 
@@ -165,31 +167,34 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
 @pytest.mark.parametrize(
     ("chosen", "says"),
     [
-        ({"model": ""}, "name of a model"),
-        ({"model": 3}, "name of a model"),
-        ({"concurrency": 0}, "concurrency=0 is to be 1 or more"),
-        ({"retries": -1}, "retries=-1 and backoff=1.0 0 or more"),
-        ({"timeout": 0}, "timeout=0 and total_timeout=900.0 are to be above 0 seconds"),
+        ({"model": ""}, "must be a model's name"),
+        ({"model": 3}, "must be a model's name"),
+        ({"concurrency": 0}, "concurrency must be at least 1.*got concurrency=0"),
+        ({"retries": -1}, "got concurrency=8, retries=-1, backoff=1.0"),
+        ({"timeout": 0}, "got timeout=0, total_timeout=900.0"),
         ({"timeout": float("nan")}, "timeout=nan"),
-        ({"total_timeout": 0}, "total_timeout=0 are to be above 0 seconds"),
-        ({"backoff": -1.0}, "backoff=-1.0 0 or more"),
-        ({"max_tokens": 0}, "max_tokens=0 is to be 1 or more, or None"),
-        ({"cache": None}, "None is no file to keep answers in; cache=False keeps none"),
-        ({"base_url": "localhost:8000"}, "'localhost:8000' is no endpoint"),
-        ({"base_url": "ftp://localhost"}, "is no endpoint"),
-        ({"base_url": "http://localhost:123456/v1"}, "is no endpoint"),
-        ({"base_url": "http://[::1/v1"}, "is no endpoint"),
-        ({"base_url": "https://u:sk-canary@localhost/v1"}, "holds no password"),
-        ({"base_url": "https://localhost/v1?key=sk-canary"}, "holds no password and no query"),
+        ({"total_timeout": 0}, "total_timeout=0"),
+        ({"backoff": -1.0}, "backoff=-1.0"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1, or None for no limit; got 0"),
+        ({"cache": None}, "None is not a file path; pass cache=False"),
+        ({"base_url": "localhost:8000"}, "'localhost:8000' is not the address of an endpoint"),
+        ({"base_url": "ftp://localhost"}, "is not the address of an endpoint"),
+        ({"base_url": "http://localhost:123456/v1"}, "is not the address of an endpoint"),
+        ({"base_url": "http://[::1/v1"}, "is not the address of an endpoint"),
+        ({"base_url": "https://u:sk-canary@localhost/v1"}, "must not contain a password"),
+        (
+            {"base_url": "https://localhost/v1?key=sk-canary"},
+            "must not contain a password or a query",
+        ),
         ({"base_url": None, "azure_api_version": "1"}, "Azure has no default endpoint"),
-        ({"parameters": {"stream": True}}, "parameters may not set stream"),
-        ({"parameters": {"n": 3, "model": "x"}}, "parameters may not set model, n"),
-        ({"parameters": {"stop": {"a", "b"}}}, "sent as JSON"),
-        ({"parameters": {"top_p": float("nan")}}, "sent as JSON"),
-        ({"parameters": {"stop": "\ud800"}}, "sent as JSON"),
-        ({"api_key": "sk-canary\u201d"}, "the key holds characters that cannot be sent"),
-        ({"api_key": "sk-canary\nx: y"}, "the key holds characters that cannot be sent"),
-        ({"headers": {"x-a": "sk-canary\0"}}, "the header 'x-a' holds characters"),
+        ({"parameters": {"stream": True}}, "parameters cannot set stream"),
+        ({"parameters": {"n": 3, "model": "x"}}, "parameters cannot set model, n"),
+        ({"parameters": {"stop": {"a", "b"}}}, "cannot be sent as JSON"),
+        ({"parameters": {"top_p": float("nan")}}, "cannot be sent as JSON"),
+        ({"parameters": {"stop": "\ud800"}}, "cannot be sent as JSON"),
+        ({"api_key": "sk-canary\u201d"}, "the key has characters that cannot be sent"),
+        ({"api_key": "sk-canary\nx: y"}, "the key has characters that cannot be sent"),
+        ({"headers": {"x-a": "sk-canary\0"}}, "the header 'x-a' has characters"),
     ],
 )
 def test_settings_that_make_no_sense(chosen: dict[str, Any], says: str) -> None:
@@ -199,9 +204,11 @@ def test_settings_that_make_no_sense(chosen: dict[str, Any], says: str) -> None:
 
 
 def test_openai_without_a_key() -> None:
-    with pytest.raises(LLMError, match="set OPENAI_API_KEY, or give api_key="):
+    with pytest.raises(LLMError, match="set OPENAI_API_KEY, or pass api_key="):
         ask(LLM("m", cache=False))
-    with pytest.raises(LLMError, match=r"no key for https://api\.openai\.com/v1: give api_key="):
+    with pytest.raises(
+        LLMError, match=r"no API key for https://api\.openai\.com/v1: pass api_key="
+    ):
         ask(LLM("m", cache=False, base_url="https://api.openai.com/v1"))
 
 

@@ -82,7 +82,7 @@ FAULTS = {
     "409": Fault(failed(409, "conflict"), True, "HTTP 409: conflict", 409),
     "hang": Fault(Reply(delay=30), True, "no complete answer within 0.6 s", None, QUICKLY),
     "slow drip": Fault(Reply(drip=0.02), True, "no complete answer within 0.6 s", None, QUICKLY),
-    "closed in mid-body": Fault(Reply(cut=True), True, "no connection, or it was lost"),
+    "closed in mid-body": Fault(Reply(cut=True), True, "connection failed or lost"),
     "invalid JSON": Fault(Reply(body=b'{"choices": [{'), True, "not JSON in UTF-8"),
     "empty body": Fault(Reply(body=b""), True, "not JSON in UTF-8"),
     "HTML with status 200": Fault(Reply(body=b"<html>Log in"), True, "not JSON in UTF-8"),
@@ -90,10 +90,10 @@ FAULTS = {
     "a number of 5,000 digits": Fault(Reply(body=b"9" * 5000), True, "not JSON in UTF-8"),
     "not UTF-8": Fault(Reply(body='{"é": 1}'.encode("latin-1")), True, "not JSON in UTF-8"),
     "wrong encoding named": Fault(
-        Reply(headers={"content-encoding": "gzip"}), True, "is not packed as it says"
+        Reply(headers={"content-encoding": "gzip"}), True, "is not compressed as its header says"
     ),
-    "a list": Fault(Reply(body=b"[1, 2]"), True, r"not a JSON object but \[1, 2\]"),
-    "null": Fault(Reply(body=b"null"), True, "not a JSON object but null"),
+    "a list": Fault(Reply(body=b"[1, 2]"), True, r"a JSON object, got \[1, 2\]"),
+    "null": Fault(Reply(body=b"null"), True, "a JSON object, got null"),
     "no choices": Fault(Reply(body=b'{"id": "1"}'), True, 'has no choice: {"id": "1"}'),
     "empty choices": Fault(Reply(body=b'{"choices": []}'), True, "has no choice"),
     "choices of text": Fault(Reply(body=b'{"choices": "ok"}'), True, "has no choice"),
@@ -106,7 +106,9 @@ FAULTS = {
         Reply(body=b'{"error": {"message": "overloaded"}}'), True, "overloaded"
     ),
     "lone surrogates": Fault(
-        Reply(body=rb'{"choices": [{"message": {"content": "a\ud800b"}}]}'), True, "not Unicode"
+        Reply(body=rb'{"choices": [{"message": {"content": "a\ud800b"}}]}'),
+        True,
+        "not valid Unicode",
     ),
     "lone surrogates, 500": Fault(
         Reply(status=500, body=rb'{"error": {"message": "a\ud800b"}}'), True, r"a\\ud800b", 500
@@ -119,7 +121,7 @@ FAULTS = {
     "400 content filter": Fault(
         failed(400, "The prompt was filtered", "content_filter"),
         False,
-        "held back by a content filter.*The prompt was filtered",
+        "blocked by a content filter.*The prompt was filtered",
         400,
     ),
     "401": Fault(failed(401, "wrong key"), False, "HTTP 401: wrong key", 401),
@@ -141,13 +143,13 @@ FAULTS = {
         failed(429, "pay first", "insufficient_quota"), False, "HTTP 429: pay first", 429
     ),
     "content filter": Fault(
-        Reply("Hab", finish_reason="content_filter"), False, "held back by a content filter"
+        Reply("Hab", finish_reason="content_filter"), False, "blocked by a content filter"
     ),
     "refusal": Fault(
         Reply(None, message={"refusal": "I would rather not."}), False, "refused: I would rather"
     ),
-    "length without text": Fault(Reply("", finish_reason="length"), False, "max_tokens were used"),
-    "length with null": Fault(Reply(None, finish_reason="length"), False, "max_tokens were used"),
+    "length without text": Fault(Reply("", finish_reason="length"), False, "max_tokens was used"),
+    "length with null": Fault(Reply(None, finish_reason="length"), False, "max_tokens was used"),
 }
 
 faults = pytest.mark.parametrize("fault", [pytest.param(FAULTS[n], id=n) for n in FAULTS])
@@ -251,7 +253,7 @@ def test_tokens_that_make_no_sense_are_estimated(server: ChatServer, usage: obje
 
 
 def test_a_prompt_that_is_not_unicode_is_not_sent(server: ChatServer) -> None:
-    with pytest.raises(LLMError, match="not Unicode"):
+    with pytest.raises(LLMError, match="not valid Unicode"):
         ask(model(server), "a\ud800b")
     assert server.requests == []
 
@@ -369,7 +371,9 @@ def test_whatever_a_server_asks_for_is_a_wait_or_none(value: str) -> None:
 def test_a_wait_longer_than_the_total_is_not_begun(server: ChatServer, wait: str) -> None:
     server.answer = lambda _: Reply(status=429, headers={"retry-after": wait})
     started = time.monotonic()
-    with pytest.raises(LLMError, match=r"1 attempt, and 60 s allow no more \(the server asks to"):
+    with pytest.raises(
+        LLMError, match=r"1 attempt, and the limit of 60 s allows no more \(the server asks to"
+    ):
         ask(model(server, total_timeout=60))
     assert time.monotonic() - started < 60
     assert len(server.requests) == 1
@@ -490,7 +494,7 @@ def test_a_packed_answer_is_read_to_the_last_byte(server: ChatServer) -> None:
 @pytest.mark.parametrize("packing", ["br", "gzip, gzip", "zstd", "\x1b[2Jx"])
 def test_an_answer_packed_as_nobody_asked_is_not_unpacked(server: ChatServer, packing: str) -> None:
     server.answer = lambda _: Reply(body=b"x", headers={"content-encoding": packing})
-    with pytest.raises(LLMError, match="is packed as"):
+    with pytest.raises(LLMError, match="is compressed as"):
         ask(model(server))
 
 
@@ -515,7 +519,9 @@ def test_a_list_of_parts_is_a_text(server: ChatServer) -> None:
 def test_a_call_of_a_tool_is_final(server: ChatServer, name: str) -> None:
     calls: Any = [{"id": "1", "function": {"name": "search"}}]
     server.answer = lambda _: Reply(None, message={name: calls}, finish_reason=name)
-    with pytest.raises(LLMError, match=r"called a tool, and wrote no text.*search.*without tools"):
+    with pytest.raises(
+        LLMError, match=r"called a tool and wrote no text.*search.*do not send tools"
+    ):
         ask(model(server))
     assert len(server.requests) == 1
     server.answer = lambda _: Reply("nzuri", message={name: calls})  # and a text beside it

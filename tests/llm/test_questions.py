@@ -132,7 +132,7 @@ def test_a_spent_budget_fails_the_rest(server: ChatServer) -> None:
     llm = llm_of(server, budget=Budget(calls=2), concurrency=1)
     outcomes = ask_all(llm, [ask_about(str(n)) for n in range(3)], progress=False)
     assert [outcome.value for outcome in outcomes] == ["red", "red", None]
-    assert outcomes[2].failed == "not asked: the budget of 2 calls is spent"
+    assert outcomes[2].failed == "not sent: the budget of 2 calls is spent"
 
 
 def test_what_cannot_be_read_is_asked_again_with_the_reminder_alone(server: ChatServer) -> None:
@@ -147,7 +147,7 @@ def test_after_six_answers_that_cannot_be_read_there_is_no_value(server: ChatSer
     server.answer = lambda _: "I like\n" + "very " * 100 + "much."
     (outcome,) = ask_all(llm_of(server), [ask_about("Sky.")], progress=False)
     assert (outcome.value, outcome.failed) == (None, "")
-    assert outcome.invalid.startswith("no colour in 6 answers, the last of them '...")
+    assert outcome.invalid.startswith("no colour in 6 answers; the last one was '...")
     assert outcome.invalid.endswith("very very much.'")
     assert len(outcome.invalid) < 260
     assert len(server.requests) == ASKS == 6
@@ -158,7 +158,7 @@ def test_an_answer_that_was_cut_off_is_never_read(server: ChatServer) -> None:
     server.answer = lambda _: Reply("It is [[blue]] at night.\n[[red]]", finish_reason="length")
     (outcome,) = ask_all(llm_of(server), [ask_about("Sky.")], progress=False)
     assert outcome.value is None
-    assert outcome.invalid.endswith("[[red]]'; max_tokens cut it off: give more")
+    assert outcome.invalid.endswith("[[red]]'; max_tokens cut it off: increase it")
     server.answer = lambda _: (
         "[[blue]]" if len(server.requests) == ASKS + 2 else Reply("[[red]]", finish_reason="length")
     )

@@ -138,7 +138,7 @@ def test_an_error_is_told_without_them_but_otherwise_whole(server: ChatServer, p
 def test_an_answer_with_the_key_in_it_is_an_error(server: ChatServer, path: Path) -> None:
     server.answer = lambda _: f"The key {KEY} is not valid here."
     llm = model(server, path)
-    with pytest.raises(LLMError, match="the answer repeats the key, and is not kept"):
+    with pytest.raises(LLMError, match="the answer contains the API key and was discarded"):
         ask(llm)
     assert len(server.requests) == 1
     assert not llm.cached([{"role": "user", "content": "Habari?"}])

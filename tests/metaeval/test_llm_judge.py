@@ -281,7 +281,7 @@ def test_asked_again_five_times_and_then_no_label(
     assert labels == [label if i != 1 else None for i, label in enumerate(TRUTH)]
     assert caplog.messages == [
         "judge 'judge cot' gave no label to 1 of 8 sentences, which counts as wrong; the first: no "
-        "label in 6 answers, the last of them '<answer>Perhaps</answer>'"
+        "label in 6 answers; the last one was '<answer>Perhaps</answer>'"
     ]
     asked = [last_user_text(r) for r in server.requests if sentence_in(r) == "s1"]
     assert len(asked) == ASKS
@@ -317,10 +317,10 @@ def test_an_invalid_label_counts_as_wrong(server: ChatServer) -> None:
     [
         (Reply("no such model", status=404), "HTTP 404: no such model"),
         (Reply("too busy", status=503), "HTTP 503: too busy; 2 attempts"),
-        (Reply(finish_reason="content_filter"), "held back by a content filter"),
+        (Reply(finish_reason="content_filter"), "blocked by a content filter"),
         (Reply(None, message={"refusal": "I won't."}), "the model refused: I won't."),
-        (Reply(body=b"<html>"), "the answer is not JSON"),
-        (Reply(cut=True), "no connection, or it was lost"),
+        (Reply(body=b"<html>"), "the response is not JSON"),
+        (Reply(cut=True), "connection failed or lost"),
     ],
 )
 def test_a_failed_call_is_no_mistake_of_the_judge(
