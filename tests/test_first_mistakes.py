@@ -26,7 +26,7 @@ from mirage import (
 
 LANGUAGE = "sw"
 CHOICES = (
-    "give a function of a query, a Generator, a Run, a mapping from query id to text, or the "
+    "pass a function of a query, a Generator, a Run, a mapping from query id to text, or the "
     "path of a JSON Lines file of responses"
 )
 
@@ -52,7 +52,7 @@ def sentence(mistake: Callable[[], Any]) -> str:
 @pytest.mark.parametrize("model", [5, None, ["yes", "no"], object(), {"q01"}])
 def test_something_that_cannot_answer(leaderboard: Leaderboard, model: Any) -> None:
     message = sentence(lambda: leaderboard.rank(model))
-    assert message.endswith(f" cannot answer queries: {CHOICES}")
+    assert message.endswith(f" cannot answer queries; {CHOICES}")
 
 
 def test_a_long_list_of_texts_is_not_all_in_the_message(leaderboard: Leaderboard) -> None:
@@ -62,8 +62,8 @@ def test_a_long_list_of_texts_is_not_all_in_the_message(leaderboard: Leaderboard
 
 def test_a_text_is_taken_for_a_path(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank("The Nile is the longest river.")) == (
-        "The Nile is the longest river.: no such file; a text or a path stands for a JSON Lines "
-        "file of responses"
+        "The Nile is the longest river.: no such file; a text or path must name a JSON Lines file "
+        "of responses"
     )
 
 
@@ -80,7 +80,7 @@ class Rag:
 def test_parentheses_that_were_forgotten(leaderboard: Leaderboard, model: Any) -> None:
     name = model.__name__
     assert sentence(lambda: leaderboard.rank(model)) == (
-        f"{name} is a class, which cannot answer queries; make an object of it: {name}(...)"
+        f"{name} is a class, which cannot answer queries; create an object of it: {name}(...)"
     )
 
 
@@ -96,7 +96,7 @@ def test_a_generator_that_returns_texts_and_no_run(leaderboard: Leaderboard) -> 
             return [query.text for query in dataset]
 
     assert sentence(lambda: leaderboard.rank(Mine())) == (
-        "the generator 'mine' returned list from run(), which is to return a Run"
+        "run() of the generator 'mine' must return a Run, but it returned list"
     )
 
 
@@ -131,14 +131,14 @@ def yields(query: Query) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("function", "kind", "instead"),
     [
-        (returns(None), "NoneType", "return the answer (is there a return?)"),
-        (returns_none_late, "NoneType", "return the answer (is there a return?)"),
+        (returns(None), "NoneType", "return the answer (is a return statement missing?)"),
+        (returns_none_late, "NoneType", "return the answer (is a return statement missing?)"),
         (returns(42), "int", "return the answer as text"),
         (returns(b"x"), "bytes", "return the answer as text"),
-        (returns({"answer": "x"}), "dict", "return the text in it, alone or"),
-        (returns(("x",)), "tuple", "return the text in it, alone or"),
-        (returns(["x"]), "list", "return the text in it, alone or"),
-        (yields, "generator", "return the whole text at once, and do not yield its parts"),
+        (returns({"answer": "x"}), "dict", "return only the text in it, or"),
+        (returns(("x",)), "tuple", "return only the text in it, or"),
+        (returns(["x"]), "list", "return only the text in it, or"),
+        (yields, "generator", "return the whole text at once instead of yielding its parts"),
         (yields_late, "async_generator", "return the whole text at once, and do not yield its"),
     ],
 )
@@ -300,6 +300,6 @@ def test_a_run_in_another_language(leaderboard: Leaderboard) -> None:
     english = respond(Rag(), MirageDataset.bundled("en"), "mine")
     assert isinstance(english, Run)
     assert sentence(lambda: leaderboard.rank(english, model="mine")) == (
-        "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; rank it on a dataset of its "
-        "own language"
+        "run of model 'mine' is in 'en', but bundled-sw is in 'sw'; use a dataset in the "
+        "language of the run"
     )

@@ -67,7 +67,7 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
         DatasetError, match='but for repeats, which have a number \\("repeat": 1\\)'
     ):
         read_run(tmp_path / "r.jsonl", language="sw")
-    with pytest.raises(SettingError, match="what is recorded cannot be asked again"):
+    with pytest.raises(SettingError, match="recorded responses cannot be asked for again"):
         respond({"q01": "a"}, SWAHILI, repeats=2)
     with pytest.raises(SettingError, match="repeats=0"):
         respond(lambda _: "a", SWAHILI, repeats=0)

@@ -1,4 +1,4 @@
-"""Where work is done: in this thread, in several, or on the machines of a cluster."""
+"""Executors, which map a function over items: in this thread, in several, or on a cluster."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
-"""What an executor is: one driver hands out work and writes, workers compute and return.
+"""The protocol of executors, and an executor for this machine.
 
-Rooms that have much of one kind to do take an ``executor=`` and give it a function and items::
+A driver (this process) hands out items and writes files; workers compute and return results.
+Functions with many items to process take an ``executor=`` and use it like this::
 
-    for place, result in executor.map(function, items):
-        journal.add(result)  # in the driver, and nowhere else
+    for number, result in executor.map(function, items):
+        journal.add(result)  # only the driver writes
 
-Function, items and results travel between machines, so they are pickled (by cloudpickle: functions
-of a notebook and closures may travel too). A function that has something to load is a
-:class:`Once`. Whatever the executor, results are those of ``map(function, items)``.
+Functions, items and results are sent between machines, so they are pickled. cloudpickle is used,
+so functions of a notebook and closures can be sent too. If a function has to load something, such
+as a model, make it a :class:`Once`. Every executor returns the results of ``map(function, items)``.
 """
 
 from __future__ import annotations
@@ -29,74 +30,92 @@ R = TypeVar("R")
 
 @runtime_checkable
 class Executor(Protocol):
-    """Anything that maps a function over many items, perhaps on many machines."""
+    """The protocol of an executor, which maps a function over items, perhaps on many machines."""
 
     @property
     def workers(self) -> int:
-        """How many items are worked on at a time."""
+        """The number of items that are processed at a time."""
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """The result for each item with the item's number, as they come, in any order.
+        """Yield the number of each item with its result, in the order in which results arrive.
 
-        Items are taken as they are needed, in their order, and only so many more than there are
-        workers are under way; so there may be any number of them. An item whose worker is lost (a
-        process that was killed, a machine that is gone) is done again by another; no number comes
-        twice. Whoever stops taking results ends the work.
+        Items are taken from the iterable in order and only as they are needed, a few more than
+        there are workers, so there may be any number of them. If a worker is lost (a killed
+        process, a machine that is gone), another worker processes its item again. No number is
+        yielded twice. Closing the iterator stops the work.
 
         Args:
-            function: is called with each item. One that loads something before its first item is
-                a :class:`Once`. It writes nothing: what comes of an item is in its result.
-            items: what it is called with.
+            function: The function, which is called with each item. It must not write files: its
+                whole effect is its result. If it loads something first, use :class:`Once`.
+            items: The items.
+
+        Yields:
+            The number of an item, counted from 0, and the function's result.
 
         Raises:
-            Exception: the first that ``function`` or ``items`` raised; a note says which item.
-            ExecutorError: the function or an item cannot be sent, an error cannot be sent back, or
-                an item was lost again and again.
+            Exception: The first error that ``function`` or ``items`` raised, with a note that names
+                the item.
+            ExecutorError: If the function or an item cannot be sent, an error cannot be sent back,
+                or several workers were lost with the same item.
         """
 
 
 class Once(Generic[T, R]):
-    """A function that is made by its first call in each worker, as one with a model to load.
+    """A function that each worker creates at its first call, for example because it loads a model.
 
-    ``Once(load)`` where ``load()`` gives the function that is to be called with items. A copy that
-    was sent makes its own. Made once for many calls of :meth:`Executor.map`, it is loaded once.
+    ``Once(load)`` calls ``load()`` to get the function, and then calls that function with items. A
+    copy that is sent to a worker calls ``load()`` there. To load only once for several calls of
+    :meth:`Executor.map`, pass the same object to each of them.
 
     Args:
-        make: gives the function.
+        make: A function without arguments that returns the function.
+
+    Example:
+        >>> def load():
+        ...     print("loading")
+        ...     return str.upper
+        >>> list(LocalExecutor().map(Once(load), ["a", "b"]))
+        loading
+        [(0, 'A'), (1, 'B')]
     """
 
     def __init__(self, make: Callable[[], Callable[[T], R]]) -> None:
         self.make = make
-        self._made: Callable[[T], R] | None = None
+        self._function: Callable[[T], R] | None = None
         self._lock = threading.Lock()
 
     def __call__(self, item: T, /) -> R:
-        """What the function gives for an item."""
+        """Return the function's result for an item; create the function first if necessary."""
         with self._lock:
-            if self._made is None:
-                self._made = self.make()
-        return self._made(item)
+            if self._function is None:
+                self._function = self.make()
+        return self._function(item)
 
     def __reduce__(self) -> Any:
         return type(self), (self.make,)
 
 
 class LocalExecutor:
-    """Works in this process: on one item after the other, or in several threads.
+    """An executor that works in this process, in one thread or several.
 
-    Threads help where a function waits (for a network, a disk, another process) or computes in
-    C; pure Python gains nothing from them.
+    Several threads help if a function waits (for a network, a disk, another process) or computes in
+    C. They do not make pure Python faster.
 
     Args:
-        threads: items worked on at a time; with 1 the thread that takes the results does the work.
+        threads: Number of items processed at a time. With 1, the thread that iterates over the
+            results also does the work.
 
     Raises:
-        SettingError: ``threads`` is below 1.
+        SettingError: If ``threads`` is below 1.
+
+    Example:
+        >>> list(LocalExecutor().map(len, ["a", "bcd"]))
+        [(0, 1), (1, 3)]
     """
 
     def __init__(self, threads: int = 1) -> None:
         if threads < 1:
-            raise SettingError(f"threads={threads} is to be 1 or more")
+            raise SettingError(f"threads must be at least 1, got {threads}")
         self.threads: int = threads
 
     def __repr__(self) -> str:
@@ -104,15 +123,15 @@ class LocalExecutor:
 
     @property
     def workers(self) -> int:
-        """How many items are worked on at a time."""
+        """The number of items that are processed at a time."""
         return self.threads
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """As :meth:`Executor.map`."""
+        """Yield the number and result of each item; see :meth:`Executor.map`."""
         numbered = enumerate(items)
         if self.threads == 1:
             for number, item in numbered:
-                with naming_item(number):
+                with note_item(number):
                     result = function(item)
                 yield number, result
             return
@@ -126,7 +145,7 @@ class LocalExecutor:
                     return
                 for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                     number = under_way.pop(future)
-                    with naming_item(number):
+                    with note_item(number):
                         result = future.result()
                     yield number, result
         finally:
@@ -134,22 +153,31 @@ class LocalExecutor:
 
 
 def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """What ``executor.map(function, items)`` gives, in the order of the items.
+    """Yield the results of ``executor.map(function, items)`` in the order of the items.
 
-    Results that come before their turn wait in memory.
+    Results that arrive early wait in memory.
+
+    Args:
+        executor: The executor.
+        function: The function.
+        items: The items.
+
+    Example:
+        >>> list(in_order(LocalExecutor(), len, ["a", "bcd"]))
+        [1, 3]
     """
     early: dict[int, R] = {}
-    turn = 0
+    next_number = 0
     for number, result in executor.map(function, items):
         early[number] = result
-        while turn in early:
-            yield early.pop(turn)
-            turn += 1
+        while next_number in early:
+            yield early.pop(next_number)
+            next_number += 1
 
 
 @contextmanager
-def naming_item(number: int) -> Iterator[None]:
-    """Say of an error which item it was met on."""
+def note_item(number: int) -> Iterator[None]:
+    """Add a note to errors in the block that names the item."""
     try:
         yield
     except Exception as error:
@@ -164,10 +192,13 @@ _DRIVER_HOST: ContextVar[str] = ContextVar("driver_host", default="")
 
 @contextmanager
 def sending(host: str) -> Iterator[None]:
-    """While an executor pickles what it sends to workers, which find the driver at ``host``.
+    """Allow models and LLMs to be pickled in the block, for workers of a driver.
 
-    Models and LLMs, which refuse to be pickled otherwise, are then written as what makes them
-    anew: a name and settings, or the place where budget and cache are asked for.
+    Models and LLMs refuse to be pickled otherwise. In the block, a model is pickled as its name and
+    settings, and an LLM as its settings and the address that manages its budget and cache.
+
+    Args:
+        host: The host name or address of the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:
@@ -177,5 +208,5 @@ def sending(host: str) -> Iterator[None]:
 
 
 def driver_host() -> str:
-    """Where workers find the driver, while something is sent to them; otherwise empty."""
+    """Return the driver's host while something is pickled for workers, otherwise an empty text."""
     return _DRIVER_HOST.get()

@@ -1,4 +1,4 @@
-"""Work on the machines of a Ray cluster (Moritz et al. 2018, arXiv 1712.05889); extra ``ray``."""
+"""An executor on a Ray cluster (Moritz et al. 2018, arXiv 1712.05889); needs the extra ``ray``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from mirage._base.logs import logger
 from mirage._base.packages import package
 from mirage.errors import ExecutorError, SettingError
-from mirage.executors.base import Once, naming_item, sending
+from mirage.executors.base import Once, note_item, sending
 
 __all__ = ["RayExecutor", "ray_executor"]
 
@@ -22,11 +22,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _LOG = logger("mirage.executors")
-_LOSSES = 5  # workers that an item may take with it, after which it is taken for the cause
-_AHEAD = 2  # items that a worker has, one of which it works on
-_LOOK_S = 30.0  # without any news after which it is said that nothing happens
-_TOLD = 10  # times that work is told to stop which nobody waits for
-_HEARD_S = 0.5  # after which it is told again
+_LOSSES = 5  # lost workers after which an item is taken for the cause
+_AHEAD = 2  # items that each worker has: one in work and one waiting
+_LOOK_S = 30.0  # seconds without any result after which a warning is logged
+_CANCEL_ATTEMPTS = 10  # Ray may miss a cancellation while a task starts, so it is repeated
+_CANCEL_WAIT_S = 0.5  # the wait between these attempts
 
 
 def ray_executor(
@@ -37,33 +37,33 @@ def ray_executor(
     gpus: float = 0.0,
     **init: Any,
 ) -> RayExecutor:
-    """An executor on Ray: on the cluster that this program is in, or else on this machine alone.
+    """Return an executor on a Ray cluster, or on this machine if there is no cluster.
 
-    Where Ray is not running in this process yet it is started as ``ray.init`` does it: it joins
-    the cluster of ``address``, of the environment's ``RAY_ADDRESS``, or one that ``ray start``
-    began on this machine, and otherwise begins one here. Close it when all is done, or use it in a
-    ``with`` block.
+    If Ray is not running in this process yet, it is started with ``ray.init``. That joins the
+    cluster at ``address``, at ``RAY_ADDRESS`` of the environment, or one that ``ray start`` started
+    on this machine, and otherwise starts Ray on this machine. Close the executor after use, or use
+    it in a ``with`` block.
 
     Args:
-        address: of a cluster, ``"auto"`` for the one that this machine is part of.
-        processes: workers; by default as many as the cluster has CPUs (or GPUs) for. Give a number
-            where the cluster grows on demand.
-        cpus: CPUs that Ray counts for a worker, which are also the threads that torch and BLAS
-            take in it.
-        gpus: GPUs that a worker with something to load has for itself; a part of one, such as 0.5,
-            shares it.
-        init: what else ``ray.init`` takes, such as ``runtime_env={"pip": ["polars"]}``
-            or ``num_cpus=2``.
+        address: Address of a cluster; ``"auto"`` for the cluster that this machine is part of.
+        processes: Number of workers; by default as many as the cluster has CPUs (or GPUs) for. Set
+            it if the cluster grows on demand.
+        cpus: CPUs that Ray reserves for a worker. They are also the number of threads that torch
+            and BLAS use in it.
+        gpus: GPUs that Ray reserves for a worker whose function is a :class:`Once`. With a fraction
+            such as 0.5, workers share a GPU.
+        init: Further arguments of ``ray.init``, such as ``runtime_env={"pip": ["polars"]}`` or
+            ``num_cpus=2``.
 
     Raises:
-        ExecutorError: the cluster cannot be reached, or Ray cannot be started.
-        SettingError: ``processes``, ``cpus`` or ``gpus`` that make no sense.
-        MissingPackageError: the extra ``ray`` is not installed.
+        ExecutorError: If the cluster cannot be reached, or Ray cannot be started.
+        SettingError: If ``processes``, ``cpus`` or ``gpus`` is out of range.
+        MissingPackageError: If the extra ``ray`` is not installed.
     """
     if (processes is not None and processes < 1) or cpus <= 0 or gpus < 0:
         raise SettingError(
-            f"processes={processes} is to be 1 or more, cpus={cpus} above 0 and gpus={gpus} 0 or "
-            "more"
+            "processes must be at least 1, cpus above 0 and gpus at least 0; got "
+            f"processes={processes}, cpus={cpus}, gpus={gpus}"
         )
     ray = package("ray", "ray")
     started = not ray.is_initialized()
@@ -72,29 +72,29 @@ def ray_executor(
         try:
             ray.init(address=address, **quiet | init)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            where = f"at {address}" if address else "here"
-            raise ExecutorError(f"no Ray cluster {where} ({error})") from error
+            where = f"at {address}" if address else "on this machine"
+            raise ExecutorError(f"cannot start or join a Ray cluster {where} ({error})") from error
     return RayExecutor(processes, cpus, gpus, started)
 
 
 class RayExecutor:
-    """Works on a Ray cluster; made by :func:`ray_executor`.
+    """An executor on a Ray cluster; use :func:`ray_executor` to create one.
 
-    A plain function becomes tasks of Ray, an :class:`~mirage.executors.Once` is held by actors,
-    which stay until the executor is closed, so that what it loads is loaded once by each. Tasks and
-    actors are sent again by us and not by Ray: an item whose worker or machine is gone is given
-    to another, five times at most.
+    Plain functions run as Ray tasks. A :class:`~mirage.executors.Once` runs in Ray actors, which
+    live until the executor is closed, so that each loads its model only once. If a worker or
+    machine is lost, the executor itself sends the item to another worker, five times at most; Ray's
+    own retries are off.
 
-    ``processes``, ``cpus`` and ``gpus`` are as there; where Ray was ``started`` for it, closing it
-    ends Ray.
+    ``processes``, ``cpus`` and ``gpus`` are as in :func:`ray_executor`. If ``started`` is true,
+    closing the executor also shuts Ray down.
     """
 
     def __init__(self, processes: int | None, cpus: float, gpus: float, started: bool) -> None:
         self._ray = package("ray", "ray")
         self._processes, self._cpus, self._gpus = processes, cpus, gpus
         self._started = started
-        # An actor whose handle is gone ends: those of a function that nobody has any more do.
-        self._crews: WeakKeyDictionary[Once[Any, Any], _Actors] = WeakKeyDictionary()
+        # Weak keys: when a function is garbage collected, Ray ends the actors that hold it.
+        self._pools: WeakKeyDictionary[Once[Any, Any], _Actors] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"RayExecutor(workers={self.workers})"
@@ -107,124 +107,125 @@ class RayExecutor:
 
     @property
     def workers(self) -> int:
-        """How many items are worked on at a time."""
+        """The number of items that are processed at a time."""
         if self._processes is not None:
             return self._processes
-        there = self._ray.cluster_resources()
-        fit = there.get("CPU", 1.0) / self._cpus
+        resources = self._ray.cluster_resources()
+        fit = resources.get("CPU", 1.0) / self._cpus
         if self._gpus:
-            fit = min(fit, there.get("GPU", 0.0) / self._gpus)
+            fit = min(fit, resources.get("GPU", 0.0) / self._gpus)
         return max(1, int(fit))
 
     def close(self) -> None:
-        """End the workers, and Ray where it was started for this executor."""
-        for crew in self._crews.values():
-            crew.end()
-        self._crews.clear()
+        """End the workers, and shut Ray down if this executor has started it."""
+        for pool in self._pools.values():
+            pool.end()
+        self._pools.clear()
         if self._started:
             self._ray.shutdown()
 
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
-        """As :meth:`Executor.map`.
+        """Yield the number and result of each item; see :meth:`Executor.map`.
 
         Args:
-            function: as there; a :class:`Once` is sent once, however often it is mapped.
-            items: as there.
+            function: The function. A :class:`Once` is sent to the workers only once, even if it is
+                used in several calls.
+            items: The items.
         """
-        crew = self._crew_of(function)
+        pool = self._pool_for(function)
         numbered, more = enumerate(items), True
         again: deque[tuple[int, T]] = deque()
         losses: Counter[int] = Counter()
         under_way: dict[Any, tuple[int, T]] = {}
         try:
             while more or again or under_way:
-                while (more or again) and crew.has_room(len(under_way)):
+                while (more or again) and pool.has_room(len(under_way)):
                     entry = again.popleft() if again else next(numbered, None)
                     if entry is None:
                         more = False
                     else:
-                        under_way[self._sent(crew, *entry)] = entry
-                for ref in self._finished(crew, under_way):
+                        under_way[self._send(pool, *entry)] = entry
+                for ref in self._wait_for_calls(pool, under_way):
                     number, item = under_way.pop(ref)
-                    outcome = self._outcome(ref, number)
-                    is_suspect = crew.returned(ref, lost=outcome is None)
+                    outcome = self._fetch_outcome(ref, number)
+                    is_suspect = pool.on_returned(ref, lost=outcome is None)
                     if outcome is None:
                         losses[number] += is_suspect
                         _check_losses(number, losses[number])
                         again.append((number, item))
                         continue
-                    with naming_item(number):
+                    with note_item(number):
                         yield number, outcome.result()
         finally:
-            crew.dismiss(list(under_way))
+            pool.dismiss(list(under_way))
 
-    def _sendable(self, function: object) -> bytes:
+    def _pickle(self, function: object) -> bytes:
         try:
             with sending(self._ray.util.get_node_ip_address()):
                 pickled: bytes = self._ray.cloudpickle.dumps(function)
-        except Exception as error:  # of anything that refuses to be pickled
+        except Exception as error:  # pickling may raise any error
             raise ExecutorError(
-                f"{function!r} cannot be sent to workers ({type(error).__name__}: {error})"
+                f"cannot send {function!r} to workers ({type(error).__name__}: {error})"
             ) from error
         return pickled
 
-    def _crew_of(self, function: Callable[[Any], Any]) -> _Tasks | _Actors:
+    def _pool_for(self, function: Callable[[Any], Any]) -> _Tasks | _Actors:
         options: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
         if not isinstance(function, Once):
             options |= {"num_cpus": self._cpus, "max_retries": 0}
-            return _Tasks(self._ray, options, self._sendable(function), self.workers)
-        if function not in self._crews:
-            if self._gpus:  # they are held, and those of others would never be had
-                for crew in self._crews.values():
-                    crew.end()
-                self._crews.clear()
-            # Without a number of CPUs Ray counts none for an actor that waits, so tasks can run.
+            return _Tasks(self._ray, options, self._pickle(function), self.workers)
+        if function not in self._pools:
+            if self._gpus:  # actors hold their GPUs, and new actors would wait for them forever
+                for pool in self._pools.values():
+                    pool.end()
+                self._pools.clear()
+            # Without num_cpus, Ray reserves no CPUs for an idle actor, so tasks can still run.
             options |= {"max_restarts": 0, "max_task_retries": 0}
             options |= {"num_gpus": self._gpus} if self._gpus else {}
             options["runtime_env"] = {"env_vars": {"OMP_NUM_THREADS": str(max(1, int(self._cpus)))}}
-            pickled = self._sendable(function)
-            self._crews[function] = _Actors(self._ray, options, pickled, self.workers)
-        return self._crews[function]
+            pickled = self._pickle(function)
+            self._pools[function] = _Actors(self._ray, options, pickled, self.workers)
+        return self._pools[function]
 
-    def _sent(self, crew: _Tasks | _Actors, number: int, item: object) -> Any:
+    def _send(self, pool: _Tasks | _Actors, number: int, item: object) -> Any:
         try:
-            return crew.send(item)
+            return pool.send(item)
         except Exception as error:
             raise ExecutorError(
-                f"item {number}, counted from 0, cannot be sent to a worker "
+                f"cannot send item {number}, counted from 0, to a worker "
                 f"({type(error).__name__}: {error})"
             ) from error
 
-    def _finished(self, crew: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
-        """What has come back; nothing where a worker has become ready or there is no news."""
-        refs = [*under_way, *crew.starting]
-        if not refs:  # there was no item, or none is left
+    def _wait_for_calls(self, pool: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
+        """Wait and return the finished calls; empty if a worker has started or time is up."""
+        refs = [*under_way, *pool.starting]
+        if not refs:  # all items are finished
             return []
-        done, _ = self._ray.wait(refs, timeout=_LOOK_S)
-        if not done:
+        ready, _ = self._ray.wait(refs, timeout=_LOOK_S)
+        if not ready:
             _LOG.warning(
-                "nothing has come back for %g s; %d items are under way, and the cluster has %s "
-                "free",
+                "no result for %g s; %d items are under way, and the free resources of the cluster "
+                "are %s",
                 _LOOK_S,
-                len(refs) - len(crew.starting),
+                len(refs) - len(pool.starting),
                 self._ray.available_resources(),
             )
-        for ref in [ref for ref in done if ref in crew.starting]:
-            crew.started(ref)
-            done.remove(ref)
-        return list(done)
+        for ref in [ref for ref in ready if ref in pool.starting]:
+            pool.on_started(ref)
+            ready.remove(ref)
+        return list(ready)
 
-    def _outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """What came of an item; ``None`` where it is lost with its worker."""
+    def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
+        """Return the outcome of an item, or ``None`` if it was lost with its worker."""
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
         except errors.RayTaskError as error:
             raise ExecutorError(
-                f"what came of item {number}, counted from 0, cannot be sent back ({error})"
+                f"cannot send back the outcome of item {number}, counted from 0 ({error})"
             ) from error
         except errors.RayError as error:
-            _LOG.warning("item %d is done again: %s", number, str(error).strip().split("\n")[0])
+            _LOG.warning("item %d is repeated: %s", number, str(error).strip().split("\n")[0])
             return None
         return outcome
 
@@ -232,16 +233,16 @@ class RayExecutor:
 def _check_losses(number: int, losses: int) -> None:
     if losses >= _LOSSES:
         raise ExecutorError(
-            f"item {number}, counted from 0, was lost with {losses} workers; does it take more "
-            "memory than a worker has, or end its process?"
+            f"item {number}, counted from 0, was lost with {losses} workers; check whether it "
+            "needs more memory than a worker has, or ends the process"
         )
 
 
-# Those who do the work ----------------------------------------------------------------------------
+# Workers ------------------------------------------------------------------------------------------
 
 
 class _Tasks:
-    """Tasks of Ray, each of which any process of the cluster does."""
+    """Ray tasks, which any process of the cluster may run."""
 
     starting: tuple[Any, ...] = ()
 
@@ -257,101 +258,101 @@ class _Tasks:
     def send(self, item: object) -> Any:
         return self._task.remote(self._key, self._function, item)
 
-    def started(self, ref: Any) -> None: ...
+    def on_started(self, ref: Any) -> None: ...
 
-    def returned(self, _: Any, *, lost: bool) -> bool:
-        """Something came back, or is lost; whether it may be what ended its worker."""
+    def on_returned(self, _: Any, *, lost: bool) -> bool:
+        """Handle a result or loss; return whether this item may have ended its worker."""
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """Nobody waits for these any more; what Ray misses, for it was to begin, is told again."""
-        left = list(refs)
-        for _ in range(_TOLD):
-            if not left:
+        """Cancel calls whose results are no longer needed."""
+        remaining = list(refs)
+        for _ in range(_CANCEL_ATTEMPTS):
+            if not remaining:
                 return
-            for ref in left:
+            for ref in remaining:
                 self._ray.cancel(ref)
-            _, left = self._ray.wait(
-                left, num_returns=len(left), timeout=_HEARD_S, fetch_local=False
+            _, remaining = self._ray.wait(
+                remaining, num_returns=len(remaining), timeout=_CANCEL_WAIT_S, fetch_local=False
             )
 
 
 @dataclass(eq=False)
-class _Seat:
-    """A process that holds a function, and what it has to do."""
+class _Slot:
+    """An actor with the function, and the calls that were sent to it."""
 
     actor: Any
-    refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are done
+    refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed
 
 
 class _Actors:
-    """Actors of Ray, each of which holds the function; items go to those that are there."""
+    """Ray actors, each with a copy of the function; items go to the actors that have started."""
 
     def __init__(self, ray: Any, options: dict[str, Any], pickled: bytes, workers: int) -> None:
         self._ray, self._workers = ray, workers
         self._actor = ray.remote(_Worker).options(**options)
         self._key = hashlib.sha256(pickled).hexdigest()
         self._function = ray.put(pickled)
-        self._seats: list[_Seat] = []
-        self._of: dict[Any, _Seat] = {}
-        self.starting: dict[Any, _Seat] = {}
-        self._failures = 0  # in a row, of actors that did not start
+        self._slots: list[_Slot] = []
+        self._slot_of: dict[Any, _Slot] = {}
+        self.starting: dict[Any, _Slot] = {}
+        self._failures = 0  # actors that failed to start, in a row
 
     def has_room(self, _: int) -> bool:
-        while len(self._seats) + len(self.starting) < self._workers:
+        while len(self._slots) + len(self.starting) < self._workers:
             actor = self._actor.remote(self._key, self._function)
-            self.starting[actor.ready.remote()] = _Seat(actor)
-        return any(len(seat.refs) < _AHEAD for seat in self._seats)
+            self.starting[actor.ready.remote()] = _Slot(actor)
+        return any(len(slot.refs) < _AHEAD for slot in self._slots)
 
     def send(self, item: object) -> Any:
-        seat = min(self._seats, key=lambda seat: len(seat.refs))
-        ref = seat.actor.work.remote(item)
-        seat.refs[ref] = None
-        self._of[ref] = seat
+        slot = min(self._slots, key=lambda slot: len(slot.refs))
+        ref = slot.actor.work.remote(item)
+        slot.refs[ref] = None
+        self._slot_of[ref] = slot
         return ref
 
-    def started(self, ref: Any) -> None:
-        """An actor is there, or could not start."""
-        seat = self.starting.pop(ref)
+    def on_started(self, ref: Any) -> None:
+        """Add an actor that has started, or count its failure."""
+        slot = self.starting.pop(ref)
         try:
             self._ray.get(ref)
         except self._ray.exceptions.RayError as error:
             self._failures += 1
             if self._failures >= _LOSSES:
-                raise ExecutorError(f"no worker starts ({error})") from error
+                raise ExecutorError(f"workers cannot start ({error})") from error
         else:
             self._failures = 0
-            self._seats.append(seat)
+            self._slots.append(slot)
 
-    def returned(self, ref: Any, *, lost: bool) -> bool:
-        """Something came back, or is lost; whether it may be what ended its worker."""
-        seat = self._of.pop(ref)
-        is_first = next(iter(seat.refs)) == ref
+    def on_returned(self, ref: Any, *, lost: bool) -> bool:
+        """Handle a result or loss; return whether this item may have ended its worker."""
+        slot = self._slot_of.pop(ref)
+        is_first = next(iter(slot.refs)) == ref
         if not lost:
-            del seat.refs[ref]
-        elif seat in self._seats:
-            self._seats.remove(seat)
-            self._ray.kill(seat.actor)
+            del slot.refs[ref]
+        elif slot in self._slots:
+            self._slots.remove(slot)
+            self._ray.kill(slot.actor)
         return lost and is_first
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """Nobody waits for these any more: who has them is ended, and the others stay."""
-        for seat in {self._of.pop(ref) for ref in refs}:
-            if seat in self._seats:
-                self._seats.remove(seat)
-            self._ray.kill(seat.actor)
+        """End the actors that are busy with calls whose results are no longer needed."""
+        for slot in {self._slot_of.pop(ref) for ref in refs}:
+            if slot in self._slots:
+                self._slots.remove(slot)
+            self._ray.kill(slot.actor)
 
     def end(self) -> None:
-        for seat in [*self._seats, *self.starting.values()]:
-            self._ray.kill(seat.actor)
-        self._seats, self.starting = [], {}
+        for slot in [*self._slots, *self.starting.values()]:
+            self._ray.kill(slot.actor)
+        self._slots, self.starting = [], {}
 
 
 # In a worker --------------------------------------------------------------------------------------
 
 
 class _Outcome(NamedTuple):
-    """What came of an item: a result, or an error and where in the worker it was met."""
+    """The outcome of an item: a result, or an error with its traceback in the worker."""
 
     value: Any
     error: Exception | None = None
@@ -368,7 +369,7 @@ _functions: dict[str, Callable[[Any], Any]] = {}
 
 
 def _work(key: str, pickled: bytes, item: object) -> _Outcome:
-    """What came of an item; the function is unpickled once in a process."""
+    """Return the outcome of an item; each process unpickles the function only once."""
     try:
         if key not in _functions:
             _functions.clear()
@@ -376,11 +377,11 @@ def _work(key: str, pickled: bytes, item: object) -> _Outcome:
         return _Outcome(_functions[key](item))
     except Exception as error:
         trace = "".join(traceback.format_exception(error)).rstrip()
-        return _Outcome(None, _as_it_can_travel(error, trace), trace)
+        return _Outcome(None, _picklable_error(error, trace), trace)
 
 
 class _Worker:
-    """Holds a function in a process of its own."""
+    """An actor that holds a function in its own process."""
 
     def __init__(self, key: str, pickled: bytes) -> None:
         self._key, self._pickled = key, pickled
@@ -391,11 +392,11 @@ class _Worker:
         return _work(self._key, self._pickled, item)
 
 
-def _as_it_can_travel(error: Exception, trace: str) -> Exception:
-    """The error itself, or the same in words."""
+def _picklable_error(error: Exception, trace: str) -> Exception:
+    """Return the error itself if it can be pickled, otherwise an error with the same message."""
     cloudpickle = package("ray.cloudpickle", "ray")
     try:
         cloudpickle.loads(cloudpickle.dumps(error))
-    except Exception:  # whatever its class does
+    except Exception:  # pickling may raise any error
         return ExecutorError(f"{type(error).__name__}: {error}\n{trace}")
     return error

@@ -1,4 +1,4 @@
-"""Generators: from the queries of a dataset to a run of responses."""
+"""Generators, which answer the queries of a dataset and return a run of responses."""
 
 from __future__ import annotations
 

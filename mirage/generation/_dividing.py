@@ -1,4 +1,4 @@
-"""Runs that the workers of an executor make together, a part of the queries each."""
+"""Runs whose queries are divided among the workers of an executor."""
 
 from __future__ import annotations
 
@@ -26,10 +26,18 @@ def run_on_workers(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """As :meth:`Generator.run`; what is answered is written here, as parts come back.
+    """Run a generator on the workers of an executor; see :meth:`Generator.run`.
 
-    A part is a batch of a generator that has a ``batch_size``, so that batches are those that it
-    makes by itself; of another, as many queries as keep its calls under way.
+    This process appends the responses to ``out`` as they come back. Each part goes to one worker.
+    If a generator has a ``batch_size``, a part is one batch, as in a run without an executor.
+    Otherwise, a part has enough queries to keep the generator's concurrent calls busy.
+
+    Args:
+        executor: The executor.
+        generator: The generator, which must be picklable.
+        dataset: The queries.
+        out: A file to append responses to, or ``None``.
+        progress: Whether to show a progress bar.
     """
     with recording(generator.name, dataset, out, progress) as record:
         size = _size(generator, executor)
@@ -37,7 +45,7 @@ def run_on_workers(
             (list(record.pending[start : start + size]), dataset.retrieved)
             for start in range(0, len(record.pending), size)
         )
-        work = Once(partial(_answering, generator))
+        work = Once(partial(_answer_function, generator))
         for _, responses in executor.map(work, parts):
             for response in responses:
                 record.add(response)
@@ -49,21 +57,22 @@ def _size(generator: Generator, executor: Executor) -> int:
     if isinstance(batch, int):
         return batch
     llm = getattr(generator, "llm", None)
-    own = llm.concurrency if isinstance(llm, LLM) else getattr(generator, "concurrency", 1)
-    return part_size(own, executor)
+    concurrency = llm.concurrency if isinstance(llm, LLM) else getattr(generator, "concurrency", 1)
+    return part_size(concurrency, executor)
 
 
-def _answering(generator: Generator) -> Callable[[_Part], Sequence[Response]]:
-    """What a worker does: the responses to a part, failures among them."""
+def _answer_function(generator: Generator) -> Callable[[_Part], Sequence[Response]]:
+    """Return the function that a worker calls: it returns the responses to a part."""
 
-    def answers(part: _Part) -> Sequence[Response]:
+    def answer(part: _Part) -> Sequence[Response]:
         queries, retrieved = part
         try:
             run = generator.run(MirageDataset(queries, retrieved=retrieved), progress=False)
         except GenerationError as error:
+            # A part may fail as a whole; its failures belong in the run all the same.
             if len(error.responses) != len(queries):
                 raise
             return [each for each in error.responses if isinstance(each, Response)]
         return run.responses
 
-    return answers
+    return answer

@@ -1,4 +1,4 @@
-"""What a generator is, and the two ways to make a run: concurrently, or batch by batch."""
+"""The protocol of generators, and the two ways to make a run: concurrently or in batches."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ _LOG = logger("mirage.generation")
 
 @runtime_checkable
 class Generator(Protocol):
-    """Anything with a name and this method is a generator: it answers the queries of a dataset."""
+    """The protocol of generators: an object with a name that answers the queries of a dataset."""
 
     @property
     def name(self) -> str:
-        """What the run calls the model."""
+        """The name of the model in the run."""
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """A run with one response to each query of the dataset, in its order.
+        """Return a run with one response to each query of the dataset, in the dataset's order.
 
-        A query that fails, after all attempts at it, is in the run as a failure with its reason.
-        Failures are counted in the progress bar and logged at the end, and do not stop the rest.
+        If a query fails after all retries, its response in the run is a failure with the reason.
+        Failures are counted in the progress bar and logged at the end; they do not stop the run.
 
         Args:
-            dataset: the queries.
-            out: a JSON Lines file (:func:`~mirage.read_run` reads it) that every response is
-                appended to as it comes. Where the file has a text for a query already, that text
-                is kept and the query not asked again; failures are asked again. So a run that was
-                killed goes on where it was. The file does not say which model wrote it, or by
-                which prompt: each needs a file of its own. At the end it is in the dataset's order.
-            progress: show a progress bar on stderr, if that is a terminal.
+            dataset: The queries.
+            out: A JSON Lines file (readable with :func:`~mirage.read_run`) to which each response
+                is appended as it arrives. Queries that have an answer in the file are not asked
+                again; failures are. So a run that was killed resumes. Use a separate file for each
+                model and prompt, because the file names neither. At the end, its lines are in the
+                dataset's order. ``None`` writes no file.
+            progress: Whether to show a progress bar on stderr, if stderr is a terminal.
 
         Raises:
-            GenerationError: every query failed; shows the first reason.
-            UnknownNameError: ``out`` has a query that the dataset does not have.
-            DatasetError: ``out`` is not such a file, or another process writes it.
+            GenerationError: If every query failed; the message has the first reason.
+            UnknownNameError: If ``out`` has a query that the dataset does not have.
+            DatasetError: If ``out`` is not such a file, or another process is writing it.
         """
 
 
@@ -70,25 +70,25 @@ class Generator(Protocol):
 
 
 def answered(query: Query, reply: object, shown: Sequence[str] | None = None) -> Response:
-    """Return the response to a query from what a system returned.
+    """Return the response to a query from the value that a system returned.
 
     Args:
-        query: the query.
-        reply: a text, a (text, passages) tuple or a response.
-        shown: the ids of the passages in the order of the prompt, if that is not the query's.
+        query: The query.
+        reply: A text, a (text, passages) tuple or a response.
+        shown: Ids of the passages in the order of the prompt, if it differs from the query's.
 
     Raises:
-        GenerationError: it is nothing that a system may return; names the query.
-        UnicodeEncodeError: a text is not Unicode, such as the half of an emoji that a cut JSON
-            string gives.
+        GenerationError: If the value is of another type; the message names the query.
+        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
+            within an emoji.
     """
     response = response_of(query, reply)
     return response if shown is None else response.model_copy(update={"shown": tuple(shown)})
 
 
 def failed(query: Query, error: Exception) -> Response:
-    """A response that is a failure, with this error for its reason."""
-    # Our own messages say what was wrong; of others, the class is often all that does.
+    """Return a response that is a failure, with this error as its reason."""
+    # Messages of our own errors are clear; those of other errors often need their class.
     reason = str(error)
     if not isinstance(error, MirageError):
         reason = f"{type(error).__name__}: {reason}".removesuffix(": ")
@@ -99,23 +99,28 @@ def failed(query: Query, error: Exception) -> Response:
 
 
 def check_name(name: object) -> None:
-    """Refuse a name that no run can have, before anything is asked.
+    """Refuse a model name that a run cannot have, before any query is sent.
 
     Raises:
-        DatasetError: it is no text, empty, or no Unicode.
+        DatasetError: If the name is not a text, is empty, or is not valid Unicode.
     """
-    sound = isinstance(name, str) and bool(name)
+    is_valid = isinstance(name, str) and bool(name)
     if isinstance(name, str):
-        sound = sound and name == name.encode("utf-8", "replace").decode()
-    if not sound:
-        raise DatasetError(f"the name of a model is a text in Unicode, and not {name!a}")
+        is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
+    if not is_valid:
+        raise DatasetError(f"the name of a model must be a text in valid Unicode, got {name!a}")
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Refuse answers to queries that the dataset does not have; ``source`` says whose they are.
+    """Refuse answers to queries that the dataset does not have.
+
+    Args:
+        query_ids: Ids of the answered queries.
+        dataset: The dataset.
+        source: Where the answers come from, for the error, such as ``"in run.jsonl"``.
 
     Raises:
-        UnknownNameError: names the first such query.
+        UnknownNameError: If a query is not in the dataset; the message names the first one.
     """
     ids = set(dataset.query_ids)
     for query_id in query_ids:
@@ -128,9 +133,14 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
 
 
 class Recording:
-    """A run that grows: every response is written as it comes, counted, and shown.
+    """A run that is being made: each response is written to a file and counted as it arrives.
 
-    ``pending`` are the queries that were not answered before. Made by :func:`recording`.
+    Use :func:`recording` to create one.
+
+    Attributes:
+        name: The name of the model.
+        dataset: The dataset.
+        pending: The queries that the file does not answer, without gold answers and labels.
     """
 
     def __init__(
@@ -147,7 +157,7 @@ class Recording:
         self._first_error: Exception | None = None
 
     def add(self, response: Response) -> None:
-        """Record a response, with the passages that it was made from where they were retrieved."""
+        """Record a response; if the passages were retrieved, with the passages that it used."""
         if self.dataset.retrieved:
             response = with_passages(response, self.dataset[response.query_id])
         self._journal.add(response)
@@ -158,20 +168,20 @@ class Recording:
         self._bar.update()
 
     def fail(self, query: Query, error: Exception) -> None:
-        """Record that a query failed."""
+        """Record that a query failed with this error."""
         if query.id == self.dataset.query_ids[0]:
             self._first_error = error
         self.add(failed(query, error))
 
     async def ask(self, query: Query, answer: Callable[[Query], Awaitable[Response]]) -> None:
-        """Record what ``answer`` gives for a query, or that it failed."""
+        """Record the response that ``answer`` returns for a query, or its failure."""
         try:
             response = await answer(query)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # The function itself gave up, as some clients do on a timeout.
+            # Only the call was cancelled, not our task: some clients do so on a timeout.
             self.fail(query, GenerationError(f"cancelled {error}".strip()))
         except Exception as error:
             self.fail(query, error)
@@ -179,10 +189,10 @@ class Recording:
             self.add(response)
 
     def finish(self) -> Run:
-        """The whole run, once no query is pending; its file is then in the dataset's order.
+        """Return the whole run once no query is pending, and sort its file.
 
         Raises:
-            GenerationError: every response is a failure.
+            GenerationError: If every response is a failure.
         """
         responses = tuple(self._responses[query_id] for query_id in self.dataset.query_ids)
         self._journal.finish(responses)
@@ -207,11 +217,21 @@ class Recording:
 def recording(
     name: str, dataset: MirageDataset, out: str | Path | None, progress: bool
 ) -> Iterator[Recording]:
-    """A run to record, that has what was answered in the file ``out``; see :class:`Generator`.
+    """Open a recording of a run, which already has the answers in the file ``out``.
+
+    Args:
+        name: The name of the model.
+        dataset: The queries.
+        out: The file, or ``None``; see :meth:`Generator.run`.
+        progress: Whether to show a progress bar.
+
+    Yields:
+        The recording.
 
     Raises:
-        UnknownNameError: the file has a query that the dataset does not have.
-        DatasetError: it answers a query twice, is not such a file, or another process writes it.
+        UnknownNameError: If the file has a query that the dataset does not have.
+        DatasetError: If the file answers a query twice, is not a file of responses, or is being
+            written by another process.
     """
     check_name(name)
     with (
@@ -224,24 +244,24 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """The journal of a run, with what was answered and without what failed."""
+    """Return the journal of a run, with the answers of its file and without the failures."""
     with Journal(out, Response) as journal:
         check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
         responses: dict[str, Response] = {}
         for response in journal.earlier:
             if response.query_id in responses:
                 raise DatasetError(
-                    f"{out}: query {response.query_id!r} is answered twice; remove one line of it"
+                    f"{out}: query {response.query_id!r} is answered twice; remove one of the lines"
                 )
             if response.error is None and _is_current(response, dataset):
                 responses[response.query_id] = response
-        if len(responses) < len(journal.earlier):  # what is asked again has no line
+        if len(responses) < len(journal.earlier):  # drop the lines of queries to ask again
             journal.finish(responses.values())
     return Journal(out, Response)
 
 
 def with_passages(response: Response, query: Query) -> Response:
-    """A response with the passages of a query that it was made from; a failure stays as it is."""
+    """Return the response with the passages of the query that it used; failures are unchanged."""
     if response.text is None:
         return response
     shown = query.shown_to(response)
@@ -250,7 +270,7 @@ def with_passages(response: Response, query: Query) -> Response:
 
 
 def _is_current(response: Response, dataset: MirageDataset) -> bool:
-    """Whether a response was made from the passages that would be shown for it today."""
+    """Return whether all passages of a response are still among the query's passages."""
     query = dataset[response.query_id]
     return not dataset.retrieved or set(response.passages) <= set(query.passages)
 
@@ -263,10 +283,16 @@ def run_concurrently(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """A run by an async function, ``concurrency`` calls of it under way at a time.
+    """Make a run by calling an async function on each query concurrently.
 
-    ``connect`` opens what the function needs, once for the run; it is not called where the file
-    ``out`` answers every query already. See :meth:`Generator.run` for the rest.
+    Args:
+        name: The name of the model.
+        dataset: The queries.
+        connect: Opens a context with the function. It is called once, and only if the file ``out``
+            does not yet answer every query.
+        concurrency: Number of calls under way at a time.
+        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
+        progress: Whether to show a progress bar.
     """
 
     async def ask_all(record: Recording) -> None:
@@ -287,11 +313,19 @@ def run_in_batches(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """A run by a function that answers several queries at a time.
+    """Make a run by calling a function on batches of queries.
 
-    A batch that fails is halved: it may be too large for the memory, and then the smaller size is
-    kept; or one of its queries may fail by itself, and then that one alone is a failure. See
-    :meth:`Generator.run` for the rest.
+    If a batch fails, it is split in halves. The cause may be that it does not fit into memory: then
+    the smaller size is used from there on. Or one query fails by itself: then only this query
+    becomes a failure.
+
+    Args:
+        name: The name of the model.
+        dataset: The queries.
+        answer: Returns one response per query of a batch.
+        batch_size: Most queries in a batch.
+        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
+        progress: Whether to show a progress bar.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size
@@ -300,12 +334,12 @@ def run_in_batches(
             try:
                 responses = answer(batch)
             except Exception as error:
-                traceback.clear_frames(error.__traceback__)  # they hold the memory that ran out
+                traceback.clear_frames(error.__traceback__)  # frees the tensors that they hold
                 if len(batch) > 1:
                     size = len(batch) // 2
                     continue
                 record.fail(batch[0], error)
-                size = batch_size  # it was this query, not the size
+                size = batch_size  # the cause was this query, not the size
             else:
                 for response in responses:
                     record.add(response)

@@ -1,4 +1,4 @@
-"""Generators from what is at hand: a function, or what was recorded before."""
+"""Generators from a Python function, and from responses that were recorded before."""
 
 from __future__ import annotations
 
@@ -24,31 +24,30 @@ __all__ = ["Answer", "CallableGenerator", "Recorded", "ReplayGenerator", "record
 Answer = Callable[[Query], Reply] | Callable[[Query], Awaitable[Reply]]
 """A function that answers a query, sync or async.
 
-It returns a text; or a tuple of the text and the passages that it was made from; or a
-:class:`~mirage.Response`. Passages are :class:`~mirage.Passage` objects, mappings with ``id`` and
-``text``, texts, or ids of passages of the query.
+A function returns a text, a tuple of the text and the passages that it was made from, or a
+:class:`~mirage.Response`. A passage is a :class:`~mirage.Passage` object, a mapping with ``id`` and
+``text``, a text, or the id of one of the query's passages.
 """
 
 Recorded = Run | Mapping[str, Reply] | str | os.PathLike[str]
 """Responses: a run, a mapping from query id to text, or the path of a JSON Lines file.
 
-A mapping may hold whatever a function may return.
+The values of a mapping may be anything that a function may return; see :data:`Answer`.
 """
 
 MISSING = "no response to this query"
 
 
 class CallableGenerator:
-    """A generator from a function of a query, which is called once for each query.
+    """A generator that calls a function once for each query.
 
     The function returns a text, a tuple ``(text, passages)`` with the passages that the text was
-    made from, or a :class:`~mirage.Response`; see :data:`Answer`. It gets the query without what
-    its answer is measured by (:meth:`mirage.Query.without_gold`).
+    made from, or a :class:`~mirage.Response`; see :data:`Answer`. It receives the query without
+    gold answers and labels (:meth:`mirage.Query.without_gold`).
 
-    A sync function is called on one query after the other, in the thread that runs it. A query is a
-    failure if the function raises an exception, returns something else, or takes longer than
-    ``timeout``.
-
+    A sync function is called on one query after the other, in the thread that calls ``run``. A
+    query is a failure if the function raises an exception, returns a value of another type, or
+    takes longer than ``timeout``.
     Example:
         >>> from mirage import CallableGenerator, MirageDataset
         >>> def bot(query):
@@ -58,16 +57,16 @@ class CallableGenerator:
         ['The harbour opened in 1912.']
 
     Args:
-        function: the function.
-        name: what the run calls the model.
-        concurrency: calls of an async function under way at a time.
-        timeout: seconds that a call may take, ``None`` for any time. An async function is cancelled
-            then. A sync one is called in a thread of its own, where it goes on though nobody waits
-            for it: Python cannot stop it, and what it holds or spends there it goes on to hold and
-            spend. Nor can an async function be stopped that blocks without awaiting.
+        function: The function, sync or async.
+        name: The name of the model in the run.
+        concurrency: Number of calls of an async function under way at a time.
+        timeout: Seconds that a call may take; ``None`` for no limit. An async function is then
+            cancelled. A sync function is called in a separate thread, which Python cannot stop: it
+            continues, with its costs, although its result is no longer used. An async function
+            that blocks without awaiting cannot be stopped either.
 
     Raises:
-        SettingError: ``concurrency`` is below 1, or ``timeout`` not above 0.
+        SettingError: If ``concurrency`` is below 1, or ``timeout`` is not above 0.
     """
 
     def __init__(
@@ -79,9 +78,9 @@ class CallableGenerator:
         timeout: float | None = None,
     ) -> None:
         if concurrency < 1:
-            raise SettingError(f"concurrency is a number of calls, 1 or more, not {concurrency}")
+            raise SettingError(f"concurrency must be a number of at least 1, got {concurrency}")
         if timeout is not None and not timeout > 0:
-            raise SettingError(f"timeout is a number of seconds above 0, or None, not {timeout}")
+            raise SettingError(f"timeout must be above 0 seconds, or None; got {timeout}")
         self.function: Answer = function
         self.name: str = name
         self.concurrency: int = concurrency
@@ -93,25 +92,25 @@ class CallableGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
         with recording(self.name, dataset, out, progress) as record:
             for i, query in enumerate(record.pending):
-                # Whether the function is async cannot be told before a call: think of
-                # ``lambda query: client.answer(query)``.
+                # Only a call shows whether the function is async: a sync
+                # ``lambda query: client.answer(query)`` may return an awaitable.
                 try:
-                    answer: Any = self._called(query)
+                    answer: Any = self._call(query)
                     response = None if inspect.isawaitable(answer) else answered(query, answer)
                 except Exception as error:
                     record.fail(query, error)
                     continue
                 if response is None:
-                    run_sync(self._concurrently(record, record.pending[i:], answer))
+                    run_sync(self._answer_concurrently(record, record.pending[i:], answer))
                     break
                 record.add(response)
             return record.finish()
 
-    def _called(self, query: Query) -> Any:
-        """What the function returns, if that is not too long in coming."""
+    def _call(self, query: Query) -> Any:
+        """Return the result of the function, or raise an error if it takes too long."""
         if self.timeout is None:
             return self.function(query)
         answers: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
@@ -123,23 +122,23 @@ class CallableGenerator:
             except Exception as error:
                 answers.put((None, error))
 
-        # Of all threads, only a daemon does not keep the process from ending.
+        # A daemon thread does not keep the process alive if the function hangs.
         Thread(target=call, daemon=True, name=f"mirage: {query.id}").start()
         try:
             answer, error = answers.get(timeout=self.timeout)
         except Empty:
-            raise self._late() from None
+            raise self._timeout_error() from None
         if error is not None:
             raise error
         return answer
 
-    def _late(self) -> GenerationError:
+    def _timeout_error(self) -> GenerationError:
         return GenerationError(f"no answer within {self.timeout:g} s")
 
-    async def _concurrently(
+    async def _answer_concurrently(
         self, record: Recording, queries: Sequence[Query], first: Awaitable[Reply]
     ) -> None:
-        """Ask all of these queries, the call on the first one having been made already."""
+        """Answer the queries concurrently; ``first`` is the awaitable of the first one's call."""
 
         async def answer(query: Query) -> Response:
             limit = asyncio.timeout(self.timeout)
@@ -149,23 +148,29 @@ class CallableGenerator:
                     return answered(query, await text if inspect.isawaitable(text) else text)
             except TimeoutError:
                 if limit.expired():
-                    raise self._late() from None
-                raise  # the function's own
+                    raise self._timeout_error() from None
+                raise  # the function itself raised it
 
         await for_each(queries, lambda query: record.ask(query, answer), self.concurrency)
 
 
 class ReplayGenerator:
-    """Answers with what was recorded before.
+    """A generator that returns responses that were recorded before.
 
-    A query without a response is a failure. Query ids of a mapping may be numbers.
+    A query without a response is a failure. The query ids of a mapping may be integers. ``run``
+    raises the same errors as :func:`mirage.respond`.
 
     Args:
-        source: a :class:`~mirage.Run`, a mapping from query id to text, or the path of a JSON Lines
-            file of responses; see :func:`~mirage.read_run`.
-        name: what the run calls the model.
+        source: A :class:`~mirage.Run`, a mapping from query id to text, or the path of a JSON Lines
+            file of responses (see :func:`~mirage.read_run`).
+        name: The name of the model in the run.
 
-    ``run`` also raises what :func:`mirage.respond` does.
+    Example:
+        >>> from mirage import MirageDataset
+        >>> dataset = MirageDataset.bundled("en").sample(1)
+        >>> texts = {dataset[0].id: "It opened in 1912."}
+        >>> [response.text for response in ReplayGenerator(texts).run(dataset)]
+        ['It opened in 1912.']
     """
 
     def __init__(self, source: Recorded, name: str = "my-model") -> None:
@@ -178,7 +183,7 @@ class ReplayGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of the recorded responses; see :meth:`mirage.Generator.run`."""
         responses = recorded(self.recording(dataset), dataset, self.name)
         with recording(self.name, dataset, out, progress) as record:
             pending = {query.id for query in record.pending}
@@ -188,30 +193,43 @@ class ReplayGenerator:
             return record.finish()
 
     def recording(self, dataset: MirageDataset) -> Run:
-        """What was recorded, with all of its repeats."""
+        """Return the recorded run, with all of its repeats.
+
+        Args:
+            dataset: The dataset that the responses answer.
+
+        Raises:
+            DatasetError: If the file does not exist or is not a file of responses.
+            UnknownNameError: If a query is not in the dataset.
+        """
         if isinstance(self.source, Run):
             return self.source
         if isinstance(self.source, Mapping):
             return _run_of(self.source, dataset, self.name)
         if not os.path.exists(self.source):
             raise DatasetError(
-                f"{os.fspath(self.source)[:200]}: no such file; a text or a path stands for a "
-                "JSON Lines file of responses"
+                f"{os.fspath(self.source)[:200]}: no such file; a text or path must name a JSON "
+                "Lines file of responses"
             )
         return read_run(Path(self.source), language=dataset.language, model=self.name)
 
 
 def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...]:
-    """The run's responses in the dataset's order; what it does not answer is a failure.
+    """Return a run's responses in the dataset's order; queries without one become failures.
+
+    Args:
+        run: The recorded run.
+        dataset: The queries.
+        name: The name of the model, for errors.
 
     Raises:
-        UnknownNameError: the run answers a query that the dataset does not have.
-        DatasetError: the run is in another language.
+        UnknownNameError: If the run answers a query that the dataset does not have.
+        DatasetError: If the run is in another language.
     """
     if run.language != dataset.language:
         raise DatasetError(
             f"run of model {name!r} is in {run.language!r}, but {dataset.name} is in "
-            f"{dataset.language!r}; rank it on a dataset of its own language"
+            f"{dataset.language!r}; use a dataset in the language of the run"
         )
     check_ids((response.query_id for response in run), dataset, f"by model {name!r}")
     return tuple(
@@ -221,7 +239,7 @@ def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...
 
 
 def _run_of(texts: Mapping[Any, Any], dataset: MirageDataset, name: str) -> Run:
-    # As in files, a query id 34 is the id "34".
+    # Query ids in files may be integers too: 34 is the id "34".
     by_id = {str(key) if type(key) is int else key: text for key, text in texts.items()}
     check_ids(by_id, dataset, f"by model {name!r}")
     responses = tuple(

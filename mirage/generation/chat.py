@@ -1,4 +1,4 @@
-"""Conversations as the tokens that a local model reads and writes."""
+"""Chat templates: conversations as the token ids that a local model reads and writes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mirage.llm.controls import apart
 
 __all__ = ["completion_ids", "end_ids", "own_prompt", "plain_messages", "prompt_ids"]
 
-# Not every tokenizer says of all of its control tokens that they are special.
+# Some tokenizers do not list all of their control tokens as special tokens.
 _CONTROL = re.compile(r"<\S+>|\[\S+\]")
 
 
 def plain_messages(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
-    """The messages, with what the tokenizer would read as control tokens broken up.
+    """Return the messages with all of the tokenizer's control tokens broken by a space.
 
-    A passage that holds ``<|im_end|>`` would otherwise end the user's turn and begin another.
+    Otherwise, a passage with ``<|im_end|>`` would end the user's turn and could begin another.
     """
     tokens = filter(_CONTROL.fullmatch, tokenizer.get_added_vocab())
     controls = sorted({*tokenizer.all_special_tokens, *tokens})
@@ -32,11 +32,11 @@ def plain_messages(messages: Sequence[Message], tokenizer: Any) -> list[dict[str
 
 
 def prompt_ids(messages: Sequence[Message], tokenizer: Any) -> list[int]:
-    """The token ids of a prompt, up to where the model's answer begins.
+    """Return the token ids of a prompt, up to the start of the model's answer.
 
-    By the tokenizer's chat template; a tokenizer without one gets the bare text.
+    The tokenizer's chat template is applied. If it has none, the bare text is used.
     """
-    # A template writes the special tokens itself.
+    # A chat template writes the special tokens itself, so they must not be added twice.
     bare = tokenizer.chat_template is None
     ids: list[int] = tokenizer(_prompt(messages, tokenizer), add_special_tokens=bare)["input_ids"]
     return ids
@@ -45,16 +45,16 @@ def prompt_ids(messages: Sequence[Message], tokenizer: Any) -> list[int]:
 def completion_ids(
     messages: Sequence[Message], answer: str, tokenizer: Any, ends: Sequence[int]
 ) -> list[int]:
-    """The token ids of an answer to a prompt, as its chat template writes it, and of its end.
+    """Return the token ids of an answer and its end, as the chat template writes them.
 
-    They are to stand behind those of :func:`prompt_ids`: the model then reads what it will read
-    when it is asked, and learns to end its answer.
+    Appended to the ids of :func:`prompt_ids`, they are a training example: the model reads the
+    prompt exactly as in generation, and learns to end its answer.
 
     Args:
-        messages: the prompt.
-        answer: what the model should say.
-        tokenizer: the model's.
-        ends: the tokens that end an answer, as :func:`end_ids` gives them.
+        messages: The prompt.
+        answer: The answer that the model should give.
+        tokenizer: The model's tokenizer.
+        ends: Ids of the tokens that end an answer, from :func:`end_ids`.
     """
     turn = {"role": "assistant", "content": answer}
     text = plain_messages([turn], tokenizer)[0]["content"]
@@ -62,7 +62,7 @@ def completion_ids(
         plain = plain_messages([*messages, turn], tokenizer)
         whole = tokenizer.apply_chat_template(plain, tokenize=False)
         prompt = _prompt(messages, tokenizer)
-        # Some templates write a finished turn otherwise than the turn that they ask for.
+        # Some templates write a finished turn differently from the start of an open turn.
         if whole.startswith(prompt):
             text = whole[len(prompt) :].rstrip()
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -70,7 +70,7 @@ def completion_ids(
 
 
 def end_ids(tokenizer: Any, generation_config: Any) -> list[int]:
-    """The tokens that end a model's answer, first that of its tokenizer."""
+    """Return the ids of the tokens that end a model's answer, the tokenizer's end token first."""
     ends = generation_config.eos_token_id
     listed = ends if isinstance(ends, list) else [ends]
     return [id_ for id_ in dict.fromkeys([tokenizer.eos_token_id, *listed]) if id_ is not None]
@@ -83,13 +83,13 @@ def own_prompt(
     *,
     short: bool = False,
 ) -> RagPrompt | ShortAnswerPrompt:
-    """A prompt that a model's tokenizer counts, in no more than the model can read.
+    """Return a prompt that counts with a model's tokenizer and fits into the model's context.
 
     Args:
-        tokenizer: the model's.
-        longest: the tokens that the model can read, at most; ``None`` where nobody knows.
-        answer_tokens: how many are for the answer; by default as many as the prompt's own.
-        short: whether a short answer is asked for, in place of a reason and an answer.
+        tokenizer: The model's tokenizer.
+        longest: Most tokens that the model can read; ``None`` if unknown.
+        answer_tokens: Tokens that are reserved for the answer; the prompt's default if ``None``.
+        short: Whether to ask for a short answer instead of a reason and an answer.
     """
     maker = ShortAnswerPrompt if short else RagPrompt
     return maker(

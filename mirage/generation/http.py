@@ -1,4 +1,4 @@
-"""Answers from endpoints: a chat-completions server, or an HTTP service of the user's own."""
+"""Generators that use an endpoint: a chat-completions server or an HTTP service of the user."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ __all__ = ["HTTPGenerator", "OpenAIGenerator"]
 
 
 class OpenAIGenerator:
-    """Answers by OpenAI's models, or those of any server that speaks their protocol.
+    """A generator that asks OpenAI's models, or those of any OpenAI-compatible server.
 
-    ``OpenAIGenerator("gpt-4o-mini").run(dataset)`` asks OpenAI;
-    ``OpenAIGenerator("my-model", base_url="http://localhost:8000/v1")`` a server of one's own.
+    ``OpenAIGenerator("gpt-4o-mini").run(dataset)`` asks OpenAI, and
+    ``OpenAIGenerator("my-model", base_url="http://localhost:8000/v1")`` asks another server.
+
+    A query is a failure if the LLM gives no answer after its retries, or if the LLM's budget does
+    not allow the call. ``run`` raises :class:`~mirage.errors.LLMError` if there is no key.
 
     Args:
-        llm: the LLM, or its model's name.
-        name: what the run calls the model, by default what the endpoint calls it.
-        prompt: from a query to its prompt; by default a :class:`RagPrompt` that leaves room for
-            the LLM's ``max_tokens``.
-        settings: with a model's name, anything that :class:`~mirage.LLM` takes.
-
-    A query fails where the LLM gives no answer after its retries, and where the LLM's budget does
-    not allow the call. ``run`` raises :class:`~mirage.errors.LLMError` where there is no key.
+        llm: The LLM, or the name of a model.
+        name: The name of the model in the run; by default the endpoint's name for it.
+        prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
+            reserves the LLM's ``max_tokens`` for the answer.
+        settings: Further arguments of :class:`~mirage.LLM`, if ``llm`` is a name.
 
     Raises:
-        SettingError: settings beside an LLM, which has its own.
+        SettingError: If ``settings`` are passed together with an LLM.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OpenAIGenerator:
         **settings: Any,
     ) -> None:
         if isinstance(llm, LLM) and settings:
-            raise SettingError(f"{llm} has its settings: {', '.join(settings)} go to LLM(...)")
+            raise SettingError(f"pass {', '.join(settings)} to LLM(...), because {llm} exists")
         self.llm: LLM = llm if isinstance(llm, LLM) else LLM(llm, **settings)
         self.name: str = name or self.llm.model
         self.prompt: PromptMaker = prompt or RagPrompt(
@@ -71,10 +71,10 @@ class OpenAIGenerator:
         self._sample = 0
 
     def again(self, number: int) -> OpenAIGenerator:
-        """The generator that asks for the ``number``-th answer, where the cache has others."""
-        other = copy(self)
-        other._sample = number
-        return other
+        """Return a generator whose answers are cached separately, for the ``number``-th repeat."""
+        repeat = copy(self)
+        repeat._sample = number
+        return repeat
 
     def __repr__(self) -> str:
         return f"OpenAIGenerator({self.llm}, name={self.name!r})"
@@ -82,7 +82,7 @@ class OpenAIGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
         connect = partial(self._connect, prompt_for(dataset, self.prompt))
         return run_concurrently(self.name, dataset, connect, self.llm.concurrency, out, progress)
 
@@ -112,26 +112,25 @@ def _question(query: Query) -> dict[str, Any]:
 
 
 class HTTPGenerator:
-    """Answers by a service that takes JSON and gives JSON, such as a RAG system of one's own.
-
-    Args:
-        url: the address that is asked, without a password and without a query.
-        request: from a query to the JSON to send; by default ``{"query": ..., "language": ...,
-            "passages": [{"id": ..., "text": ..., "title": ...}, ...]}``.
-        response: from the JSON that comes to the text: a function, or the keys that lead there,
-            with dots between and numbers for places in a list (``choices.0.message.content``). A
-            function may also return a tuple ``(text, passages)`` with the passages that the
-            service answered from.
-        method: the HTTP method.
-        headers: headers to send; their values are kept out of errors and logs.
-        name: what the run calls the model, by default the host.
-        concurrency: requests under way at a time.
+    """A generator that asks a JSON service, such as the user's RAG system.
 
     ``timeout``, ``total_timeout``, ``retries``, ``backoff`` and ``max_bytes`` are as in
-    :class:`mirage.LLM`. JSON without the text is final.
+    :class:`mirage.LLM`. If the JSON has no text in the expected place, the request is not retried.
+
+    Args:
+        url: The address of the service, without a password or a query.
+        request: A function from a query to the JSON to send. By default ``{"query": ...,
+            "language": ..., "passages": [{"id": ..., "text": ..., "title": ...}, ...]}``.
+        response: A function from the received JSON to the text, or the path of the text: keys and
+            list positions, separated by dots (``choices.0.message.content``). A function may also
+            return a tuple ``(text, passages)`` with the passages that the service used.
+        method: The HTTP method.
+        headers: HTTP headers. Their values never appear in errors or logs.
+        name: The name of the model in the run; by default the host.
+        concurrency: Number of requests under way at a time.
 
     Raises:
-        SettingError: a setting that makes no sense, or an address with a password or a query.
+        SettingError: If a setting is not valid, or the address contains a password or a query.
     """
 
     def __init__(
@@ -152,13 +151,14 @@ class HTTPGenerator:
     ) -> None:
         if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
             raise SettingError(
-                "concurrency is 1 or more, retries and backoff 0 or more, timeouts above 0 s"
+                "concurrency must be at least 1, retries and backoff at least 0, and timeouts "
+                "above 0 seconds"
             )
         self.url: str = checked_url(url)
         self.name: str = name or urlsplit(url).netloc
         self.concurrency = concurrency
         self._request = request
-        self._response = response if callable(response) else _at(response)
+        self._response = response if callable(response) else _follow_path(response)
         self._method = method
         self._secrets = Secrets(None, headers or {})
         self._retries = Retries(retries, backoff, timeout, total_timeout)
@@ -170,19 +170,19 @@ class HTTPGenerator:
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
         return run_concurrently(self.name, dataset, self._connect, self.concurrency, out, progress)
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Callable[[Query], Awaitable[Response]]]:
         import httpx
 
-        own = {k: value.get_secret_value() for k, value in self._secrets.headers.items()}
+        headers = {k: value.get_secret_value() for k, value in self._secrets.headers.items()}
         limits = httpx.Limits(max_connections=self.concurrency)
-        # One request's time is limited as a whole: httpx's own timeouts are for one read each.
+        # asyncio limits the time of the whole request; httpx's timeouts are for a single read.
         trusted = tls(httpx.AsyncClient)
         client = httpx.AsyncClient(
-            headers=PACKING | own,
+            headers=PACKING | headers,
             timeout=None,
             limits=limits,
             verify=trusted,
@@ -198,15 +198,17 @@ class HTTPGenerator:
                         return answered(query, reply)
                     except GenerationError as error:
                         reason = self._secrets.excerpt(str(error))
-                    raise GenerationError(f"{self.url}: {reason}")  # its cause may hold secrets
+                    # Raised outside of the except block, so that its cause leaks no secrets.
+                    raise GenerationError(f"{self.url}: {reason}")
 
                 yield answer
 
     async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
-        """Send a request and return the text of the answer, or what ``response`` makes of it.
+        """Send a request with retries and return the text or reply in the answer.
 
         Raises:
-            GenerationError: there was none; says why, and after how many attempts.
+            GenerationError: If there is no answer; the message has the reason and the number of
+                attempts.
         """
         try:
             content = await self._retries.call(
@@ -215,11 +217,11 @@ class HTTPGenerator:
             return self._read(content)
         except (TransientError, GenerationError) as error:
             reason = str(error)
-        # Raised here, and not where others are caught: those hold the request, with its headers.
+        # Raised outside of the except block, whose exception holds the request with its headers.
         raise GenerationError(f"{self.url}: {reason}")
 
     async def _attempt(self, client: AsyncClient, body: Any, seconds: float) -> Any:
-        """Send a request once; the JSON that came."""
+        """Send a request once and return the JSON of the answer."""
         import httpx
 
         try:
@@ -227,12 +229,12 @@ class HTTPGenerator:
                 answer = await client.request(self._method, self.url, json=body)
         except TimeoutError:
             raise TransientError(f"no complete answer within {seconds:.3g} s") from None
-        except LLMError as error:  # it is too long
+        except LLMError as error:  # the response is too long
             raise GenerationError(str(error)) from None
         except httpx.RequestError as error:
             reason = self._secrets.excerpt(f"{type(error).__name__}: {error}".removesuffix(": "))
             raise TransientError(
-                f"no connection, or it was lost ({reason})",
+                f"connection failed or lost ({reason})",
                 unreached=isinstance(error, httpx.ConnectError),
             ) from None
         if not answer.is_success:
@@ -246,30 +248,31 @@ class HTTPGenerator:
             return fault
         if answer.is_redirect:
             moved = self._secrets.excerpt(answer.headers.get("location", ""))
-            reason += f": moved to {moved}; give that address"
+            reason += f": moved to {moved}; pass that address as url"
         return GenerationError(reason)
 
     def _read(self, content: Any) -> Reply:
-        """Return what ``response`` makes of the JSON that came."""
+        """Return the text or reply in the JSON of an answer."""
         try:
             reply: Reply = self._response(content)
         except Exception as error:
             why = f"{type(error).__name__}: {error}".removesuffix(": ")
             raise GenerationError(
-                f"the answer has no text where it should ({self._secrets.excerpt(why)}): "
+                f"the answer has no text in the expected place ({self._secrets.excerpt(why)}): "
                 f"{self._secrets.excerpt(content)}"
             ) from None
         if not isinstance(reply, str | tuple | Response):
             raise GenerationError(
-                f"the answer has {type(reply).__name__} for text: {self._secrets.excerpt(content)}"
+                f"the text of the answer is of type {type(reply).__name__}, not str: "
+                f"{self._secrets.excerpt(content)}"
             )
         return reply
 
 
-def _at(path: str) -> Callable[[Any], Any]:
-    """A function that follows keys into JSON."""
+def _follow_path(path: str) -> Callable[[Any], Any]:
+    """Return a function that follows a path of keys and positions into JSON."""
 
-    def inside(content: Any, key: str) -> Any:
+    def step(content: Any, key: str) -> Any:
         return content[int(key)] if isinstance(content, list) else content[key]
 
-    return lambda content: reduce(inside, path.split("."), content)
+    return lambda content: reduce(step, path.split("."), content)

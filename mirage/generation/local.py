@@ -1,4 +1,4 @@
-"""Answers from model weights on this machine."""
+"""Generators that run model weights on this machine, with transformers or vLLM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mirage.models import Query, Response, Run
 
 __all__ = ["TransformersGenerator", "VLLMGenerator"]
 
-# Sampling is done by noise, so what shapes it elsewhere is at the value that does nothing.
+# Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
     "do_sample": False,
     "num_beams": 1,
@@ -37,31 +37,31 @@ _GREEDY = {
 
 
 class TransformersGenerator:
-    """Answers by a causal language model, in batches, through Hugging Face's transformers.
+    """A generator that runs a causal language model in batches, with Hugging Face's transformers.
 
-    The prompt goes through the tokenizer's chat template; a tokenizer without one gets the bare
-    text. With or without sampling, an answer does not depend on what else is in the batch (but
-    for the rounding of the arithmetic). A batch that does not fit in memory is halved.
+    The tokenizer's chat template is applied to the prompt. If there is none, the bare text is used.
+    With or without sampling, an answer does not depend on the other queries of its batch, except
+    for rounding errors. If a batch does not fit into memory, it is split in halves.
 
     Args:
-        model: a name on the hub, a folder, or a model and its tokenizer (which stay as they are).
-            The folder may be one that :func:`mirage.training.finetune` wrote, or any with an
-            adapter of PEFT: the model under it is loaded from where the adapter says (needs the
-            extra ``finetune``).
-        name: what the run calls the model, by default its name on the hub or its folder.
-        prompt: from a query to its prompt; by default a :class:`RagPrompt` that counts with the
-            model's own tokenizer, with a context of 8,192 tokens, or fewer if the model has fewer.
-        device: where to compute, such as ``"cuda:1"``; by default CUDA, else MPS, else the CPU. A
-            model that is given with its tokenizer stays where it is by default.
-        dtype: numbers to compute with, such as ``"float16"``; by default those of the checkpoint.
-        batch_size: queries to answer at a time.
-        max_new_tokens: the longest answer, in tokens.
-        temperature: sampling temperature; 0 takes the likeliest token each time.
-        seed: for sampling.
+        model: A name on the Hugging Face hub, a folder, or a tuple of a model and its tokenizer
+            (which are not changed). The folder may come from :func:`mirage.training.finetune` or
+            have any PEFT adapter: its base model is then loaded too (needs the extra ``finetune``).
+        name: The name of the model in the run; by default its name on the hub or its folder.
+        prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
+            counts with the model's tokenizer, with a context of 8,192 tokens or the model's
+            context, if that is shorter.
+        device: The device, such as ``"cuda:1"``. The default is CUDA, else MPS, else the CPU. A
+            model that is passed with its tokenizer stays on its device by default.
+        dtype: Floating-point type, such as ``"float16"``; by default that of the checkpoint.
+        batch_size: Number of queries in a batch.
+        max_new_tokens: The longest answer, in tokens.
+        temperature: Sampling temperature; 0 always takes the likeliest token.
+        seed: Random seed for sampling.
 
     Raises:
-        SettingError: a setting that makes no sense.
-        MissingPackageError: torch or transformers is not installed, or peft for an adapter.
+        SettingError: If a setting is not valid.
+        MissingPackageError: If torch or transformers is not installed, or peft for an adapter.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TransformersGenerator:
         seed: int = 0,
     ) -> None:
         _check(batch_size, max_new_tokens, temperature)
-        self._given = model
+        self._source = model
         self._settings: dict[str, Any] = {
             "name": name,
             "prompt": prompt,
@@ -98,8 +98,8 @@ class TransformersGenerator:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(model)
             self.model = _load(transformers, model, dtype)
             if _is_adapter(model):
-                name = name or str(model)  # the model under it has a name too
-            # Some models come with one, and warn at every batch that max_new_tokens is there too.
+                name = name or str(model)  # otherwise the name of the base model would be used
+            # If a model sets max_length too, transformers warns at every batch.
             self.model.generation_config.max_length = None
             device = device or _device(self._torch)
         if device is not None:
@@ -117,21 +117,21 @@ class TransformersGenerator:
         return f"TransformersGenerator({self.name!r}, device={str(self.model.device)!r})"
 
     def again(self, number: int) -> TransformersGenerator:
-        """The generator that samples anew, for the ``number``-th answer."""
-        other = copy.copy(self)
-        other.seed = self.seed + number
-        return other
+        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        repeat = copy.copy(self)
+        repeat.seed = self.seed + number
+        return repeat
 
     def __reduce__(self) -> Any:
-        # A name is loaded anew where it comes; a model that was given goes with its weights.
+        # A model given by name is loaded in the other process; a model object is sent with weights.
         return partial(TransformersGenerator, **self._settings | {"seed": self.seed}), (
-            self._given,
+            self._source,
         )
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
         answer = partial(self._answer, prompt_for(dataset, self.prompt))
         return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
@@ -140,7 +140,7 @@ class TransformersGenerator:
         prompts = [make_prompt(query) for query in queries]
         rows = [prompt_ids(prompt.messages, self.tokenizer) for prompt in prompts]
         config = self._config()
-        # Padded by hand, so that the tokenizer, which may be the caller's, stays as it is.
+        # Pad here, because padding with the tokenizer would change the caller's tokenizer.
         width = max(map(len, rows))
         ids = [[config.pad_token_id] * (width - len(row)) + row for row in rows]
         mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -156,7 +156,7 @@ class TransformersGenerator:
         return _responses(queries, texts, prompts)
 
     def _config(self) -> Any:
-        """The model's own settings, such as the tokens that end its answer, and greedy decoding."""
+        """Return the model's generation settings, such as its end tokens, with greedy decoding."""
         config = copy.deepcopy(self.model.generation_config)
         config.update(**_GREEDY, max_new_tokens=self.max_new_tokens)
         if config.eos_token_id is None:
@@ -167,10 +167,10 @@ class TransformersGenerator:
         return config
 
     def _sampling(self, queries: Sequence[Query]) -> list[Any]:
-        """What turns the likeliest token into a sample: noise of each query's own.
+        """Return the logits processors that sample: they add noise with a seed for each query.
 
-        The largest of logits plus Gumbel noise is a draw from their softmax (Gumbel 1954, section
-        on extreme values; Maddison et al. 2014, A* Sampling, section 2).
+        The token with the largest sum of logit and Gumbel noise is a sample from the softmax
+        (Gumbel 1954, section on extreme values; Maddison et al. 2014, A* Sampling, section 2).
         """
         if not self.temperature:
             return []
@@ -191,20 +191,23 @@ class TransformersGenerator:
 
 
 class VLLMGenerator:
-    """Answers by vLLM's offline engine, which batches by itself.
-
-    Args:
-        model: a name on the hub, a folder, or a ``vllm.LLM``. Its tokenizer needs a chat template.
-        batch_size: queries to hand to the engine at a time; a run that is killed loses so many.
-        engine: with a name or folder, anything that ``vllm.LLM`` takes, such as
-            ``tensor_parallel_size=2``.
+    """A generator that runs a model with vLLM's offline engine, which does its own batching.
 
     ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
     :class:`TransformersGenerator`.
 
+    Args:
+        model: A name on the Hugging Face hub, a folder, or a ``vllm.LLM``. Its tokenizer needs a
+            chat template.
+        batch_size: Number of queries to pass to the engine at a time. If a run is killed, the
+            answers of the current batch are lost.
+        engine: Further arguments of ``vllm.LLM``, such as ``tensor_parallel_size=2``, if ``model``
+            is a name or folder.
+
     Raises:
-        SettingError: a setting that makes no sense, or one of the engine beside an engine.
-        MissingPackageError: vllm is not installed.
+        SettingError: If a setting is not valid, or ``engine`` is passed together with a
+            ``vllm.LLM``.
+        MissingPackageError: If vllm is not installed.
     """
 
     def __init__(
@@ -222,7 +225,7 @@ class VLLMGenerator:
         _check(batch_size, max_new_tokens, temperature)
         self._vllm = _package("vllm", "vllm")
         by_name = isinstance(model, str | Path)
-        self._given = str(model) if by_name else None
+        self._source = str(model) if by_name else None
         self._settings: dict[str, Any] = engine | {
             "name": name,
             "prompt": prompt,
@@ -231,7 +234,7 @@ class VLLMGenerator:
             "temperature": temperature,
         }
         if engine and not by_name:
-            raise SettingError(f"the vllm.LLM has its settings: {', '.join(engine)} go to it")
+            raise SettingError(f"pass {', '.join(engine)} to the vllm.LLM, because it exists")
         self.model: Any = self._vllm.LLM(model=str(model), **engine) if by_name else model
         config = self.model.llm_engine.model_config
         self.name: str = name or str(config.model)
@@ -248,24 +251,24 @@ class VLLMGenerator:
         return f"VLLMGenerator({self.name!r})"
 
     def again(self, number: int) -> VLLMGenerator:
-        """The generator that samples anew, for the ``number``-th answer."""
-        other = copy.copy(self)
-        other.seed = self.seed + number
-        return other
+        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        repeat = copy.copy(self)
+        repeat.seed = self.seed + number
+        return repeat
 
     def __reduce__(self) -> Any:
-        if self._given is None:
+        if self._source is None:
             raise GenerationError(
-                f"the engine of {self!r} cannot be sent to another process; give the generator the "
-                "model's name, which is loaded there"
+                f"the engine of {self!r} cannot be sent to another process; create the generator "
+                "with the model's name, and the other process loads the model"
             )
         make = partial(VLLMGenerator, **self._settings, seed=self.seed)
-        return make, (self._given,)
+        return make, (self._source,)
 
     def run(
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
-        """As :meth:`mirage.Generator.run`."""
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
         answer = partial(self._answer, prompt_for(dataset, self.prompt))
         return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
@@ -287,8 +290,8 @@ class VLLMGenerator:
 def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
     if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
         raise SettingError(
-            "batch_size and max_new_tokens are 1 or more and temperature 0 or more, not "
-            f"{batch_size}, {max_new_tokens} and {temperature}"
+            "batch_size and max_new_tokens must be at least 1, and temperature at least 0; got "
+            f"batch_size={batch_size}, max_new_tokens={max_new_tokens}, temperature={temperature}"
         )
 
 
@@ -306,7 +309,7 @@ def _is_adapter(model: str | Path) -> bool:
 
 
 def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
-    """A model, or one below an adapter and the adapter."""
+    """Load a model, and if it is an adapter, its base model with the adapter."""
     load = transformers.AutoModelForCausalLM.from_pretrained
     if not _is_adapter(model):
         return load(model, dtype=dtype or "auto")
@@ -314,7 +317,7 @@ def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
     config = peft.PeftConfig.from_pretrained(model)
     base = load(config.base_model_name_or_path, dtype=dtype or "auto")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of transformers, to peft
+        warnings.simplefilter("ignore", FutureWarning)  # peft triggers them in transformers
         return peft.PeftModel.from_pretrained(base, model)
 
 

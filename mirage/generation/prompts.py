@@ -1,7 +1,7 @@
-"""The prompt of retrieval-augmented generation: a question and its passages, within a budget.
+"""The prompt of retrieval-augmented generation, with passages that fit into a token budget.
 
-It asks for what the prompt of MIRAGE-Bench asks for (arXiv 2410.13716, section 5.2 and Figure 10),
-in other words.
+The instructions follow the prompt of MIRAGE-Bench (arXiv 2410.13716, section 5.2 and Figure 10), in
+other words.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = [
 ]
 
 CONTEXT_TOKENS = 8192
-"""The tokens that prompt and answer may have together, by default; as in the paper."""
+"""The default number of tokens of prompt and answer together, as in the paper."""
 
 ANSWER_TOKENS = 1024
-"""The tokens of an answer, at most, by default."""
+"""The default limit on the tokens of an answer."""
 
 Order = Literal["auto", "rank", "shuffled"]
-"""How a prompt orders the passages of a query."""
+"""The order of a query's passages in a prompt; see :class:`RagPrompt`."""
 
-_TEMPLATE_TOKENS = 64  # what a chat template puts around a message, and more
-_JOINER = "\u200d"
-_VIRAMA = 9  # the canonical combining class of signs that join the next consonant to this one
+_TEMPLATE_TOKENS = 64  # more than any chat template adds around a message
+_JOINER = "\u200d"  # joins emoji into one
+_VIRAMA = 9  # canonical combining class of signs that join the next consonant to this one
 
 _TEXT = """\
 Answer a question in {language}, from the passages below and nothing else.
@@ -69,7 +69,12 @@ it only, say so in the answer, and do not fill the gap from memory."""
 
 
 class Prompt(NamedTuple):
-    """What to ask a model, and the ids of the passages that this shows, in their order."""
+    """A prompt for a model.
+
+    Attributes:
+        messages: The messages of the chat.
+        shown: Ids of the passages in the prompt, in their order.
+    """
 
     messages: tuple[Message, ...]
     shown: tuple[str, ...]
@@ -81,30 +86,38 @@ PromptMaker = Callable[[Query], Prompt]
 
 @dataclass(frozen=True)
 class RagPrompt:
-    """Makes the prompt for a query: one user message, with instructions in English.
+    """A function that makes the prompt for a query: one user message, instructions in English.
 
-    The message names the query's language, shows each passage under its id and title, and asks for
-    ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Question and passages
-    are marked in such a way that none can end its own mark.
+    The message names the query's language, shows each passage with its id and title, and asks for
+    ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Marks enclose the
+    question and each passage; no text can close its mark.
+
+    A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
+    context, or none of its passages fits.
 
     Args:
         seed: Seed of the shuffle. The order depends on the seed and the query's id, not on other
             queries. ``None`` never shuffles.
-        passage_tokens: the tokens of a passage to show, at most; the rest is cut off.
-        context_tokens: the tokens of prompt and answer together, at most. Passages that do not fit
-            are left out whole, from the last one on.
-        answer_tokens: how many of them are for the answer.
-        count: how many tokens a text has.
+        passage_tokens: Most tokens of a passage; the rest of the passage is cut off.
+        context_tokens: Most tokens of prompt and answer together. If not all passages fit, the
+            last ones are left out.
+        answer_tokens: Number of these tokens that are reserved for the answer.
+        count: A function that returns the number of tokens of a text.
         order: Order of the passages. ``"rank"`` keeps the order of the query, ``"shuffled"``
             shuffles by ``seed``, as MIRAGE-Bench does. The default, ``"auto"``, shuffles the
             passages of a dataset and keeps the order of those that a retriever ranked, as in a
             :class:`~mirage.Pipeline`.
 
-    Calling it raises :class:`~mirage.errors.GenerationError` where the query alone does not fit,
-    or where none of its passages does.
-
     Raises:
-        SettingError: the answer leaves nothing of the context, or a shuffle has no seed.
+        SettingError: If the context has no room for a prompt, or ``order`` is ``"shuffled"`` and
+            there is no seed.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> query = MirageDataset.bundled("en")[0]
+        >>> prompt = RagPrompt(order="rank")(query)
+        >>> list(prompt.shown) == [passage.id for passage in query.passages]
+        True
     """
 
     seed: int | None = 0
@@ -131,7 +144,7 @@ class RagPrompt:
 
 
 def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
-    """Return the prompt for the queries of a dataset.
+    """Return the prompt function to use for a dataset.
 
     If a retriever ranked the passages, a :class:`RagPrompt` of order ``"auto"`` keeps their order.
     Any other prompt is returned unchanged.
@@ -142,16 +155,21 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """The tokens that a context has for the prompt, beside the answer.
+    """Return the number of tokens that remain for the prompt in a context.
+
+    Args:
+        context_tokens: Tokens of prompt and answer together.
+        answer_tokens: Tokens that are reserved for the answer.
+        passage_tokens: Most tokens of a passage; only checked.
 
     Raises:
-        SettingError: there are none, or passages and answers have none.
+        SettingError: If no tokens remain, or one of the other numbers is below 1.
     """
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(
-            f"answers of {answer_tokens} tokens and passages of {passage_tokens} do not go into a "
-            f"context of {context_tokens}; give a prompt= with other numbers"
+            f"answers of {answer_tokens} tokens and passages of {passage_tokens} do not fit into "
+            f"a context of {context_tokens}; pass prompt= with other numbers"
         )
     return space
 
@@ -164,34 +182,42 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """A prompt of ``text`` with as many of the passages, each cut off, as its tokens have room for.
+    """Return a prompt with as many of the passages as fit, each cut to its limit.
+
+    Args:
+        query: The query, for errors.
+        passages: The passages, most important first.
+        text: Returns the text of a prompt with these passages.
+        passage_tokens: Most tokens of a passage.
+        space: Most tokens of the prompt.
+        count: Returns the number of tokens of a text.
 
     Raises:
-        GenerationError: the query alone does not fit, or none of its passages does.
+        GenerationError: If the query alone does not fit, or none of its passages fits.
     """
-    shown = [
+    remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages
     ]
-    while (tokens := count(content := text(shown))) > space:
-        if len(shown) <= 1:
+    while (tokens := count(content := text(remaining))) > space:
+        if len(remaining) <= 1:
             raise GenerationError(
-                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(shown)} of "
-                f"{len(passages)} passages, and the context has room for {space} beside the "
-                "answer; give a prompt= with a larger one"
+                f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} of "
+                f"{len(passages)} passages, but the context has room for {space} beside the "
+                "answer; pass prompt= with a larger context"
             )
-        shown.pop()
+        remaining.pop()
     message = {"role": "user", "content": content}
-    return Prompt((message,), tuple(passage.id for passage in shown))
+    return Prompt((message,), tuple(passage.id for passage in remaining))
 
 
 def passage_entry(passage: Passage) -> str:
-    """A passage below its id and title."""
+    """Return a passage's text after a line with its id and title."""
     return f"[{passage.id}] {passage.title}".rstrip() + f"\n{passage.text}"
 
 
 def query_seed(seed: int, query: Query) -> int:
-    """A seed for one query: it does not depend on what other queries there are."""
+    """Return a random seed for one query, which does not depend on the other queries."""
     return random.Random(f"{seed} {query.id}").getrandbits(32)
 
 
@@ -207,17 +233,17 @@ def _text(query: Query, passages: Sequence[Passage]) -> str:
 
 
 def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """The longest beginning of a text that has no more tokens, and ends with a whole character."""
+    """Return the longest start of a text within the limit that ends with a whole character."""
     if count(text) <= tokens:
         return text
     fits = bisect_right(range(len(text)), tokens, lo=1, key=lambda size: count(text[:size])) - 1
-    while fits and _joined(text, fits):
+    while fits and _is_within_character(text, fits):
         fits -= 1
     return text[:fits]
 
 
-def _joined(text: str, at: int) -> bool:
-    """Whether readers see one character across this place: a letter and its signs, an emoji."""
+def _is_within_character(text: str, at: int) -> bool:
+    """Return whether a position is inside a visible character: a letter and its marks, an emoji."""
     before, after = text[at - 1], text[at]
     return (
         unicodedata.category(after).startswith("M")

@@ -1,4 +1,4 @@
-"""Asking each query several times."""
+"""Runs that ask each query several times."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 def again(system: T, number: int) -> T:
-    """What gives the ``number``-th answer, counted from 0, where it would give the same each time.
+    """Return the system to ask for the ``number``-th answers, counted from 0.
 
-    A generator says so by a method ``again``, such as one that has an LLM's cache or a seed of its
-    own; anything else is asked once more as it is.
+    A generator that would repeat its answers, because it has a cache or a random seed, has a method
+    ``again`` that returns a variant of it. Any other system is returned unchanged.
     """
     method = getattr(system, "again", None)
     return system if method is None or not number else method(number)
@@ -40,25 +40,35 @@ def repeated(
     executor: Executor | None = None,
     progress: bool = True,
 ) -> Run:
-    """The run of a generator that is asked so often; see :func:`mirage.respond`.
+    """Return a run in which a generator answers each query several times.
 
-    Each time goes through all queries. With ``out``, it has a file beside that one until all are
-    done, so that a run that was killed goes on where it was.
+    Each repeat goes through all queries. With ``out``, each repeat has its own file beside ``out``
+    until all are finished, so that a killed run can resume. See :func:`mirage.respond`.
+
+    Args:
+        generator: The generator.
+        dataset: The queries.
+        repeats: Number of answers to each query. The default is 1, or for recorded responses the
+            number of repeats that were recorded.
+        out: A file of responses, or ``None``.
+        executor: The executor whose workers answer, or ``None`` for this process.
+        progress: Whether to show a progress bar.
 
     Raises:
-        SettingError: ``repeats`` is below 1, or more than were recorded.
-        DatasetError: the generator returns no run; and as :meth:`mirage.Generator.run` raises.
+        SettingError: If ``repeats`` is below 1, or above the number of recorded repeats.
+        DatasetError: If the generator does not return a run. Other errors are as in
+            :meth:`mirage.Generator.run`.
     """
     if repeats is not None and repeats < 1:
-        raise SettingError(f"repeats={repeats} is to be 1 or more")
-    times = _times(generator, dataset, repeats)
-    if len(times) == 1:
-        return _run(times[0], dataset, out, executor, progress)
+        raise SettingError(f"repeats must be at least 1, got {repeats}")
+    generators = _generators(generator, dataset, repeats)
+    if len(generators) == 1:
+        return _run(generators[0], dataset, out, executor, progress)
     with Journal(out, Response) as journal:
-        parts = _parts(journal, len(times))
+        parts = _parts(journal, len(generators))
         runs = [
-            _run(once, dataset, part, executor, progress)
-            for once, part in zip(times, parts, strict=True)
+            _run(each, dataset, part, executor, progress)
+            for each, part in zip(generators, parts, strict=True)
         ]
         run = Run.of_repeats(runs)
         journal.finish(run.responses)
@@ -67,19 +77,19 @@ def repeated(
     return run
 
 
-def _times(
+def _generators(
     generator: Generator, dataset: MirageDataset, repeats: int | None
 ) -> Sequence[Generator]:
-    """What to ask each time."""
+    """Return the generator for each repeat."""
     if not isinstance(generator, ReplayGenerator):
         return [again(generator, number) for number in range(repeats or 1)]
     run = generator.recording(dataset)
     if repeats is not None and repeats > len(run.repeats):
         raise SettingError(
-            f"repeats={repeats}, but the responses of {generator.name!r} were recorded "
-            f"{len(run.repeats)} times: what is recorded cannot be asked again"
+            f"repeats={repeats}, but the responses of {generator.name!r} were recorded only "
+            f"{len(run.repeats)} times, and recorded responses cannot be asked for again"
         )
-    return [ReplayGenerator(once, generator.name) for once in run.repeats[:repeats]]
+    return [ReplayGenerator(repeat, generator.name) for repeat in run.repeats[:repeats]]
 
 
 def _run(
@@ -95,14 +105,14 @@ def _run(
         run = run_on_workers(executor, generator, dataset, out, progress)
     if not isinstance(run, Run):
         raise DatasetError(
-            f"the generator {generator.name!r} returned {type(run).__name__} from run(), which is "
-            "to return a Run"
+            f"run() of the generator {generator.name!r} must return a Run, but it returned "
+            f"{type(run).__name__}"
         )
     return run
 
 
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
-    """A file for each time, with what the whole has of it already."""
+    """Return the file of each repeat, with the responses of the whole file copied into it."""
     if journal.path is None:
         return [None] * times
     whole = journal.path

@@ -1,4 +1,4 @@
-"""What a system may return for a query: a text, a text with its passages, or a response."""
+"""The values that a system may return for a query: a text, a text with passages, or a response."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ from mirage.models import Passage, Query, Response
 __all__ = ["PassageLike", "Reply", "response_of"]
 
 PassageLike = Passage | Mapping[str, Any] | str
-"""A passage that a system answered from.
+"""A passage that a system used for an answer.
 
-A :class:`~mirage.Passage`; a mapping with ``text``, ``id`` or both (and ``title``, ``document``); a
-text; or the id of a passage of the query. Passages without an id get their position, from 1.
+It is a :class:`~mirage.Passage`; a mapping with ``text``, ``id`` or both (and ``title``,
+``document``); a text; or the id of one of the query's passages. Passages without an id get their
+position, from 1, as their id.
 """
 
 Reply = str | Response | tuple[str, Sequence[PassageLike]]
-"""A text, a text with the passages that it was made from, or a :class:`~mirage.Response`."""
+"""A text, a tuple of a text and the passages that it was made from, or a response."""
 
 _ONE_WORD = re.compile(r"(?=.*[\d#:/._-])[!-~]{1,80}")
 _FORMS = "a text, a (text, passages) tuple or a Response"
 
 
 def response_of(query: Query, reply: object) -> Response:
-    """Return the response to a query from what a system returned.
+    """Return the response to a query from the value that a system returned.
+
+    Args:
+        query: The query.
+        reply: A text, a tuple of a text and its passages, or a response.
 
     Raises:
-        GenerationError: it is nothing that a system may return; names the query.
-        UnicodeEncodeError: a text is not Unicode, such as the half of an emoji that a cut JSON
-            string gives.
+        GenerationError: If the value is of another type; the message names the query.
+        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
+            within an emoji.
     """
     if isinstance(reply, Response):
-        response = _checked(query, reply)
+        response = _check_query(query, reply)
     elif isinstance(reply, tuple) and len(reply) == 2 and isinstance(reply[0], str):
         response = _with_passages(query, *reply)
     elif isinstance(reply, str):
@@ -43,30 +48,30 @@ def response_of(query: Query, reply: object) -> Response:
     else:
         raise GenerationError(
             f"the response to query {query.id!r} is of type {type(reply).__name__}, not {_FORMS}; "
-            f"{_instead(reply)}"
+            f"{_advice(reply)}"
         )
     for text in (response.text or "", *(passage.text for passage in response.passages)):
         text.encode()
     return response
 
 
-def _checked(query: Query, response: Response) -> Response:
+def _check_query(query: Query, response: Response) -> Response:
     if response.query_id == query.id:
         return response
     raise GenerationError(
-        f"the response to query {query.id!r} says that it is to query {response.query_id!r}; make "
-        "it with query_id=query.id"
+        f"the response to query {query.id!r} has query_id={response.query_id!r}; create it with "
+        "query_id=query.id"
     )
 
 
-def _instead(reply: object) -> str:
-    """Say what to return in place of something that is no reply."""
+def _advice(reply: object) -> str:
+    """Return advice for the error about a value of a wrong type."""
     if reply is None:
-        return "return the answer (is there a return?)"
+        return "return the answer (is a return statement missing?)"
     if hasattr(reply, "__anext__") or hasattr(reply, "__next__"):
-        return "return the whole text at once, and do not yield its parts"
+        return "return the whole text at once instead of yielding its parts"
     if isinstance(reply, Mapping | list | tuple):
-        return "return the text in it, alone or in a tuple with its passages"
+        return "return only the text in it, or a tuple of the text and its passages"
     return "return the answer as text"
 
 
@@ -76,23 +81,23 @@ def _instead(reply: object) -> str:
 def _with_passages(query: Query, text: str, passages: object) -> Response:
     if isinstance(passages, str | Mapping) or not isinstance(passages, Iterable):
         raise _fault(
-            query, f"they are of type {type(passages).__name__}; return a list of passages"
+            query, f"they must be a list of passages, but are of type {type(passages).__name__}"
         )
-    known = {passage.id: passage for passage in query.passages}
-    shown: list[str] = []
-    brought: dict[str, Passage] = {}
+    query_passages = {passage.id: passage for passage in query.passages}
+    ids: list[str] = []
+    new_passages: dict[str, Passage] = {}
     for position, item in enumerate(passages, 1):
-        id_, passage = _read(query, item, position, known)
-        if passage is not None and brought.setdefault(id_, passage).text != passage.text:
-            raise _fault(query, f"two of them have the id {id_!r}, with different texts")
-        shown.append(id_)
+        id_, passage = _read(query, item, position, query_passages)
+        if passage is not None and new_passages.setdefault(id_, passage).text != passage.text:
+            raise _fault(query, f"two of them have the id {id_!r}, but different texts")
+        ids.append(id_)
     return Response(
-        query_id=query.id, text=text, shown=tuple(shown), passages=tuple(brought.values())
+        query_id=query.id, text=text, shown=tuple(ids), passages=tuple(new_passages.values())
     )
 
 
 def _read(
-    query: Query, item: object, position: int, known: Mapping[str, Passage]
+    query: Query, item: object, position: int, query_passages: Mapping[str, Passage]
 ) -> tuple[str, Passage | None]:
     """Return the id of a passage, and the passage if it has a text."""
     if isinstance(item, Passage):
@@ -102,16 +107,16 @@ def _read(
     if not isinstance(item, str):
         raise _fault(
             query,
-            f"number {position} is of type {type(item).__name__}; make it a Passage, a dict with "
-            "id and text, a text, or the id of a passage of the query",
+            f"number {position} is of type {type(item).__name__}; return a Passage, a dict with "
+            "id and text, a text, or the id of one of the query's passages",
         )
-    if item in known:
+    if item in query_passages:
         return item, None
     if not item.strip() or _ONE_WORD.fullmatch(item):
         raise _fault(
             query,
-            f"number {position}, {item!r}, is neither a text nor the id of a passage of the query; "
-            'return its text, or {"id": ..., "text": ...}',
+            f"number {position}, {item!r}, is neither a text nor the id of one of the query's "
+            'passages; return its text, or {"id": ..., "text": ...}',
         )
     return str(position), Passage(id=str(position), text=item)
 
@@ -124,7 +129,7 @@ def _from_mapping(
         for field, names in PASSAGE_NAMES.items()
     }
     if values["id"] is None and values["text"] is None:
-        raise _fault(query, f"number {position} has neither a text nor an id: {sorted(item)}")
+        raise _fault(query, f"number {position} has neither text nor id, only {sorted(item)}")
     fields = {name: value for name, value in values.items() if value is not None}
     if "text" not in fields:
         return str(fields["id"]), None

@@ -1,4 +1,4 @@
-"""From whatever answers queries (a function, a generator, a file, ...) to a run on a dataset."""
+"""Runs on a dataset from any system: a function, a generator, a run, a mapping or a file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mirage.models import Run
 __all__ = ["ModelLike", "own_name", "respond"]
 
 ModelLike = Answer | Generator | Recorded
-"""What can answer queries.
+"""A system that can answer queries.
 
-A function of a query, sync or async, that returns a text, a tuple of the text and the passages that
-it was made from, or a :class:`~mirage.Response`; a :class:`~mirage.Generator`; a
+It is a function of a query, sync or async, that returns a text, a tuple of the text and the
+passages that it was made from, or a :class:`~mirage.Response`; a :class:`~mirage.Generator`; a
 :class:`~mirage.Run`; a mapping from query id to text; or the path of a JSON Lines file of
 responses.
 """
@@ -45,59 +45,68 @@ def respond(
     concurrency: int = 8,
     timeout: float | None = None,
 ) -> Run:
-    """A run with one response to each query of the dataset, in its order.
+    """Return a run with one response to each query of the dataset, in the dataset's order.
 
-    A function is called once a query. If it is async, ``concurrency`` calls are under way at a
-    time, also where an event loop is running already (in a notebook): they then run in a thread,
-    in a loop of their own. A query is a failure, with the reason in its response, if the function
-    raises an exception or returns something that is no response, and if a run, mapping or file has
-    no response.
+    A function is called once per query. If it is async, ``concurrency`` calls are under way at a
+    time. If an event loop is already running, as in a notebook, they run in a thread with its own
+    loop. A query is a failure, with the reason in its response, if the function raises an exception
+    or returns a value of another type, or if a run, mapping or file has no response to it.
 
     Args:
-        system: what answers; see :data:`ModelLike`.
-        dataset: the queries.
-        model: its name in the run; by default a generator's or a run's own, or ``"my-model"``.
-        repeats: how often each query is asked; by default once, and of what was recorded as often
-            as it was asked then. The cache of an LLM keeps an answer for each time.
-        out: a file that responses are appended to as they come, and that a run which was killed
-            goes on from; see :meth:`mirage.Generator.run`.
-        executor: whose workers answer, each a part of the queries; the file is written here. A
-            model that is given by name is loaded there, and ``concurrency`` and budget of an LLM
-            are for all machines together (that of a function or service is for each worker).
-        progress: show a progress bar on stderr while queries are answered, if that is a terminal.
-        concurrency: calls of an async function under way at a time; a generator has its own.
-        timeout: seconds that a function may take for a query, which is a failure after that; by
-            default as long as it likes. A sync function is then called in threads, and one that
-            hangs stays in its thread, for Python cannot stop it. A generator has its own.
+        system: The system; see :data:`ModelLike`.
+        dataset: The queries.
+        model: Name of the model in the run; by default the name of the generator or run, or
+            ``"my-model"``.
+        repeats: How often each query is asked. The default is once, or for recorded responses as
+            often as they were recorded. The cache of an LLM stores an answer for each repeat.
+        out: A file to which responses are appended as they arrive, and from which a killed run
+            resumes; see :meth:`mirage.Generator.run`.
+        executor: An executor whose workers answer a part of the queries each. This process writes
+            the file. A model that is given by name is loaded by the workers. The ``concurrency``
+            and budget of an LLM apply to all workers together; the ``concurrency`` of a function or
+            service applies to each worker.
+        progress: Whether to show a progress bar on stderr, if stderr is a terminal.
+        concurrency: Number of calls of an async function under way at a time. Generators have
+            their own setting.
+        timeout: Seconds that a function may take for a query before the query is a failure; by
+            default no limit. With a timeout, a sync function is called in threads; Python cannot
+            stop a thread whose call hangs. Generators have their own setting.
 
     Raises:
-        GenerationError: every query is a failure; shows the first reason.
-        UnknownNameError: a run, mapping or file answers a query that the dataset does not have.
-        SettingError: ``concurrency`` or ``repeats`` is below 1, ``timeout`` not above 0, or more
-            repeats are asked for than were recorded.
-        DatasetError: a run is in another language, a file is not as it should be, or ``system`` is
-            nothing that can answer.
+        GenerationError: If every query is a failure; the message has the first reason.
+        UnknownNameError: If a run, mapping or file answers a query that the dataset does not have.
+        SettingError: If ``concurrency`` or ``repeats`` is below 1, ``timeout`` is not above 0, or
+            ``repeats`` is above the number of recorded repeats.
+        DatasetError: If a run is in another language, a file is not valid, or ``system`` is not a
+            system that can answer.
+
+    Example:
+        >>> from mirage import MirageDataset, respond
+        >>> dataset = MirageDataset.bundled("en").sample(2)
+        >>> run = respond(lambda query: "I do not know.", dataset, "silent")
+        >>> run.model, [response.text for response in run]
+        ('silent', ['I do not know.', 'I do not know.'])
     """
     model = own_name(system) if model is None else model
     check_name(model)
     generator = _generator(system, model, concurrency, timeout)
-    # Our own hand out queries without gold by themselves; somebody else's gets none to hand out.
-    asked = dataset.without_gold() if generator is system else dataset
-    run = repeated(generator, asked, repeats, out=out, executor=executor, progress=progress)
-    runs = [_complete(once, dataset, model) for once in run.repeats]
+    # Our generators remove gold answers and labels from queries; other generators may not.
+    queries = dataset.without_gold() if generator is system else dataset
+    run = repeated(generator, queries, repeats, out=out, executor=executor, progress=progress)
+    runs = [_complete(each, dataset, model) for each in run.repeats]
     return runs[0] if len(runs) == 1 else Run.of_repeats(runs)
 
 
 def _complete(run: Run, dataset: MirageDataset, model: str) -> Run:
-    """The run under this name, in the dataset's order, with a failure where it has nothing."""
+    """Return the run under this name, in the dataset's order, with failures for missing ones."""
     responses = recorded(run, dataset, model)
-    if dataset.retrieved:  # somebody else's generator does not know
+    if dataset.retrieved:  # a generator of the user may not have stored the passages
         responses = tuple(with_passages(each, dataset[each.query_id]) for each in responses)
     return Run(model=model, language=dataset.language, responses=responses)
 
 
 def own_name(system: object) -> str:
-    """What a system is called by default: as a generator or a run is, or the runs of a mapping."""
+    """Return the default name of a system: that of the generator, the run or the mapping's runs."""
     if isinstance(system, Run):
         return system.model
     if isinstance(system, Generator) and not isinstance(system, type):
@@ -113,7 +122,7 @@ def own_name(system: object) -> str:
 def _generator(system: ModelLike, model: str, concurrency: int, timeout: float | None) -> Generator:
     if isinstance(system, type):
         raise DatasetError(
-            f"{system.__name__} is a class, which cannot answer queries; make an object of it: "
+            f"{system.__name__} is a class, which cannot answer queries; create an object of it: "
             f"{system.__name__}(...)"
         )
     if isinstance(system, Run | Mapping | str | os.PathLike):
@@ -123,7 +132,7 @@ def _generator(system: ModelLike, model: str, concurrency: int, timeout: float |
     if callable(system):
         return CallableGenerator(system, model, concurrency=concurrency, timeout=timeout)
     raise DatasetError(
-        f"{reprlib.repr(system)} cannot answer queries: give a function of a query, a "
+        f"{reprlib.repr(system)} cannot answer queries; pass a function of a query, a "
         "Generator, a Run, a mapping from query id to text, or the path of a JSON Lines file of "
         "responses"
     )

@@ -1,19 +1,20 @@
-"""Adapters to other harnesses and their data, one module each, named after what it adapts to.
+"""Adapters to other evaluation tools and data formats, one module each.
 
 ==============  ============  ====================================================================
-module          extra         what it does
+module          extra         function
 ==============  ============  ====================================================================
-``inspect_ai``  ``inspect``   a dataset as a task, features as scores, logs as runs
-``lm_eval``     ``lm-eval``   a dataset as a task, features as metrics, samples as runs
-``ragas``       ``ragas``     its datasets as ours and back; features as its metrics
-``deepeval``    ``deepeval``  its test cases as ours and back; features as its metrics
+``inspect_ai``  ``inspect``   datasets as tasks, features as scores, logs as runs
+``lm_eval``     ``lm-eval``   datasets as tasks, features as metrics, samples as runs
+``ragas``       ``ragas``     its datasets to and from ours; features as its metrics
+``deepeval``    ``deepeval``  its test cases to and from ours; features as its metrics
 ``datasets``    ``hub``       datasets, runs and feature tables to and from Hugging Face datasets
 ``frames``      ``frames``    datasets, runs and feature tables to and from pandas and polars
-``trec``                      run files and qrels: passages shown, and passages cited
+``trec``                      run files and qrels for retrieved passages and cited passages
 ==============  ============  ====================================================================
 
-Nothing is imported here: each module says what to install where its package is not. Harnesses ask
-for other versions than each other; give each an environment of its own.
+This package imports none of the modules. If a tool is not installed, its module raises an error
+that names the extra to install. The tools need conflicting versions of some packages, so install
+each in its own environment.
 
 ``datasets`` and ``frames`` have the same columns:
 
@@ -25,11 +26,11 @@ a dataset        ``id``, ``language``, ``text``, ``passages`` (a list of ``id``,
                  ``answerable``, ``answers`` and ``wrong_answers`` (lists of lists of forms),
                  ``cluster``, ``metadata`` (JSON)
 a run            ``model``, ``language``, ``query_id``, ``text``, ``error``, ``shown`` (a list
-                 of passage ids), ``passages`` (texts that were shown and the query lacks)
-a feature table  ``model``, ``language``, ``query_id``, a column a feature, ``not_computed``
+                 of passage ids), ``passages`` (texts that were shown but are not the query's)
+a feature table  ``model``, ``language``, ``query_id``, one column per feature, ``not_computed``
                  (JSON: the reason by feature)
 ===============  ==========================================================================
 
-What is not known is missing, and a column that is missing altogether is not known in any row. The
-keys of metadata and reasons differ by row, which a column of one type cannot hold: hence JSON.
+Unknown values are missing. If a column is missing, its value is unknown in every row. Metadata and
+reasons are JSON because their keys differ between rows, which a typed column cannot hold.
 """

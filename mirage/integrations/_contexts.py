@@ -1,4 +1,4 @@
-"""What other harnesses hand over, as records and back, and one response through a suite."""
+"""Helpers of the adapters: records from samples of other tools, and scores of one response."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = [
     "wanted_names",
 ]
 
-# What settings of other harnesses name ------------------------------------------------------------
+# Datasets and features by name --------------------------------------------------------------------
 
 
 def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
-    """A dataset that is there, or that a name (``bundled-sw``) or the path of a file stands for."""
+    """Return a dataset: the object itself, or the one with a name (``bundled-sw``) or file path."""
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
     if dataset.removeprefix("bundled-") in LANGUAGES:
         return MirageDataset.bundled(dataset.removeprefix("bundled-"))
     if not Path(dataset).is_file():
         raise DatasetError(
-            f"there is no dataset {dataset!r}: name one that is bundled, such as bundled-sw, or "
-            "the path of a file of queries"
+            f"there is no dataset {dataset!r}; pass the name of a bundled dataset, such as "
+            "bundled-sw, or the path of a file of queries"
         )
     return MirageDataset.from_jsonl(dataset)
 
@@ -46,7 +46,14 @@ def suite_of(
     dataset: MirageDataset | None,
     language: str,
 ) -> FeatureSuite:
-    """A suite that is there, or of names, which may be parted by commas, or the offline one."""
+    """Return a suite: the object itself, or one of these feature names, or the offline suite.
+
+    Args:
+        features: A suite, a list of feature names, or names separated by commas. ``None`` means
+            the offline features that can be computed on ``dataset``.
+        dataset: The dataset, or ``None``.
+        language: ISO 639-1 code.
+    """
     if isinstance(features, FeatureSuite):
         return features
     if features is None:
@@ -57,16 +64,19 @@ def suite_of(
 
 
 def wanted_names(suite: FeatureSuite) -> list[str] | None:
-    """The names that say which features these are; ``None`` where one is somebody's own."""
+    """Return the names of a suite's features, or ``None`` if names cannot describe all of them.
 
-    def named(item: object, name: str) -> bool:
+    A feature of the user, or one with changed settings, is not described by its name.
+    """
+
+    def is_described(item: object, name: str) -> bool:
         try:
             return type(item) is type(feature(name))
         except MirageError:
             return False
 
-    ours = all(named(item, item.name) for item in suite)
-    return list(suite.names) if ours else None
+    are_described = all(is_described(item, item.name) for item in suite)
+    return list(suite.names) if are_described else None
 
 
 # Queries and their responses ----------------------------------------------------------------------
@@ -80,58 +90,75 @@ def records_of(
     error: str,
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """A dataset and a run on it; ``error`` says why there is no text where it is ``None``.
+    """Return the dataset and the run of the samples of another tool.
 
-    With ``dataset``, that is it: a query is the one of the same text there, and what was retrieved
-    are its passages of the same texts, or else passages of the response's own.
+    If ``dataset`` is passed, it is returned, and the run is on it: a sample belongs to the query
+    with the same text. Its passages are matched with the query's passages by their texts;
+    passages without a match are stored in the response.
+
+    Args:
+        answers: Pairs of a query and the text of its response; ``None`` if there is none.
+        model: Name of the run.
+        name: Name of the dataset, also used in errors.
+        error: The reason of failures, for queries without a response.
+        dataset: The dataset that the samples were made from, or ``None`` to make one.
     """
     rows = list(answers)
     if dataset is None:
-        dataset = MirageDataset((asked.query for asked, _ in rows), name=name)
+        dataset = MirageDataset((sample.query for sample, _ in rows), name=name)
     else:
-        rows = [(_placed(asked, dataset, f"{name} {n}"), t) for n, (asked, t) in enumerate(rows, 1)]
-    responses = tuple(_response(asked, text, dataset, error) for asked, text in rows)
+        rows = [
+            (_match_query(sample, dataset, f"{name} {n}"), t)
+            for n, (sample, t) in enumerate(rows, 1)
+        ]
+    responses = tuple(_response(sample, text, dataset, error) for sample, text in rows)
     return dataset, Run(model=model, language=dataset.language, responses=responses)
 
 
-def _response(asked: Asked, text: str | None, dataset: MirageDataset, error: str) -> Response:
-    query = dataset[asked.query.id]
-    own = [passage for passage in asked.query.passages if passage.id not in query.passage_ids]
-    shown = None if asked.shown in ((), query.passage_ids) else asked.shown
-    return response_to(query.id, text, error=error, shown=shown, passages=own)
+def _response(sample: Asked, text: str | None, dataset: MirageDataset, error: str) -> Response:
+    query = dataset[sample.query.id]
+    extra = [passage for passage in sample.query.passages if passage.id not in query.passage_ids]
+    shown_ids = None if sample.shown in ((), query.passage_ids) else sample.shown
+    return response_to(query.id, text, error=error, shown=shown_ids, passages=extra)
 
 
-def _placed(asked: Asked, dataset: MirageDataset, where: str) -> Asked:
-    """A query and what was shown for it, by the ids of a dataset."""
-    same = [query for query in dataset if plain_text(query.text) == plain_text(asked.query.text)]
+def _match_query(sample: Asked, dataset: MirageDataset, where: str) -> Asked:
+    """Return a sample with the ids that the dataset uses for its query and passages."""
+    same = [query for query in dataset if plain_text(query.text) == plain_text(sample.query.text)]
     if len(same) != 1:
         raise DatasetError(
-            f"{where}: {len(same) or 'no'} queries of {dataset.name} ask {asked.query.text!r}; "
-            "samples are matched with queries by their texts"
+            f"{where}: {len(same) or 'no'} queries of {dataset.name} have the text "
+            f"{sample.query.text!r}; samples are matched with queries by their texts, so exactly "
+            "1 is needed"
         )
-    known = {plain_text(passage.text): passage.id for passage in same[0].passages}
-    new = {
-        passage.id: known.get(plain_text(passage.text), f"retrieved-{passage.id}")
-        for passage in asked.query.passages
+    ids_by_text = {plain_text(passage.text): passage.id for passage in same[0].passages}
+    new_ids = {
+        passage.id: ids_by_text.get(plain_text(passage.text), f"retrieved-{passage.id}")
+        for passage in sample.query.passages
     }
-    passages = (p.model_copy(update={"id": new[p.id]}) for p in asked.query.passages)
-    once = {passage.id: passage for passage in passages}
-    query = same[0].model_copy(update={"passages": tuple(once.values())})
-    return Asked(query, tuple(new.get(id_, id_) for id_ in asked.shown))
+    passages = (p.model_copy(update={"id": new_ids[p.id]}) for p in sample.query.passages)
+    unique = {passage.id: passage for passage in passages}
+    query = same[0].model_copy(update={"passages": tuple(unique.values())})
+    return Asked(query, tuple(new_ids.get(id_, id_) for id_ in sample.shown))
 
 
 # One response -------------------------------------------------------------------------------------
 
 
 class Scores(NamedTuple):
-    """The features of one response: values of those computed, and why the others were not."""
+    """The features of one response.
+
+    Attributes:
+        values: Values of the computed features by name.
+        reasons: Reasons why the other features were not computed, by name.
+    """
 
     values: dict[str, float]
     reasons: dict[str, str]
 
 
 def score(suite: FeatureSuite, query: Query, response: Response) -> Scores:
-    """Score one response exactly as :meth:`mirage.FeatureSuite.score` does."""
+    """Return the scores of one response, computed as :meth:`mirage.FeatureSuite.score` does."""
     run = Run(model="model", language=query.language, responses=(response,))
     dataset = MirageDataset([query], name=f"query {query.id!r}")
     table = suite.score(dataset, run, progress=False)

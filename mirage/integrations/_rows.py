@@ -1,4 +1,4 @@
-"""Records as plain rows; :mod:`mirage.integrations` documents the columns."""
+"""Conversion of records to plain rows and back; :mod:`mirage.integrations` lists the columns."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Row = Mapping[str, Any]
 _LOG = logger("mirage.integrations")
 
 TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
-"""The columns of a feature table that are no features."""
+"""The columns of a feature table that are not features."""
 
 
 # To rows ------------------------------------------------------------------------------------------
 
 
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
-    """A row a query or response, with every column."""
+    """Return one row per query or response, with every column."""
     if isinstance(records, MirageDataset):
         plain = [query.model_dump(mode="json") for query in records]
         return [row | {"metadata": _as_json(row["metadata"])} for row in plain]
@@ -46,7 +46,7 @@ def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
     clash = next((name for name in table.features if name in TABLE_COLUMNS), None)
     if clash is not None:
         raise FeatureError(
-            f"feature {clash!r} of {table.model!r} has the name of another column; rename it"
+            f"feature {clash!r} of {table.model!r} has the name of a reserved column; rename it"
         )
     reasons: dict[str, dict[str, str]] = {query_id: {} for query_id in table.query_ids}
     for (query_id, name), why in table.reasons.items():
@@ -73,20 +73,24 @@ def _as_json(texts: Mapping[str, str]) -> str:
 
 
 def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> MirageDataset:
-    """The dataset of rows as the functions of this module give them.
+    """Return the dataset in the rows of a data frame or Hugging Face dataset.
 
     Args:
-        data: a frame, or one split. Only ``id`` and ``text`` have to be there; of an index only
-            one with a name is read. Columns of other names are left out, with a warning.
-        name: of the dataset; by default ``"frame"``, or ``"dataset"`` for a split.
-        language: of rows that have none.
+        data: A data frame, or one split of a Hugging Face dataset. The columns ``id`` and ``text``
+            are required. An index is read only if it has a name. Unknown columns are ignored with
+            a warning.
+        name: Name of the dataset; by default ``"frame"``, or ``"dataset"`` for a split.
+        language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: what is wrong in which row (from 0) and field, or a misspelt column.
+        DatasetError: If a value is not valid (the message names row, counted from 0, and field), or
+            a column is misspelt.
     """
     name = name or ("dataset" if hasattr(data, "column_names") else "frame")
     queries = []
-    for where, row in _fields_of(Query, _placed(rows_in(data), name, language=language), name):
+    for where, row in _drop_columns(
+        Query, _locate_rows(rows_in(data), name, language=language), name
+    ):
         if "metadata" in row:
             row["metadata"] = _texts(row["metadata"], f"{where}, field 'metadata'")
         queries.append(validated(Query, row, where))
@@ -94,102 +98,106 @@ def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> M
 
 
 def run_from(data: Any, *, model: str | None = None, language: str | None = None) -> Run:
-    """The run of rows as the functions of this module give them.
+    """Return the run in the rows of a data frame or Hugging Face dataset.
 
     Args:
-        data: a frame, or one split. Only ``query_id`` and one of ``text`` and ``error`` have to be
-            there; of an index only one with a name is read. Columns of other names are left out,
-            with a warning.
-        model: what rows without a model are called.
-        language: of rows that have none.
+        data: A data frame, or one split of a Hugging Face dataset. The column ``query_id`` and one
+            of ``text`` and ``error`` are required. An index is read only if it has a name. Unknown
+            columns are ignored with a warning.
+        model: Name of the model for rows without one.
+        language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: two models, what is wrong in which row (from 0) and field, or a misspelt
-            column.
+        DatasetError: If there are two models, a value is not valid (the message names row, counted
+            from 0, and field), or a column is misspelt.
     """
-    places = _placed(rows_in(data), "run", model=model, language=language)
-    fields = {name: _only(places, name) for name in ("model", "language")}
-    for _, row in places:
+    rows = _locate_rows(rows_in(data), "run", model=model, language=language)
+    fields = {name: _common_value(rows, name) for name in ("model", "language")}
+    for _, row in rows:
         row.setdefault("text", None)
         del row["model"], row["language"]
-    places = _fields_of(Response, places, "run")
-    responses = [validated(Response, row, where) for where, row in places]
+    rows = _drop_columns(Response, rows, "run")
+    responses = [validated(Response, row, where) for where, row in rows]
     return validated(Run, {**fields, "responses": responses}, "run")
 
 
 def table_from(data: Any, *, model: str | None = None, language: str | None = None) -> FeatureTable:
-    """The feature table of rows as the functions of this module give them.
+    """Return the feature table in the rows of a data frame or Hugging Face dataset.
 
-    Every column that is none of the others is a feature.
+    Every column that is not reserved is a feature.
 
     Args:
-        data: a frame, or one split; also what :meth:`mirage.FeatureTable.to_pandas` gives.
-        model: what rows without a model are called.
-        language: of rows that have none.
+        data: A data frame, one split of a Hugging Face dataset, or the result of
+            :meth:`mirage.FeatureTable.to_pandas`.
+        model: Name of the model for rows without one.
+        language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: two models, or what is wrong in which row (from 0) and field.
-        FeatureError: a query stands twice.
+        DatasetError: If there are two models, or a value is not valid (the message names row,
+            counted from 0, and field).
+        FeatureError: If a query occurs twice.
     """
     if hasattr(data, "attrs") and "query_id" not in data.columns:
         return FeatureTable.from_pandas(data, model=model, language=language)
     rows = rows_in(data)
-    places = _placed(rows, "feature table", model=model, language=language)
+    located_rows = _locate_rows(rows, "feature table", model=model, language=language)
     names = tuple(name for name in rows[0] if name not in TABLE_COLUMNS)
-    if nameless := [where for where, row in places if "query_id" not in row]:
-        raise DatasetError(f"{nameless[0]}: no field 'query_id'")
-    ids = tuple(str(row["query_id"]) for _, row in places)
+    if nameless := [where for where, row in located_rows if "query_id" not in row]:
+        raise DatasetError(f"{nameless[0]}: there is no field 'query_id'")
+    ids = tuple(str(row["query_id"]) for _, row in located_rows)
     reasons = {
         (query_id, name): why
-        for query_id, (where, row) in zip(ids, places, strict=True)
+        for query_id, (where, row) in zip(ids, located_rows, strict=True)
         for name, why in _texts(
             row.get("not_computed", "{}"), f"{where}, field 'not_computed'"
         ).items()
     }
-    values = [[_number(row, name, where) for name in names] for where, row in places]
+    values = [[_number(row, name, where) for name in names] for where, row in located_rows]
     return FeatureTable(
-        model=_only(places, "model"),
-        language=_only(places, "language"),
+        model=_common_value(located_rows, "model"),
+        language=_common_value(located_rows, "language"),
         query_ids=ids,
         features=names,
-        values=np.array(values, dtype=np.float64).reshape(len(places), len(names)),
+        values=np.array(values, dtype=np.float64).reshape(len(located_rows), len(names)),
         reasons=reasons,
     )
 
 
-def _fields_of(
+def _drop_columns(
     record: type[BaseModel], rows: Sequence[tuple[str, dict[str, Any]]], source: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The rows without columns that are none of the record's, of which a warning is logged.
+    """Return the rows without the columns that the record lacks, and log a warning about them.
 
-    One with nearly the name of a field stays, for what is misspelt is to be refused.
+    Columns with nearly the name of a field are not dropped, so that validation reports them as
+    misspelt.
     """
-    known = list(record.model_fields)
-    names = dict.fromkeys(name for _, row in rows for name in row if name not in known)
-    others = [name for name in names if not difflib.get_close_matches(name, known, cutoff=0.75)]
-    if others:
-        _LOG.warning("%s: columns that are left out: %s", source, ", ".join(map(repr, others)))
+    fields = list(record.model_fields)
+    names = dict.fromkeys(name for _, row in rows for name in row if name not in fields)
+    dropped = [name for name in names if not difflib.get_close_matches(name, fields, cutoff=0.75)]
+    if dropped:
+        _LOG.warning("%s: columns that are ignored: %s", source, ", ".join(map(repr, dropped)))
     return [
-        (where, {name: value for name, value in row.items() if name not in others})
+        (where, {name: value for name, value in row.items() if name not in dropped})
         for where, row in rows
     ]
 
 
-def _placed(
+def _locate_rows(
     rows: Sequence[Row], source: str, **defaults: str | None
 ) -> list[tuple[str, dict[str, Any]]]:
     if not rows:
-        raise DatasetError(f"{source}: no row")
+        raise DatasetError(f"{source}: there are no rows")
     return placed(rows, source, **defaults)
 
 
-def _only(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
-    """What all rows have in this field."""
+def _common_value(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
+    """Return the value that all rows have in a field."""
     values = list(dict.fromkeys(row.get(field) for _, row in rows))
     if len(values) > 1 or None in values:
         raise DatasetError(
-            f"{rows[0][0]} and others have for {field!r}: {', '.join(map(repr, values))}; take the "
-            f"rows of one {field}, or say which where there is none"
+            f"{rows[0][0]} and others have different values of {field!r}: "
+            f"{', '.join(map(repr, values))}; select the rows of one {field}, or pass {field}= if "
+            "it is missing"
         )
     return str(values[0])
 
@@ -200,7 +208,7 @@ def _texts(value: object, where: str) -> dict[str, str]:
     except ValueError as error:
         raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise DatasetError(f"{where}: expected a JSON object of texts, found {value!r}")
+        raise DatasetError(f"{where}: expected a JSON object of texts, got {value!r}")
     return texts
 
 

@@ -10,8 +10,8 @@
     assert run_from(to_datasets(run)) == run
     print(to_datasets(table), table_from(to_datasets(table)))
 
-The columns are those of :mod:`mirage.integrations`, with their types also where no row has a
-value. Needs the extra ``hub``.
+The columns are those of :mod:`mirage.integrations`. They have their types even if all values are
+missing. Needs the extra ``hub``.
 """
 
 from __future__ import annotations
@@ -52,10 +52,13 @@ _RESPONSE = {
 
 
 def to_datasets(records: MirageDataset | Run | FeatureTable) -> Dataset:
-    """A row a query, a response, or a response's features.
+    """Return a ``datasets.Dataset`` with one row per query or response.
+
+    Args:
+        records: A dataset, a run or a feature table.
 
     Raises:
-        FeatureError: a feature has the name of another column.
+        FeatureError: If a feature has the name of a reserved column.
     """
     return Dataset.from_list(rows_of(records), features=Features(_types(records)))
 

@@ -1,4 +1,4 @@
-"""DeepEval: its test cases as ours and back; features as its metrics, which need no key, no model.
+"""DeepEval: test cases to and from our records, and features as metrics without a key or model.
 
     from deepeval import evaluate
     from deepeval.evaluate import ErrorConfig
@@ -24,10 +24,10 @@
     # A query that no passage answers has no citation_recall@10, which would end the evaluation.
     evaluate([case], metrics=[metric], error_config=ErrorConfig(skip_on_missing_params=True))
 
-A citation ``[2]`` is the second text of ``retrieval_context``. Relevant are those of them that are
-in ``context`` as well; blanks do not count. ``read(..., dataset=leaderboard.dataset)`` gives a run
-that the leaderboard ranks. DeepEval itself sends usage statistics unless the
-environment has ``DEEPEVAL_TELEMETRY_OPT_OUT=1``. Needs the extra ``deepeval``.
+A citation ``[2]`` refers to the second text of ``retrieval_context``. A retrieved text is relevant
+if it is in ``context`` too; white space is ignored. ``read(..., dataset=leaderboard.dataset)``
+returns a run that the leaderboard ranks. DeepEval itself sends usage statistics unless
+``DEEPEVAL_TELEMETRY_OPT_OUT=1`` is set in the environment. Needs the extra ``deepeval``.
 """
 
 from __future__ import annotations
@@ -68,23 +68,23 @@ def read(
     name: str = "deepeval",
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """The queries of test cases and the responses to them; ids are numbers from 1.
+    """Return the queries of test cases and the run of their responses.
 
-    A case without an ``actual_output`` is a failure in the run. Cases of :func:`to_cases` keep
-    their ids.
+    Query ids are numbers from 1; cases of :func:`to_cases` keep their ids. A case without an
+    ``actual_output`` is a failure in the run.
 
     Args:
-        cases: the test cases.
-        language: they are in.
-        model: the run's name.
-        name: the dataset's.
-        dataset: the queries that were asked, such as those of a leaderboard: the run is then on
-            it. Cases and queries, and contexts and passages, go together by their texts.
+        cases: The test cases.
+        language: ISO 639-1 code of their language.
+        model: Name of the run.
+        name: Name of the dataset.
+        dataset: The dataset whose queries were asked, such as that of a leaderboard. The run is
+            then on this dataset: queries and passages are matched with it by their texts.
 
     Raises:
-        DatasetError: a case is a conversation, has no input, or asks no query of ``dataset``, or
-            what else is wrong where.
-        UnknownNameError: no such language.
+        DatasetError: If a case is a conversation, has no input, matches no query of ``dataset``, or
+            is not valid; the message names the case.
+        UnknownNameError: If there is no such language.
     """
     listed = cases.test_cases if isinstance(cases, EvaluationDataset) else cases
     answers = (
@@ -95,54 +95,58 @@ def read(
 
 
 def to_cases(dataset: MirageDataset, run: Run) -> list[LLMTestCase]:
-    """A test case for each response; :func:`read` reads them.
+    """Return a test case for each response, which :func:`read` can read.
 
-    Ids are in their ``metadata``. Titles of passages, short answers and whether a query has an
-    answer have no place there.
+    The ids are stored in ``metadata``. Titles of passages, short answers, and whether a query is
+    answerable are not stored.
+
+    Args:
+        dataset: The dataset.
+        run: A run on it.
 
     Raises:
-        UnknownNameError: the run answers a query that the dataset does not have.
+        UnknownNameError: If the run answers a query that the dataset does not have.
     """
     return [_case(dataset[response.query_id], response) for response in run]
 
 
 def _case(query: Query, response: Response) -> LLMTestCase:
-    shown = query.passages_shown_to(response)
+    passages = query.passages_shown_to(response)
     texts = {passage.id: passage.text for passage in query.passages}
     return LLMTestCase(
         input=query.text,
         actual_output=response.text,
         expected_output=query.reference,
-        retrieval_context=[passage.text for passage in shown],
+        retrieval_context=[passage.text for passage in passages],
         context=[texts[id_] for id_ in query.relevant if id_ in texts],
         name=query.id,
         metadata={
             _QUERY_ID: query.id,
-            _IDS: [passage.id for passage in shown],
+            _IDS: [passage.id for passage in passages],
             _RELEVANT: list(query.relevant),
         },
     )
 
 
 class FeatureMetric(BaseMetric):
-    """A feature as a metric of DeepEval: success is a score as good as the threshold, or better.
+    """A feature as a metric of DeepEval, which succeeds if the score reaches the threshold.
 
-    Higher is better, but for the features whose facts say that lower is
+    Higher scores are better, except for features whose facts name lower scores as better
     (:class:`mirage.features.Facts`).
 
-    Where a feature cannot be computed, ``measure`` raises DeepEval's
-    ``MissingTestCaseParamsError`` with the reason, as its own metrics do where a test case lacks
-    something: ``ErrorConfig(skip_on_missing_params=True)`` leaves such a metric out, and
-    ``ErrorConfig(ignore_errors=True)`` keeps it as an error without a score.
+    If a feature cannot be computed, ``measure`` raises DeepEval's ``MissingTestCaseParamsError``
+    with the reason, as DeepEval's metrics do if a test case lacks a value.
+    ``ErrorConfig(skip_on_missing_params=True)`` skips such a metric, and
+    ``ErrorConfig(ignore_errors=True)`` records an error without a score.
 
     Args:
-        feature: a name, a feature, or a function ``(query, response) -> float``.
-        language: of the test cases.
-        threshold: the score that a test case has to reach; ``None`` scores without a verdict
-            (``evaluate`` wants one metric at least that has a threshold).
+        feature: The name of a feature, a feature, or a function ``(query, response) -> float``.
+        language: ISO 639-1 code of the test cases' language.
+        threshold: The score that a test case must reach. ``None`` gives scores without a verdict;
+            ``evaluate`` needs at least one metric with a threshold.
 
     Raises:
-        UnknownNameError: no such feature or language.
+        UnknownNameError: If there is no such feature or language.
     """
 
     score: float | None = None
@@ -153,7 +157,7 @@ class FeatureMetric(BaseMetric):
     def __init__(
         self, feature: FeatureLike, language: str, *, threshold: float | None = None
     ) -> None:
-        # DeepEval copies a metric by calling it with the attributes that bear the arguments' names.
+        # DeepEval copies a metric: it passes the attributes that have the names of the arguments.
         self.feature: FeatureLike = feature
         self.language: str = language
         self.threshold: float | None = threshold
@@ -164,10 +168,10 @@ class FeatureMetric(BaseMetric):
         return self.suite.names[0]
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """The score of a test case, kept with :attr:`success` and :attr:`reason`."""
-        query, shown = _query(test_case, self.language, "1", "the test case")
+        """Return the score of a test case; also set :attr:`score`, :attr:`success` and more."""
+        query, shown_ids = _query(test_case, self.language, "1", "the test case")
         text = test_case.actual_output
-        response = response_to(query.id, text, error=_NO_OUTPUT, shown=shown or None)
+        response = response_to(query.id, text, error=_NO_OUTPUT, shown=shown_ids or None)
         self.score, self.error, self.success, self.reason = None, None, None, None
         values, reasons = score(self.suite, query, response)
         if reasons:
@@ -179,7 +183,7 @@ class FeatureMetric(BaseMetric):
         return values[self.__name__]
 
     def is_successful(self) -> bool | None:
-        """Whether the score is as good as the threshold, or better; kept as :attr:`success`."""
+        """Return whether the score reaches the threshold; also set :attr:`success`."""
         if self.threshold is None or self.score is None:
             self.success = None if self.threshold is None else False
         elif self._lower_is_better():
@@ -192,29 +196,29 @@ class FeatureMetric(BaseMetric):
         return self.suite.facts[self.__name__].higher_is_better(self.language) is False
 
     def _reason(self) -> str:
-        said = f"{self.__name__} is {self.score:.4g}"
+        summary = f"{self.__name__} is {self.score:.4g}"
         if self.threshold is None:
-            return said
-        most = "at most" if self._lower_is_better() else "at least"
-        return f"{said}, and {'is to be' if not self.success else 'so'} {most} {self.threshold:g}"
+            return summary
+        bound = "at most" if self._lower_is_better() else "at least"
+        return f"{summary}, and {'must be' if not self.success else 'so'} {bound} {self.threshold:g}"
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """As :meth:`measure`."""
+        """Return the score of a test case; see :meth:`measure`."""
         return await asyncio.to_thread(self.measure, test_case)
 
 
 def _query(case: LLMTestCase, language: str, id: str, where: str) -> Asked:
     if not isinstance(case, LLMTestCase):
-        raise DatasetError(f"{where}: only an LLMTestCase has one response to score")
-    retrieved, told = case.retrieval_context or (), case.metadata or {}
+        raise DatasetError(f"{where}: must be an LLMTestCase, because it has one response to score")
+    retrieved, metadata = case.retrieval_context or (), case.metadata or {}
     return query_of(
         where,
-        id=str(told.get(_QUERY_ID, id)),
+        id=str(metadata.get(_QUERY_ID, id)),
         language=language,
         text=case.input,
         retrieved=[item if isinstance(item, str) else item.context for item in retrieved],
         reference=case.expected_output,
         relevant=case.context,
-        retrieved_ids=told.get(_IDS),
-        relevant_ids=told.get(_RELEVANT),
+        retrieved_ids=metadata.get(_IDS),
+        relevant_ids=metadata.get(_RELEVANT),
     )

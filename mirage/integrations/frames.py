@@ -9,8 +9,8 @@
     assert run_from_frame(to_polars(run)) == run
     print(to_polars(FeatureSuite.offline("sw").score(dataset, run)))
 
-The columns are those of :mod:`mirage.integrations`; others are left out, with a warning. A feature
-table in pandas is :meth:`mirage.FeatureTable.to_pandas`, judgments are
+The columns are those of :mod:`mirage.integrations`; unknown columns are ignored with a warning. To
+convert a feature table to pandas, use :meth:`mirage.FeatureTable.to_pandas`; for judgments, use
 :meth:`mirage.Judgments.to_pandas`. Needs pandas or polars (extra ``frames``).
 """
 
@@ -36,21 +36,35 @@ __all__ = ["dataset_from_frame", "run_from_frame", "table_from_frame", "to_panda
 
 
 def to_pandas(records: MirageDataset | Run) -> pd.DataFrame:
-    """A row a query or response; lists and passages are Python lists and dicts.
+    """Return a pandas DataFrame with one row per query or response.
+
+    Lists and passages become Python lists and dicts.
+
+    Args:
+        records: A dataset or a run.
 
     Raises:
-        MissingPackageError: pandas is not installed.
+        MissingPackageError: If pandas is not installed.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> frame = to_pandas(MirageDataset.bundled("en").sample(2))
+        >>> frame.shape[0], list(frame.columns[:3])
+        (2, ['id', 'language', 'text'])
     """
     frame: pd.DataFrame = _package("pandas").DataFrame(rows_of(records))
     return frame
 
 
 def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
-    """A row a query, a response, or a response's features; passages are structs.
+    """Return a polars DataFrame with one row per query or response; passages become structs.
+
+    Args:
+        records: A dataset, a run or a feature table.
 
     Raises:
-        FeatureError: a feature has the name of another column.
-        MissingPackageError: polars is not installed.
+        FeatureError: If a feature has the name of a reserved column.
+        MissingPackageError: If polars is not installed.
     """
     polars = _package("polars")
     rows, types = rows_of(records), _types(polars, records)
@@ -59,7 +73,7 @@ def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
 
 
 def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str, Any]:
-    """The types of columns that may be empty, where polars could not tell."""
+    """Return the types of columns that may be empty, which polars cannot infer."""
     text = polars.String
     passages = polars.List(polars.Struct(dict.fromkeys(Passage.model_fields, text)))
     if isinstance(records, MirageDataset):

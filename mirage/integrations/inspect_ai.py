@@ -1,4 +1,4 @@
-"""inspect_ai: a dataset as a task, features as the scores of its scorer, and logs as runs.
+"""inspect_ai: datasets as tasks, features as scores, and evaluation logs as runs.
 
     from inspect_ai import eval
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -14,22 +14,22 @@
         print(score.name, score.metrics["mean"].value, score.unscored_samples)
     print(Leaderboard.bundled("sw").rank(read_run(log)))
 
-Each feature is a score of its own, with ``mean`` and ``stderr`` over the samples that have it; a
-feature that could not be computed is NaN, which inspect_ai counts as unscored, and the sample's
-score says why. For the bundled data from the command line, and to score a log anew::
+Each feature is a separate score, with ``mean`` and ``stderr`` over the samples that have it. If a
+feature cannot be computed, its score is NaN, which inspect_ai counts as unscored, and the sample's
+explanation has the reason. To use the bundled data from the command line, or to score a log again::
 
     inspect eval mirage/bundled -T language=sw --model openai/gpt-4o
     inspect score LOG --scorer mirage/feature_scorer -S dataset=bundled-sw \\
         --action append --overwrite
 
-Without ``--action`` and ``--overwrite``, inspect_ai asks on standard input what to do with the
-scores that the log has, so a CI job would wait for an answer.
-The scorer has to be named: inspect_ai logs its name without the package, and finds none by that.
+Without ``--action`` and ``--overwrite``, inspect_ai asks on standard input whether to keep the
+earlier scores of the log, so a CI job would wait forever. ``--scorer`` is required: the log has the
+scorer's name without its package, by which inspect_ai cannot load it.
 
-What responses are measured by (the reference, which passages are relevant, short answers) is with
-the scorer alone: no sample has it in its metadata or as its target, which solvers can read. A
-solver of your own that shows other passages than the prompt does, or another order, sets
-``state.metadata["shown"]`` to their ids. Needs the extra ``inspect``.
+The ground truth (reference, relevant passages, short answers) is only in the scorer. Samples do not
+have it in their metadata or target, which solvers can read. If a solver of your own shows other
+passages than the prompt, or in another order, it must set ``state.metadata["shown"]`` to their ids.
+Needs the extra ``inspect``.
 """
 
 from __future__ import annotations
@@ -80,20 +80,22 @@ _NO_OUTPUT = "the model gave no output"
 def mirage_task(
     dataset: MirageDataset, suite: FeatureSuite | None = None, prompt: PromptMaker | None = None
 ) -> Task:
-    """A task that asks the model each query, and scores the answers by the features of a suite.
+    """Return a task that asks a model each query and scores the answers with a suite's features.
 
-    Its version is that of this library, for figures change with that.
+    The version of the task is the version of this library, because scores may change with it.
 
     Args:
-        dataset: the queries.
-        suite: by default :meth:`~mirage.FeatureSuite.offline` for the dataset's language.
-        prompt: by default :class:`~mirage.generation.RagPrompt`.
+        dataset: The queries.
+        suite: The features; by default :meth:`~mirage.FeatureSuite.offline` for the dataset's
+            language.
+        prompt: A function from a query to its prompt; by default a
+            :class:`~mirage.generation.RagPrompt`.
     """
     suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
     return Task(
         dataset=MemoryDataset(samples(dataset, prompt), name=dataset.name),
         solver=generate(),
-        # By their names where these say it all, for from these a log can be scored anew.
+        # Names are stored in the log if they describe all features, so that it can be scored again.
         scorer=feature_scorer(wanted_names(suite) or suite, dataset),
         name=dataset.name,
         version=version("mirage-rag"),
@@ -102,14 +104,25 @@ def mirage_task(
 
 @task
 def bundled(language: str) -> Task:
-    """The bundled data of a language with the offline features, for ``inspect eval``."""
+    """Return the task of a language's bundled data with the offline features.
+
+    ``inspect eval`` uses it from the command line.
+
+    Args:
+        language: ISO 639-1 code.
+    """
     return mirage_task(MirageDataset.bundled(language))
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
-    """A sample a query: the prompt as input, and as metadata the query without gold.
+    """Return one sample per query: its prompt as input, and the query without gold as metadata.
 
-    It has no target; :func:`feature_scorer` knows by the sample's id what is right.
+    A sample has no target: :func:`feature_scorer` looks up the ground truth by the sample's id.
+
+    Args:
+        dataset: The queries.
+        prompt: A function from a query to its prompt; by default a
+            :class:`~mirage.generation.RagPrompt`.
     """
     queries = dataset.without_gold()
     ask = prompt_for(dataset, prompt or RagPrompt())
@@ -133,26 +146,28 @@ def feature_scorer(
     dataset: MirageDataset | str | None = None,
     language: str | None = None,
 ) -> Scorer:
-    """Scores samples by each feature of a suite, one after the other.
+    """Return a scorer that computes each feature of a suite on a sample.
 
-    Without a dataset, samples are your own. A sample's target is then the reference, its input
-    the question, and its metadata may say more: ``query`` (the question, where the input is a
-    whole prompt), ``passages`` (texts, which are numbered from 1, or ``id``, ``text`` and
-    ``title`` of each), ``relevant`` (ids of passages), ``answers``, ``wrong_answers``,
-    ``answerable`` and ``shown``, as in :class:`~mirage.Query` and :class:`~mirage.Response`.
-    With features and dataset by name, a log says what it was scored by, and can be scored anew.
+    If no dataset is passed, samples may be your own. Then a sample's target is the reference and
+    its input is the question. Its metadata may contain ``query`` (the question, if the input is a
+    whole prompt), ``passages`` (texts, which are numbered from 1, or ``id``, ``text`` and ``title``
+    of each), ``relevant`` (ids of passages), ``answers``, ``wrong_answers``, ``answerable`` and
+    ``shown``, as in :class:`~mirage.Query` and :class:`~mirage.Response`.
+
+    If features and dataset are passed by name, the log has their names and can be scored again.
 
     Args:
-        features: a suite, or names; by default those of :meth:`~mirage.FeatureSuite.offline` that
-            can be computed on the dataset.
-        dataset: the queries that the samples were made of by :func:`samples`, with what responses
-            are measured by; or ``"bundled-sw"``, or the path of a file of queries.
-        language: of samples that no dataset is given for.
+        features: A suite, or names of features; by default the features of
+            :meth:`~mirage.FeatureSuite.offline` that can be computed on the dataset.
+        dataset: The dataset with the ground truth that :func:`samples` was called with; or a name
+            such as ``"bundled-sw"``, or the path of a file of queries.
+        language: ISO 639-1 code of the samples, if there is no dataset.
 
     Raises:
-        DatasetError: neither a dataset nor a language is given, or there is no such file; while
-            samples are scored, what is wrong in which.
-        UnknownNameError: no such feature or language, or a sample is of no query of the dataset.
+        DatasetError: If there is neither a dataset nor a language, or no such file. The scorer
+            raises it if a sample is not valid.
+        UnknownNameError: If there is no such feature or language. The scorer raises it if a sample
+            is of no query of the dataset.
     """
     queries = dataset_of(dataset)
     if queries is not None:
@@ -161,16 +176,16 @@ def feature_scorer(
         code = Language.of(language).code
     else:
         raise DatasetError(
-            "feature_scorer needs the dataset= that its samples were made of, or the language= of "
-            "samples of your own"
+            "feature_scorer needs the dataset= that the samples were made from, or the language= "
+            "of your own samples"
         )
     suite = suite_of(features, queries, code)
-    # Features need not be safe to call from several threads, and load their models when first used.
+    # Features may not be thread-safe, and load their models at first use, so one thread at a time.
     limiter = anyio.CapacityLimiter(1)
 
     async def score_state(state: TaskState, target: Target) -> Score:
         id_ = str(state.sample_id)
-        query = _own_query(state, target, code) if queries is None else queries[id_]
+        query = _query_of_sample(state, target, code) if queries is None else queries[id_]
         return await anyio.to_thread.run_sync(_score, suite, query, state, limiter=limiter)
 
     return score_state
@@ -189,17 +204,17 @@ def _score(suite: FeatureSuite, query: Query, state: TaskState) -> Score:
 
 def _response(query_id: str, output: ModelOutput, metadata: dict[str, Any] | None) -> Response:
     text = None if output.error or output.empty else output.completion
-    shown = (metadata or {}).get("shown")
-    return response_to(query_id, text, error=output.error or _NO_OUTPUT, shown=shown)
+    shown_ids = (metadata or {}).get("shown")
+    return response_to(query_id, text, error=output.error or _NO_OUTPUT, shown=shown_ids)
 
 
-def _own_query(state: TaskState, target: Target, language: str) -> Query:
-    """The query of a sample that was not made from a dataset."""
-    where, told = f"sample {state.sample_id!r}", state.metadata
-    asked = told.get("query", state.input_text)
-    row = dict(asked) if isinstance(asked, dict) else {"text": asked, "language": language}
+def _query_of_sample(state: TaskState, target: Target, language: str) -> Query:
+    """Return the query of a sample that was not made from a dataset."""
+    where, metadata = f"sample {state.sample_id!r}", state.metadata
+    query = metadata.get("query", state.input_text)
+    row = dict(query) if isinstance(query, dict) else {"text": query, "language": language}
     names = ("passages", "relevant", "answers", "wrong_answers", "answerable")
-    row |= {name: told[name] for name in names if name in told}
+    row |= {name: metadata[name] for name in names if name in metadata}
     row["passages"] = [
         {"id": str(number), "text": passage} if isinstance(passage, str) else passage
         for number, passage in enumerate(row.get("passages", ()), 1)
@@ -218,19 +233,20 @@ def read_run(
     model: str | None = None,
     epoch: int = 1,
 ) -> Run:
-    """The responses of a log, of :func:`mirage_task` or of samples of your own.
+    """Return the run in a log of :func:`mirage_task` or of your own samples.
 
-    A sample that ended in an error, or without an output, is a failure with its reason.
+    A sample that ended in an error or has no output is a failure with its reason.
 
     Args:
-        log: an evaluation log with its samples, or the path of one.
-        language: of the queries, where the log does not say.
-        model: its name in the run; by default that in the log, such as ``openai/gpt-4o``.
-        epoch: which of the answers to a sample, where there are several.
+        log: An evaluation log with its samples, or the path of one.
+        language: ISO 639-1 code, if the log does not contain the language.
+        model: Name of the model in the run; by default the name in the log, such as
+            ``openai/gpt-4o``.
+        epoch: Number of the answer to use if a sample has several.
 
     Raises:
-        DatasetError: the log has no sample of this epoch, or does not say the language.
-        UnknownNameError: no such language.
+        DatasetError: If the log has no sample of this epoch, or the language is missing.
+        UnknownNameError: If there is no such language.
     """
     read = log if isinstance(log, EvalLog) else read_eval_log(str(log))
     answers = [sample for sample in read.samples or () if sample.epoch == epoch]
@@ -238,11 +254,13 @@ def read_run(
         raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch {epoch}")
     code = language or _language(answers[0])
     if code is None:
-        raise DatasetError(f"the log of {read.eval.task!r} does not say in which language: give it")
+        raise DatasetError(
+            f"the log of {read.eval.task!r} does not contain the language: pass language="
+        )
     return Run(
         model=model or read.eval.model,
         language=Language.of(code).code,
-        responses=tuple(map(_logged, answers)),
+        responses=tuple(map(_logged_response, answers)),
     )
 
 
@@ -251,7 +269,7 @@ def _language(sample: EvalSample) -> str | None:
     return query.get("language") if isinstance(query, dict) else None
 
 
-def _logged(sample: EvalSample) -> Response:
+def _logged_response(sample: EvalSample) -> Response:
     if sample.error is not None:
         return Response(query_id=str(sample.id), text=None, error=sample.error.message)
     return _response(str(sample.id), sample.output, sample.metadata)

@@ -12,19 +12,20 @@
     run = read_run(results["samples"]["bundled-sw"], model="dummy")
     print(Leaderboard.bundled("sw").rank(run))
 
-Each feature is a metric, with its mean and standard error over the queries that have it. A feature
-that could not be computed for a query is left out of that query's metrics, and one that could not
-be computed for any is not in the results: neither is a 0. The documents hold a prompt and no
-reference: models get them with each request.
+Each feature is a metric, with its mean and standard error over the queries that have it. If a
+feature cannot be computed for a query, that query's metrics do not have it. If it cannot be
+computed for any query, the results do not have it. It never counts as 0. The harness passes its
+documents to models with each request, so they contain a prompt and no ground truth.
 
-From the command line, ``mirage_ar`` to ``mirage_zh`` are the bundled data, and ``mirage`` all of
-them::
+On the command line, ``mirage_ar`` to ``mirage_zh`` are the bundled datasets, and ``mirage`` is all
+of them::
 
     TASKS=$(python -c "from mirage.integrations.lm_eval import TASKS; print(TASKS)")
     lm-eval run --include_path $TASKS --tasks mirage_sw --model hf \\
         --model_args pretrained=Qwen/Qwen3-0.6B --log_samples --output_path results
 
-The file that ``--log_samples`` writes, :func:`read_run` reads. For queries of your own, a YAML::
+:func:`read_run` reads the file that ``--log_samples`` writes. To use your own queries, write a
+YAML file::
 
     task: my_queries
     class: !function mirage.integrations.lm_eval.DatasetTask
@@ -62,54 +63,56 @@ except ImportError as error:
 __all__ = ["TASKS", "DatasetTask", "mirage_task", "read_run"]
 
 TASKS = Path(__file__).parent / "lm_eval_tasks"
-"""The folder of tasks on the bundled data, for ``--include_path``."""
+"""The folder with the tasks on the bundled data, for ``--include_path``."""
 
 Doc = dict[str, Any]
 
 _NEVER = "<|endoftext|>"
-"""The only stop sequence, which ends a text anyway: some servers refuse to be given none."""
+"""The only stop sequence. It ends a text anyway, but some servers require at least one."""
 
 
 def mirage_task(
     dataset: MirageDataset, suite: FeatureSuite | None = None, prompt: PromptMaker | None = None
 ) -> ConfigurableTask:
-    """A ``generate_until`` task named after the dataset, whose metrics are a suite's features.
+    """Return a ``generate_until`` task named after the dataset, with a suite's features as metrics.
 
-    Its version is that of this library, for figures change with that.
+    The version of the task is the version of this library, because scores may change with it.
 
     Args:
-        dataset: the queries.
-        suite: by default :meth:`~mirage.FeatureSuite.offline` for the dataset's language.
-        prompt: by default :class:`~mirage.generation.RagPrompt`; its messages become one text.
+        dataset: The queries.
+        suite: The features; by default :meth:`~mirage.FeatureSuite.offline` for the dataset's
+            language.
+        prompt: A function from a query to its prompt, whose messages are joined to one text; by
+            default a :class:`~mirage.generation.RagPrompt`.
     """
     suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
     return ConfigurableTask(config=_config(dataset.name, dataset, suite, prompt or RagPrompt(), {}))
 
 
 class DatasetTask(ConfigurableTask):
-    """The task that a YAML of the harness names: ``class: !function ...DatasetTask``.
+    """A task that a YAML file of the harness defines, with ``class: !function ...DatasetTask``.
 
     Args:
-        config: what the YAML says: ``task`` is the name, ``metadata.dataset`` a name such as
-            ``bundled-sw`` or the path of a file of queries, ``metadata.features`` names of
-            features, by default those of :meth:`~mirage.FeatureSuite.offline` that can be
+        config: The content of the YAML file. ``task`` is the name. ``metadata.dataset`` is a name
+            such as ``bundled-sw`` or the path of a file of queries. ``metadata.features`` are names
+            of features, by default those of :meth:`~mirage.FeatureSuite.offline` that can be
             computed on the dataset.
 
     Raises:
-        DatasetError: no dataset is named, or the file is not as it should be.
-        UnknownNameError: no such feature or language.
+        DatasetError: If there is no ``metadata.dataset``, or its file is not valid.
+        UnknownNameError: If there is no such feature or language.
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        told = dict(config.get("metadata") or {})
-        dataset = dataset_of(told.get("dataset"))
+        metadata = dict(config.get("metadata") or {})
+        dataset = dataset_of(metadata.get("dataset"))
         if dataset is None:
             raise DatasetError(
-                f"task {config.get('task')!r}: its metadata names no dataset, such as "
-                "'dataset: bundled-sw' or a file of queries"
+                f"task {config.get('task')!r}: metadata has no dataset; add a line such as "
+                "'dataset: bundled-sw' or the path of a file of queries"
             )
-        suite = suite_of(told.get("features"), dataset, dataset.language)
-        super().__init__(config=_config(config["task"], dataset, suite, RagPrompt(), told))
+        suite = suite_of(metadata.get("features"), dataset, dataset.language)
+        super().__init__(config=_config(config["task"], dataset, suite, RagPrompt(), metadata))
 
 
 def _config(
@@ -153,26 +156,26 @@ def _config(
 
 
 def _doc(query: Query, prompt: PromptMaker) -> Doc:
-    messages, shown = prompt(query)
+    messages, shown_ids = prompt(query)
     return {
         "query_id": query.id,
         "language": query.language,
         "prompt": "\n\n".join(message["content"] for message in messages),
-        "shown": list(shown),
+        "shown": list(shown_ids),
     }
 
 
 def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | None = None) -> Run:
-    """The responses that a task of this module was given, from what ``--log_samples`` keeps.
+    """Return the run in the logged samples of a task of this module.
 
     Args:
-        samples: a file ``samples_TASK_DATE.jsonl``, or what ``simple_evaluate`` returns under
-            ``samples`` for a task.
-        model: its name in the run; by default that of the file's folder, which the harness names
-            after the model.
+        samples: A file ``samples_TASK_DATE.jsonl`` that ``--log_samples`` wrote, or a task's entry
+            under ``samples`` in the result of ``simple_evaluate``.
+        model: Name of the model in the run; by default the name of the file's folder, which the
+            harness names after the model.
 
     Raises:
-        DatasetError: no sample, or one that is of another task; names it.
+        DatasetError: If there is no sample, or a sample is of another task; the message names it.
     """
     if isinstance(samples, str | Path):
         rows = list(read_rows(Path(samples)))
@@ -180,11 +183,13 @@ def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | 
     else:
         rows = [(f"sample {number}", dict(row)) for number, row in enumerate(samples)]
     if not rows:
-        raise DatasetError(f"{samples}: no sample")
-    answers = [_logged(where, row) for where, row in rows]
+        raise DatasetError(f"{samples}: there are no samples")
+    answers = [_logged_response(where, row) for where, row in rows]
     languages = {language for language, _ in answers}
     if len(languages) > 1:
-        raise DatasetError(f"samples are in {', '.join(sorted(languages))}; take those of one task")
+        raise DatasetError(
+            f"samples are in {', '.join(sorted(languages))}; pass the samples of one task"
+        )
     return Run(
         model=model or "model",
         language=languages.pop(),
@@ -192,13 +197,13 @@ def read_run(samples: str | Path | Iterable[Mapping[str, Any]], *, model: str | 
     )
 
 
-def _logged(where: str, row: Mapping[str, Any]) -> tuple[str, Response]:
+def _logged_response(where: str, row: Mapping[str, Any]) -> tuple[str, Response]:
     try:
         doc, text = row["doc"], row["filtered_resps"][0]
         language = Language.of(doc["language"]).code
         return language, response_to(doc["query_id"], text, error="", shown=doc["shown"])
     except (KeyError, IndexError, TypeError) as error:
         raise DatasetError(
-            f"{where}: no logged sample of a task of mirage.integrations.lm_eval "
+            f"{where}: not a logged sample of a task of mirage.integrations.lm_eval "
             f"({type(error).__name__}: {error})"
         ) from None

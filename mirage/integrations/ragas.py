@@ -1,4 +1,4 @@
-"""ragas: its datasets as ours and back; features as its metrics, which need no key and no model.
+"""ragas: datasets to and from our records, and features as metrics without a key or model.
 
     from ragas import EvaluationDataset, SingleTurnSample
     from mirage import FeatureSuite
@@ -18,11 +18,11 @@
     print(metric.single_turn_score(sample))  # also: evaluate(..., metrics=[metric])
     assert read(to_samples(dataset, run), language="en", model="my-rag")[1] == run
 
-A citation ``[2]`` is the second retrieved context. Relevant are the retrieved contexts that are
-among the reference contexts, by id where there are ids, else by text; blanks do not count.
-``read(..., dataset=leaderboard.dataset)`` gives a run that the leaderboard ranks. ragas itself
-sends usage statistics unless the environment has ``RAGAS_DO_NOT_TRACK=true``. Needs the extra
-``ragas``.
+A citation ``[2]`` refers to the second retrieved context. A retrieved context is relevant if it is
+among the reference contexts, compared by id if there are ids, and otherwise by text; white space is
+ignored. ``read(..., dataset=leaderboard.dataset)`` returns a run that the leaderboard ranks. ragas
+itself sends usage statistics unless ``RAGAS_DO_NOT_TRACK=true`` is set in the environment. Needs
+the extra ``ragas``.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ def read(
     name: str = "ragas",
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """The queries of single-turn samples and the responses to them; ids are numbers from 1.
+    """Return the queries of single-turn samples and the run of their responses.
 
-    A sample without a response is a failure in the run.
+    Query ids are numbers from 1. A sample without a response is a failure in the run.
 
     Args:
-        data: the samples.
-        language: they are in.
-        model: the run's name.
-        name: the dataset's.
-        dataset: the queries that were asked, such as those of a leaderboard: the run is then on
-            it. Samples and queries, and contexts and passages, go together by their texts.
+        data: The samples.
+        language: ISO 639-1 code of their language.
+        model: Name of the run.
+        name: Name of the dataset.
+        dataset: The dataset whose queries were asked, such as that of a leaderboard. The run is
+            then on this dataset: queries and passages are matched with it by their texts.
 
     Raises:
-        DatasetError: a sample is multi-turn, has no ``user_input``, asks no query of ``dataset``,
-            or what else is wrong where.
-        UnknownNameError: no such language.
+        DatasetError: If a sample is multi-turn, has no ``user_input``, matches no query of
+            ``dataset``, or is not valid; the message names the sample.
+        UnknownNameError: If there is no such language.
     """
     answers = (
         (_query(sample, language, str(number), f"{name}, sample {number}"), sample.response)
@@ -86,23 +86,28 @@ def read(
 
 
 def to_samples(dataset: MirageDataset, run: Run) -> EvaluationDataset:
-    """A sample for each response, with the ids and texts of its passages; :func:`read` reads them.
+    """Return a sample for each response, which :func:`read` can read.
 
-    Titles of passages, short answers and whether a query has an answer have no place there.
+    A sample has the ids and texts of its passages. Titles of passages, short answers, and whether a
+    query is answerable are not stored.
+
+    Args:
+        dataset: The dataset.
+        run: A run on it.
 
     Raises:
-        UnknownNameError: the run answers a query that the dataset does not have.
+        UnknownNameError: If the run answers a query that the dataset does not have.
     """
     return EvaluationDataset([_sample(dataset[response.query_id], response) for response in run])
 
 
 def _sample(query: Query, response: Response) -> SingleTurnSample:
-    shown = query.passages_shown_to(response)
+    passages = query.passages_shown_to(response)
     texts = {passage.id: passage.text for passage in query.passages}
     return SingleTurnSample(
         user_input=query.text,
-        retrieved_contexts=[passage.text for passage in shown],
-        retrieved_context_ids=[passage.id for passage in shown],
+        retrieved_contexts=[passage.text for passage in passages],
+        retrieved_context_ids=[passage.id for passage in passages],
         reference_contexts=[texts.get(id_, "") for id_ in query.relevant],
         reference_context_ids=list(query.relevant),
         reference=query.reference,
@@ -111,17 +116,17 @@ def _sample(query: Query, response: Response) -> SingleTurnSample:
 
 
 class FeatureMetric(SingleTurnMetric):
-    """A feature as a metric of ragas: for ``evaluate``, ``single_turn_score`` and ``ascore``.
+    """A feature as a metric of ragas, for ``evaluate``, ``single_turn_score`` and ``ascore``.
 
-    A feature that cannot be computed is NaN, which ragas leaves out of its means; the reason is
-    logged as a warning, and is the ``reason`` of what ``ascore`` returns.
+    If a feature cannot be computed, its value is NaN, which ragas leaves out of its means. The
+    reason is logged as a warning, and is the ``reason`` of the result of ``ascore``.
 
     Args:
-        feature: a name, a feature, or a function ``(query, response) -> float``.
-        language: of the samples.
+        feature: The name of a feature, a feature, or a function ``(query, response) -> float``.
+        language: ISO 639-1 code of the samples' language.
 
     Raises:
-        UnknownNameError: no such feature or language.
+        UnknownNameError: If there is no such feature or language.
     """
 
     def __init__(self, feature: FeatureLike, language: str) -> None:
@@ -129,10 +134,10 @@ class FeatureMetric(SingleTurnMetric):
         super().__init__(name=self.suite.names[0])
 
     def init(self, run_config: RunConfig) -> None:
-        """Nothing has to be prepared."""
+        """Do nothing: the metric needs no preparation."""
 
     async def ascore(self, **fields: Any) -> MetricResult:
-        """The score of a sample with these fields, and why there is none where it is NaN."""
+        """Return the score of a sample with these fields, and the reason if it is NaN."""
         return await asyncio.to_thread(self._result, SingleTurnSample(**fields))
 
     async def _single_turn_ascore(
@@ -148,15 +153,19 @@ class FeatureMetric(SingleTurnMetric):
         return float(result)
 
     def _result(self, sample: SingleTurnSample) -> MetricResult:
-        query, shown = _query(sample, str(self.suite.language), "1", "the sample")
-        response = response_to(query.id, sample.response, error=_NO_RESPONSE, shown=shown or None)
+        query, shown_ids = _query(sample, str(self.suite.language), "1", "the sample")
+        response = response_to(
+            query.id, sample.response, error=_NO_RESPONSE, shown=shown_ids or None
+        )
         values, reasons = score(self.suite, query, response)
         return MetricResult(values.get(self.name, math.nan), reasons.get(self.name))
 
 
 def _query(sample: SingleTurnSample, language: str, id: str, where: str) -> Asked:
     if not isinstance(sample, SingleTurnSample):
-        raise DatasetError(f"{where}: only single-turn samples have one response to score")
+        raise DatasetError(
+            f"{where}: must be a single-turn sample, because it has one response to score"
+        )
     return query_of(
         where,
         id=id,

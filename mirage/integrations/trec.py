@@ -1,15 +1,15 @@
-"""TREC run files: what queries show, and what responses cite, as rankings of passages.
+"""TREC run files and qrels, for the passages that queries show and those that responses cite.
 
-A run file has a line ``query-id Q0 passage-id rank score tag`` for each ranked passage. Here it is
-a mapping from query id to the scores of passages by id, the form that ir_measures, ranx and
-pytrec_eval take as well.
+A run file has a line ``query-id Q0 passage-id rank score tag`` for each ranked passage. In Python
+it is a mapping from query id to the scores of passages by id, which ir_measures, ranx and
+pytrec_eval accept too.
 
-The citations of a response are a ranking too, in the order of first mention, so these packages
-compute ``citation_recall@10`` (their ``R@10``) and ``citation_map@10`` (their ``AP@10``), or any
-other measure. A response that cites nothing stands in the mapping with no passage and counts as 0;
-in a file it has no line, and what reads the file has to be told to count it (``trec_eval -c``). A
-query without relevant passages has no qrels, and a query on which the model failed has none
-either when ``qrels`` is given the run: neither counts, as in a feature table.
+The citations of a response, in the order of first mention, are a ranking. So these packages can
+compute ``citation_recall@10`` (their ``R@10``), ``citation_map@10`` (their ``AP@10``) and other
+measures. A response that cites nothing is in the mapping without passages and counts as 0. A run
+file has no line for it, so the evaluation tool must be told to count it (``trec_eval -c``). A query
+without relevant passages has no qrels. If a run is passed to ``qrels``, a query on which the model
+failed has none either. Such queries do not count, as in a feature table.
 
     import ir_measures
     from mirage import MirageDataset, respond
@@ -50,24 +50,35 @@ __all__ = [
 ]
 
 Scores = dict[str, dict[str, float]]
-"""Scores of passages by query id and passage id; the highest comes first."""
+"""Scores by query id and passage id; the passage with the highest score is first."""
 
 
 # Rankings -----------------------------------------------------------------------------------------
 
 
 def shown(dataset: MirageDataset) -> Scores:
-    """The passages of each query in the order in which it shows them; the last has score 1."""
+    """Return the passages of each query as a ranking in their order; the last one has score 1."""
     return {query.id: _descending(query.passage_ids) for query in dataset}
 
 
 def citations(dataset: MirageDataset, run: Run) -> Scores:
-    """The passages that each response cites, in order of first mention; the last has score 1.
+    """Return the passages that each response cites as a ranking, in the order of first mention.
 
-    A query on which the model failed is left out.
+    The last one has score 1. Queries on which the model failed are left out.
+
+    Args:
+        dataset: The dataset.
+        run: A run on it.
 
     Raises:
-        UnknownNameError: the run answers a query that the dataset does not have.
+        UnknownNameError: If the run answers a query that the dataset does not have.
+
+    Example:
+        >>> from mirage import MirageDataset, respond
+        >>> dataset = MirageDataset.bundled("en").sample(1)
+        >>> run = respond(lambda query: f"Yes [{query.passages[0].id}].", dataset)
+        >>> [list(scores.values()) for scores in citations(dataset, run).values()]
+        [[1.0]]
     """
     check_ids((response.query_id for response in run), dataset, f"by model {run.model!r}")
     return {
@@ -80,10 +91,14 @@ def citations(dataset: MirageDataset, run: Run) -> Scores:
 
 
 def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str, int]]:
-    """Relevance by query id and passage id: 1 for relevant passages, 0 for others that are shown.
+    """Return relevance by query id and passage id: 1 for relevant passages, 0 for the others.
 
-    A query without relevant passages is left out, and so is one on which ``run`` failed: a
-    measure would give it 0, where nothing was measured.
+    Queries without relevant passages are left out, and so are queries on which ``run`` failed,
+    because evaluation tools would count them as 0 although nothing was measured.
+
+    Args:
+        dataset: The dataset.
+        run: A run on it, or ``None`` to include all queries.
     """
     judged = relevance(dataset)
     if run is None:
@@ -94,36 +109,37 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
 def ranked(
     dataset: MirageDataset, scores: Scores, passages: Mapping[str, Passage] | None = None
 ) -> MirageDataset:
-    """The same queries, each showing the passages of a ranking, highest score first.
+    """Return the same queries with the passages of a ranking, highest score first.
 
-    A query that the ranking leaves out shows no passage: nothing was found for it. Equal scores
-    keep the order of the mapping, which is that of the ranks in a file.
+    A query that is not in the ranking has no passages: the retriever has returned none. Passages
+    with equal scores keep the order of the mapping, which in a file is the order of ranks.
 
     Args:
-        dataset: the queries.
-        scores: the ranking, such as :func:`read_run` gives.
-        passages: texts of passages by id, for those that a query does not show already
+        dataset: The queries.
+        scores: The ranking, such as the result of :func:`read_run`.
+        passages: Passages by id, for ranked passages that are not among the query's passages
             (``mirage.sources.trec.read_passages`` reads them).
 
     Raises:
-        UnknownNameError: the ranking has a query that the dataset does not have.
-        DatasetError: a ranked passage has no text; names it and the query.
+        UnknownNameError: If the ranking has a query that the dataset does not have.
+        DatasetError: If there is no text for a ranked passage; the message names it and the query.
     """
     check_ids(scores, dataset, "in the ranking")
-    known = passages or {}
+    texts = passages or {}
     return MirageDataset(
-        (_showing(query, scores.get(query.id, {}), known) for query in dataset), name=dataset.name
+        (_with_ranking(query, scores.get(query.id, {}), texts) for query in dataset),
+        name=dataset.name,
     )
 
 
-def _showing(query: Query, scores: dict[str, float], passages: Mapping[str, Passage]) -> Query:
+def _with_ranking(query: Query, scores: dict[str, float], passages: Mapping[str, Passage]) -> Query:
     texts = {**passages, **{passage.id: passage for passage in query.passages}}
     order = _order(scores)
     missing = next((passage_id for passage_id in order if passage_id not in texts), None)
     if missing is not None:
         raise DatasetError(
-            f"passage {missing!r}, ranked for query {query.id!r}, has no text: the query does not "
-            "show it, and it is not in passages="
+            f"passage {missing!r}, ranked for query {query.id!r}, has no text: it is neither among "
+            "the query's passages nor in passages="
         )
     return query.model_copy(update={"passages": tuple(texts[id_] for id_ in order)})
 
@@ -146,28 +162,41 @@ def _has_text(run: Run, query_id: str) -> bool:
 
 
 def read_run(path: str | Path) -> Scores:
-    """Read a run file; passages stand in the order of their scores, and of equal scores, ranks.
+    """Read a run file; passages are in the order of their scores, or of ranks if scores are equal.
+
+    Args:
+        path: The file.
 
     Raises:
-        DatasetError: names the file and the line that is not as it should be.
+        DatasetError: If a line is not valid; the message names the file and the line.
     """
     return RetrievalRun.read(path).scores()
 
 
 def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
-    """Write a run file at ``path``, ranks from 1; ``tag`` names what ranked.
+    """Write a run file with ranks from 1.
+
+    Args:
+        scores: Scores by query id and passage id.
+        path: The file to write.
+        tag: Name of the system that made the ranking.
 
     Raises:
-        DatasetError: as :meth:`mirage.retrieval.RetrievalRun.write`.
+        DatasetError: If an id or the tag cannot be written; see
+            :meth:`mirage.retrieval.RetrievalRun.write`.
     """
     RetrievalRun.of(scores).write(path, tag=tag)
 
 
 def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> None:
-    """Write what :func:`qrels` gives at ``path``, as a file that ``MirageDataset.from_trec`` reads.
+    """Write relevance grades to a file that ``MirageDataset.from_trec`` can read.
+
+    Args:
+        grades: Grades by query id and passage id, such as the result of :func:`qrels`.
+        path: The file to write.
 
     Raises:
-        DatasetError: an id is empty or has a blank in it, which such a file cannot say.
+        DatasetError: If an id is empty or contains white space, which the format does not allow.
     """
     _write(
         (
@@ -180,27 +209,31 @@ def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> No
 
 
 def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
-    """Write ``topics.tsv``, ``qrels.txt`` and ``passages.jsonl`` into a folder, made where missing.
+    """Write ``topics.tsv``, ``qrels.txt`` and ``passages.jsonl`` into a folder.
 
-    ``MirageDataset.from_trec`` reads them. References and which passages a query shows in which
-    order have no place there.
+    ``MirageDataset.from_trec`` can read them. The files do not contain references, nor which
+    passages a query shows in which order.
+
+    Args:
+        dataset: The dataset.
+        folder: The folder, which is created if it does not exist.
 
     Raises:
-        DatasetError: two passages have one id, or a query has what a line cannot say; nothing is
-            written then.
+        DatasetError: If two passages have the same id, or a query contains characters that the
+            format does not allow. No file is written then.
     """
     passages: dict[str, Passage] = {}
     for query in dataset:
         for passage in query.passages:
             if passages.setdefault(passage.id, passage) != passage:
                 raise DatasetError(
-                    f"query {query.id!r}: passage {passage.id!r} has another text than in a query "
-                    "before; in TREC's files an id names one passage"
+                    f"query {query.id!r}: passage {passage.id!r} has another text than in an "
+                    "earlier query; in TREC files, passages with one id must be equal"
                 )
         if {"\t", "\n", "\r"} & {*query.id, *query.text} or " " in query.id:
             raise DatasetError(
-                f"query {query.id!r}: TREC's topics are lines id<TAB>text, with no room "
-                "for its tabs, line ends or blanks in the id"
+                f"query {query.id!r}: TREC topics are lines id<TAB>text, so neither may contain "
+                "tabs or line ends, nor the id blanks"
             )
     folder = Path(folder)
     text = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
@@ -217,8 +250,8 @@ def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:
         broken = next((field for field in fields if field.split() != [field]), None)
         if broken is not None:
             raise DatasetError(
-                f"{path}: {broken!r} cannot stand in a TREC file, whose fields are parted by "
-                "blanks; use ids and a tag without any"
+                f"{path}: {broken!r} cannot be written to a TREC file, whose fields are separated "
+                "by blanks; use ids and a tag without white space"
             )
         text.append(" ".join(fields) + "\n")
     write_text(path, "".join(text))

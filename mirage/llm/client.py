@@ -369,7 +369,13 @@ class LLM:
         return self._digest("embedding", text)
 
     def relevance_digest(self, query: str, text: str, form: RerankForm) -> bytes:
-        """Return the SHA-256 digest of a request for the relevance of a text to a query."""
+        """Return the SHA-256 digest of a request for the relevance of a text to a query.
+
+        Args:
+            query: The query.
+            text: The text.
+            form: The format of the request; see :data:`RerankForm`.
+        """
         return self._digest("relevance", [query, text, form])
 
     def _digest(self, kind: str, content: object) -> bytes:

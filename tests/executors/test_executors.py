@@ -72,5 +72,5 @@ def test_what_is_loaded_is_loaded_once(executor: Executor) -> None:
 
 
 def test_a_number_of_threads_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(SettingError, match="threads=0 is to be 1 or more"):
+    with pytest.raises(SettingError, match="threads must be at least 1, got 0"):
         LocalExecutor(threads=0)

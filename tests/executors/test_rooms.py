@@ -191,7 +191,7 @@ def test_verdicts(executor: Executor, server: ChatServer, tmp_path: Path) -> Non
 def test_a_missing_key_is_said(executor: Executor) -> None:
     dataset = make_dataset(2)
     judge = PairwiseJudge(LLM("gpt", base_url="https://api.openai.com/v1"))
-    with pytest.raises(LLMError, match="no key"):
+    with pytest.raises(LLMError, match="no API key"):
         judge.compare(dataset, make_runs(dataset), executor=executor, progress=False)
 
 

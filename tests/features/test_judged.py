@@ -161,7 +161,7 @@ def test_settings_and_names(server: ChatServer) -> None:
         llm_eval(llm_of(server), scale="five")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match=r"mirage\.features\.llm_eval\(LLM"):
         feature("llm_eval")
-    with pytest.raises(FeatureError, match="no key"):
+    with pytest.raises(FeatureError, match="no API key"):
         scored(llm_eval(LLM("gpt-4o", api_key="")), {"q": "It."})
 
 

@@ -81,7 +81,7 @@ def test_a_name_makes_an_llm(server: ChatServer, monkeypatch: pytest.MonkeyPatch
     named = OpenAIGenerator("x", name="yangu", base_url=server.url, max_tokens=7, cache=False)
     assert named.run(QUERIES[:1], progress=False).model == "yangu"
     assert (server.requests[-1]["model"], server.requests[-1]["max_tokens"]) == ("x", 7)
-    with pytest.raises(SettingError, match=r"max_tokens go to LLM\(\.\.\.\)"):
+    with pytest.raises(SettingError, match=r"pass max_tokens to LLM\(\.\.\.\)"):
         OpenAIGenerator(LLM("x"), max_tokens=7)
 
 

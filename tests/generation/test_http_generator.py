@@ -106,7 +106,7 @@ TRANSIENT = {
     "408": (Reply("late", status=408), "HTTP 408"),
     "500": (Reply("down", status=500), "HTTP 500: .*down"),
     "503": (Reply("busy", status=503), "HTTP 503"),
-    "reset": (Reply(body=b'{"answer": "abc"}', cut=True), "no connection, or it was lost"),
+    "reset": (Reply(body=b'{"answer": "abc"}', cut=True), "connection failed or lost"),
     "not JSON": (Reply(body=b"<html>"), "not JSON in UTF-8"),
     "not UTF-8": (Reply(body=b'{"answer": "\xff"}'), "not JSON in UTF-8"),
     "too deep": (Reply(body=b"[" * 100_000), "not JSON in UTF-8"),
@@ -141,8 +141,8 @@ FINAL = {
     "no such key": (json_reply({"text": "a"}), r"KeyError: 'answer'\): \{\"text\": \"a\"\}"),
     "a list": (json_reply([{"answer": "a"}]), r"ValueError: .*\): \[\{\"answer\": \"a\"\}\]"),
     "a string": (json_reply("answer"), "TypeError: .*: answer"),
-    "null": (json_reply({"answer": None}), 'has NoneType for text: {"answer": null}'),
-    "a number": (json_reply({"answer": 4}), 'has int for text: {"answer": 4}'),
+    "null": (json_reply({"answer": None}), 'of type NoneType, not str: {"answer": null}'),
+    "a number": (json_reply({"answer": 4}), 'of type int, not str: {"answer": 4}'),
     "half an emoji": (Reply(body=b'{"answer": "\\ud83d"}'), "UnicodeEncodeError"),
 }
 
@@ -250,7 +250,7 @@ def test_addresses_hold_no_secrets(url: str) -> None:
     [{"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}, {"backoff": -1}],
 )
 def test_settings_that_make_no_sense(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="concurrency is 1 or more"):
+    with pytest.raises(SettingError, match="concurrency must be at least 1"):
         HTTPGenerator("http://localhost/", **settings)  # type: ignore[arg-type]
 
 

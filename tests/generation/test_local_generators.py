@@ -301,7 +301,7 @@ def test_accelerator_is_used_where_there_is_one(
 )
 @pytest.mark.parametrize("make", [TransformersGenerator, VLLMGenerator])
 def test_settings_that_make_no_sense(make: Callable[..., Any], settings: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="temperature 0 or more"):
+    with pytest.raises(SettingError, match="temperature at least 0"):
         make("m", **settings)
 
 
@@ -347,5 +347,5 @@ def test_vllm_is_called_as_its_signatures_say(tokenizer: Any) -> None:
     run = made.run(QUERIES, progress=False)
     assert (run.model, engine.chat.call_count) == ("tiny", 3)
     assert {r.text for r in run} == {"ory."}
-    with pytest.raises(SettingError, match="dtype go to it"):
+    with pytest.raises(SettingError, match="pass dtype to the vllm"):
         VLLMGenerator(engine, dtype="auto")

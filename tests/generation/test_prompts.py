@@ -142,7 +142,7 @@ def test_query_without_passages_is_asked_all_the_same() -> None:
     "settings", [{"answer_tokens": 8192}, {"passage_tokens": 0}, {"answer_tokens": 0}]
 )
 def test_budgets_that_leave_nothing_are_refused(settings: dict[str, int]) -> None:
-    with pytest.raises(SettingError, match="do not go into a context of 8192"):
+    with pytest.raises(SettingError, match="do not fit into a context of 8192"):
         RagPrompt(**settings)
 
 

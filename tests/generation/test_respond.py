@@ -365,7 +365,7 @@ def test_nothing_but_gaps_is_an_error(nothing: Any) -> None:
 
 def test_what_cannot_answer_is_an_error(tmp_path: Path) -> None:
     nothing: Any = 34
-    with pytest.raises(DatasetError, match="34 cannot answer queries: give a function"):
+    with pytest.raises(DatasetError, match="34 cannot answer queries; pass a function"):
         respond(nothing, QUERIES)
     with pytest.raises(DatasetError, match=r"absent\.jsonl"):
         respond(tmp_path / "absent.jsonl", QUERIES)
@@ -618,7 +618,7 @@ def test_an_error_within_the_time_is_the_functions_own() -> None:
 
     (failure,) = respond(answer, QUERIES, timeout=60, progress=False).failed
     assert failure.error == "ValueError: no"
-    with pytest.raises(SettingError, match="timeout is a number of seconds above 0"):
+    with pytest.raises(SettingError, match="timeout must be above 0 seconds"):
         respond(answer, QUERIES, timeout=0, progress=False)
 
 
@@ -630,9 +630,9 @@ def test_a_name_that_no_run_can_have_is_refused_before_anything_is_asked(name: s
         asked.append(query.id)
         return echo(query)
 
-    with pytest.raises(DatasetError, match="the name of a model is a text in Unicode"):
+    with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
         respond(answer, QUERIES, name, progress=False)
-    with pytest.raises(DatasetError, match="the name of a model is a text in Unicode"):
+    with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
         CallableGenerator(answer, name).run(QUERIES, progress=False)
     assert asked == []
 

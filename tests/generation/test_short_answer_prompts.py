@@ -78,7 +78,7 @@ def test_it_keeps_to_its_budget() -> None:
     assert 1 < len(shown) < 9
     with pytest.raises(GenerationError, match="has room for"):
         ShortAnswerPrompt(context_tokens=260)(long)
-    with pytest.raises(SettingError, match="do not go into a context"):
+    with pytest.raises(SettingError, match="do not fit into a context"):
         ShortAnswerPrompt(answer_tokens=9000)
     with pytest.raises(UnknownNameError, match="did you mean 'sw'"):
         ShortAnswerPrompt(language="Swahili")

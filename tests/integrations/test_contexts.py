@@ -65,7 +65,7 @@ def test_a_run_can_be_on_a_dataset_that_is_there() -> None:
     assert dataset is board
     shown = (first.passage_ids[1], "retrieved-2", first.passage_ids[0])
     assert (run[first.id].shown, run[first.id].passages[0].text) == (shown, "Something else.")
-    with pytest.raises(DatasetError, match=r"mine 1: no queries of bundled-en ask 'Who\?'"):
+    with pytest.raises(DatasetError, match=r"mine 1: no queries of bundled-en have the text 'Who\?'"):
         records_of([(asked(text="Who?"), "")], dataset=board, **AS)
 
 

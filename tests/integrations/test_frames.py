@@ -98,19 +98,19 @@ def test_ids_that_are_numbers_are_read() -> None:
 
 def test_bad_frames_are_refused_with_their_place() -> None:
     good = to_pandas(RUN)
-    with pytest.raises(DatasetError, match=r"for 'model': 'm', 'n'; take the rows of one model"):
+    with pytest.raises(DatasetError, match=r"of 'model': 'm', 'n'; select the rows of one model"):
         run_from_frame(pd.concat([good, good.assign(model="n")]))
-    with pytest.raises(DatasetError, match=r"for 'language': None; take"):
+    with pytest.raises(DatasetError, match=r"of 'language': None; select"):
         run_from_frame(good.drop(columns="language"))
     with pytest.raises(DatasetError, match=r"run, row 1: .* needs either a text or an error"):
         run_from_frame(good.drop(columns="error"))
     with pytest.raises(DatasetError, match=r"row 0, field 'qury_id': Extra inputs"):
         run_from_frame(good.assign(qury_id=1))
-    with pytest.raises(DatasetError, match="run: no row"):
+    with pytest.raises(DatasetError, match="run: there are no rows"):
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
         dataset_from_frame(to_pandas(BARE).assign(metadata="{"))
-    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, found '\[1\]'"):
+    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, got '\[1\]'"):
         dataset_from_frame(to_pandas(BARE).assign(metadata="[1]"))
     with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
         dataset_from_frame([])  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def test_bad_frames_are_refused_with_their_place() -> None:
 
 def test_other_columns_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
     assert run_from_frame(to_pandas(RUN).assign(latency=0.3, model_cost=1)) == RUN
-    assert "run: columns that are left out: 'latency', 'model_cost'" in caplog.text
+    assert "run: columns that are ignored: 'latency', 'model_cost'" in caplog.text
     assert dataset_from_frame(to_pandas(BARE).assign(source="wiki")) == BARE
 
 
@@ -157,10 +157,10 @@ def test_bad_tables_are_refused() -> None:
     row = {"model": "m", "language": "sw", "query_id": "q01", "rating": "good"}
     with pytest.raises(DatasetError, match="row 0, field 'rating': 'good' is not a number"):
         table_from_frame(polars.DataFrame([row]))
-    with pytest.raises(DatasetError, match="row 0: no field 'query_id'"):
+    with pytest.raises(DatasetError, match="row 0: there is no field 'query_id'"):
         table_from_frame(polars.DataFrame([row]).drop("query_id"))
     named_so = FeatureTable("m", "sw", ("q01",), ("model",), np.zeros((1, 1)))
-    with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of another"):
+    with pytest.raises(FeatureError, match="feature 'model' of 'm' has the name of a reserved"):
         to_polars(named_so)
 
 

@@ -93,7 +93,7 @@ def test_rows_of_others_are_read() -> None:
 def test_bad_rows_are_refused() -> None:
     with pytest.raises(DatasetError, match=r"run, row 0, field 'eror': Extra inputs"):
         run_from(to_datasets(RUN).add_column("eror", [1, 2, 3]))
-    with pytest.raises(DatasetError, match="take the rows of one model"):
+    with pytest.raises(DatasetError, match="select the rows of one model"):
         run_from(to_datasets(RUN).remove_columns("model"))
     clash = FeatureTable("m", "sw", ("q01",), ("not_computed",), np.zeros((1, 1)))
     with pytest.raises(FeatureError, match="rename it"):

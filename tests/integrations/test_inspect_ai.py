@@ -217,7 +217,7 @@ def test_a_teams_own_samples_are_scored() -> None:
     assert found["answer_bleu"].metrics["mean"].value > 0.99
     assert {score.unscored_samples for score in found.values()} == {1}
     assert read_run(log, language="en")["1"].text == "The Nile [2]."
-    with pytest.raises(DatasetError, match="does not say in which language"):
+    with pytest.raises(DatasetError, match="does not contain the language"):
         read_run(log)
     with pytest.raises(DatasetError, match="feature_scorer needs the dataset="):
         feature_scorer(["answer_bleu"])

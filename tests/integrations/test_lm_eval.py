@@ -177,14 +177,14 @@ def test_a_yaml_names_a_dataset_and_features(tmp_path: Path) -> None:
     assert found is not None
     assert found["n-samples"]["mine"]["original"] == 2
     assert "answer_bleu,none" in found["results"]["mine"]
-    with pytest.raises(DatasetError, match="task 'x': its metadata names no dataset"):
+    with pytest.raises(DatasetError, match="task 'x': metadata has no dataset"):
         DatasetTask({"task": "x"})
 
 
 def test_samples_of_other_tasks_are_refused() -> None:
-    with pytest.raises(DatasetError, match="sample 0: no logged sample of a task"):
+    with pytest.raises(DatasetError, match="sample 0: not a logged sample of a task"):
         read_run([{"doc": {"question": "?"}, "filtered_resps": ["x"]}])
-    with pytest.raises(DatasetError, match="no sample"):
+    with pytest.raises(DatasetError, match="there are no samples"):
         read_run([])
 
 

@@ -155,9 +155,9 @@ def test_bad_run_files_are_refused(tmp_path: Path, text: str, message: str) -> N
 
 
 def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="'my rag' cannot stand in a TREC file"):
+    with pytest.raises(DatasetError, match="'my rag' cannot be written to a TREC file"):
         trec.write_run({"q": {"a": 1.0}}, tmp_path / "run", tag="my rag")
-    with pytest.raises(DatasetError, match="'a b' cannot stand"):
+    with pytest.raises(DatasetError, match="'a b' cannot be written"):
         trec.write_qrels({"q": {"a b": 1}}, tmp_path / "qrels")
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "qrels").exists()

@@ -144,7 +144,5 @@ def test_a_file_of_certificates_that_is_none(
     if content is not None:
         path.write_text(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    with pytest.raises(
-        SettingError, match=r"SSL_CERT_FILE=.*ca\.pem : no certificates can be read"
-    ):
+    with pytest.raises(SettingError, match=r"SSL_CERT_FILE=.*ca\.pem: no certificates can be read"):
         ask(server)

@@ -121,5 +121,5 @@ def test_text_that_is_not_unicode_is_mended(server: ChatServer) -> None:
 def test_no_texts_need_no_key() -> None:
     llm = LLM("e", base_url="https://api.openai.com/v1", cache=False)
     assert embed_all(llm, []) == []
-    with pytest.raises(LLMError, match="no key"):
+    with pytest.raises(LLMError, match="no API key"):
         embed_all(llm, ["a"])

@@ -98,12 +98,12 @@ def test_one_server_dies_and_its_requests_go_to_the_other(
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith(f"{url} is not available")
     # Without the first, not even one would be answered.
-    with pytest.raises(LLMError, match=r"m at .* no connection"):
+    with pytest.raises(LLMError, match=r"m at .* connection failed or lost"):
         ask_many(LLM("m", base_url=url, cache=False, retries=0), 1)
 
 
 def test_a_server_comes_back(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_servers, "_ASIDE_S", 0.2)
+    monkeypatch.setattr(_servers, "_PAUSE_S", 0.2)
     with ChatServer(lambda _: "second") as second:
         server.answer = lambda _: Reply(status=503)
         llm = LLM("m", base_url=[server.url, second.url], cache=False, concurrency=2)
