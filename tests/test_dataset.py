@@ -308,10 +308,10 @@ def test_trec_without_passages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("topics", "1 Which river?\n", "line 1: expected 'id<TAB>text', found '1 Which river?'"),
-        ("topics", "1\tRiver?\n\t?\n", r"line 2: expected 'id<TAB>text', found '\t?'"),
-        ("topics", "1\tRiver?\n1\tLake?\n", "line 2: query '1' stands here a second time"),
-        ("qrels", "1 Q0 d#1\n", "line 1: expected 'id Q0 passage-id relevance', found '1 Q0 d#1'"),
+        ("topics", "1 Which river?\n", "line 1: expected 'id<TAB>text', got '1 Which river?'"),
+        ("topics", "1\tRiver?\n\t?\n", r"line 2: expected 'id<TAB>text', got '\t?'"),
+        ("topics", "1\tRiver?\n1\tLake?\n", "line 2: query '1' occurs a second time"),
+        ("qrels", "1 Q0 d#1\n", "line 1: expected 'id Q0 passage-id relevance', got '1 Q0 d#1'"),
         ("qrels", "1 Q0 d#1 1\n1 Q0 d#2 yes\n", "line 2: expected 'id Q0 passage-id relevance'"),
         (
             "qrels",
@@ -322,7 +322,7 @@ def test_trec_without_passages(tmp_path: Path) -> None:
         (
             "passages",
             '{"id": "d#1", "text": "x"}\n{"id": "d#1", "text": "x"}\n{"id": "d#1", "text": "y"}\n',
-            "line 3: passage 'd#1' stands here a second time, with another text or title",
+            "line 3: passage 'd#1' occurs a second time, with another text or title",
         ),
     ],
 )
@@ -339,7 +339,7 @@ def test_trec_names_the_passage_without_a_text(tmp_path: Path) -> None:
     with pytest.raises(DatasetError) as caught:
         MirageDataset.from_trec(topics, qrels, passages, language="en")
     assert str(caught.value).startswith(
-        f"{passages}: passage 'd#1', judged for query '1' in {qrels}, is not in this file"
+        f"{passages}: passage 'd#1' is missing, although {qrels} judges it for query '1'"
     )
 
 

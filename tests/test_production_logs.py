@@ -72,13 +72,13 @@ def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"answer": "x"}, "line 2: no field 'question' or"),
-        ({"question": "x"}, "line 2: neither an answer"),
-        (line(answer=5), "line 2, field 'answer': expected a text, found int"),
+        ({"answer": "x"}, "line 2: there is no field 'question' or"),
+        ({"question": "x"}, "line 2: there is neither an answer"),
+        (line(answer=5), "line 2, field 'answer': expected a text, got int"),
         (line(contexts=3), "line 2, field 'contexts': expected a list"),
         (line(contexts=["a", {"id": 1}]), "line 2, field 'contexts', passage 2: no text"),
-        (line(time="yesterday"), "line 2, field 'time': 'yesterday' is no time"),
-        (line(id="q"), "line 2, field 'id': 'q' stands in line 1 too"),
+        (line(time="yesterday"), "line 2, field 'time': 'yesterday' is not a time"),
+        (line(id="q"), "line 2, field 'id': 'q' is also the id of line 1"),
         ([1], "line 2: expected a JSON object"),
     ],
 )
@@ -115,7 +115,9 @@ def test_an_empty_question_is_left_out_with_a_warning(
 ) -> None:
     log = read(tmp_path, line(), line(question=" "), line())
     assert log.dataset.query_ids == ("1", "3")
-    assert "question is empty: 1, the first line 2" in caplog.text
+    assert (
+        "1 lines were skipped because their question is empty; the first is line 2" in caplog.text
+    )
 
 
 def test_equal_questions_and_one_session_are_one_cluster(tmp_path: Path) -> None:
@@ -151,9 +153,9 @@ def test_times_part_a_log(tmp_path: Path) -> None:
     before, after = log.last("week")
     assert before.dataset.query_ids == ("2", "3", "4")
     assert after.run["1"].text
-    with pytest.raises(DatasetError, match="does not say when"):
+    with pytest.raises(DatasetError, match="has no time"):
         read(tmp_path, line()).by("day")
-    with pytest.raises(DatasetError, match="all is of one month"):
+    with pytest.raises(DatasetError, match="all questions are of one month"):
         read(tmp_path, line(time="2026-11-15")).last("month")
 
 

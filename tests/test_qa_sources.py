@@ -165,7 +165,7 @@ def test_beir(tmp_path: Path) -> None:
         ("kilt", {"id": "1", "input": "?", "output": "x"}, "field 'output': expected a list"),
         ("kilt", {"id": "1", "output": []}, "field 'text'"),
         ("kilt", {"id": "1", "input": "?", "output": [{"provenance": [{}]}]}, "'wikipedia_id' is"),
-        ("mkqa", {"example_id": 1}, "'queries' and 'answers' are objects"),
+        ("mkqa", {"example_id": 1}, "'queries' and 'answers' must be objects"),
         ("xor-tydi", {"lang": "en", "id": "1"}, "field 'question' is missing; it has lang, id"),
         ("answers", {"id": "1", "question": "?", "answers": {}}, "expected a text or a list"),
         ("answers", {"question": "?"}, "field 'id' is missing"),

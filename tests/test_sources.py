@@ -60,7 +60,7 @@ def test_nomiracl_names_the_line_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "relevant").mkdir()
     row = {"query_id": "1", "docids": [], "prompt": "nothing", "results": {"gpt-4-azure": "x"}}
     (tmp_path / "relevant" / "en.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(DatasetError, match=r"relevant.en\.jsonl, line 1: the prompt lacks QUEST"):
+    with pytest.raises(DatasetError, match=r"relevant.en\.jsonl, line 1: the prompt has no QUEST"):
         nomiracl.load(tmp_path, "en")
 
 
@@ -76,7 +76,7 @@ def test_nomiracl_goes_on_without_a_prompt_or_a_file(
     (tmp_path / "relevant" / "en.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     caplog.clear()
     assert nomiracl.load(tmp_path, "en").dataset.query_ids == ("1",)
-    assert "1 rows left out, for their prompt is null" in caplog.text
+    assert "1 rows were skipped, because their prompt is null" in caplog.text
     assert "non_relevant/en.jsonl: no such file" in caplog.text
 
 

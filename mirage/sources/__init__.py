@@ -1,1 +1,1 @@
-"""Readers of other projects' files, each giving this library's records."""
+"""Readers of other projects' files, which return this library's records."""

@@ -1,7 +1,4 @@
-"""Questions with the texts that were retrieved for them, as they come, and their answers: records.
-
-What harnesses hand over, and logs.
-"""
+"""Records made from questions, retrieved texts and answers of logs and other tools."""
 
 from __future__ import annotations
 
@@ -21,7 +18,12 @@ _LOG = logger("mirage.sources")
 
 
 class Asked(NamedTuple):
-    """A query, and the ids of what was retrieved by position; some may be there twice."""
+    """A query with the passages that were retrieved for it.
+
+    Attributes:
+        query: The query; its passages are distinct.
+        shown: Ids of the retrieved passages by position. An id may occur twice.
+    """
 
     query: Query
     shown: tuple[str, ...]
@@ -39,36 +41,54 @@ def query_of(
     retrieved_ids: Sequence[str | int] | None = None,
     relevant_ids: Sequence[str | int] | None = None,
 ) -> Asked:
-    """A query that shows the retrieved texts, in their order.
+    """Return a query whose passages are the retrieved texts, in their order.
 
-    Texts without ids get their numbers, from 1, so that ``[1]`` is the first. A text that was
-    retrieved twice is one passage, whichever of its positions is cited. Texts are equal that
-    differ in blanks or Unicode's form alone (NFKC).
+    Texts without ids get their position as an id, from 1, so that ``[1]`` cites the first text. If
+    a text was retrieved twice, it is one passage, whichever of its positions is cited. Texts are
+    equal if they differ only in white space or Unicode normalization (NFKC).
 
-    Relevant are the retrieved texts that are among the relevant ones, unless ids say so. Relevant
-    texts that were not retrieved count as missed: ``unretrieved-1`` and so on. A warning is logged
-    where it is not clear which text is meant.
+    A retrieved text is relevant if it is among the relevant texts, or if its id is among
+    ``relevant_ids``, which take precedence. Relevant texts that were not retrieved count as missed,
+    under the ids ``unretrieved-1`` and so on. A warning is logged if a relevant text matches
+    several retrieved texts, or only a part of one.
+
+    Args:
+        where: Place of the row, for errors, such as a file and line.
+        id: Id of the query.
+        language: ISO 639-1 code.
+        text: The question.
+        retrieved: Retrieved texts in the order of the prompt, or ``None``.
+        reference: A reference answer, or ``None``.
+        relevant: Relevant texts, or ``None``.
+        retrieved_ids: Ids of the retrieved texts, or ``None``.
+        relevant_ids: Ids of the relevant passages, or ``None``.
+
+    Raises:
+        DatasetError: If the numbers of texts and ids differ, or a value is not valid.
     """
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]
     if retrieved_ids and texts and len(ids) != len(texts):
-        raise DatasetError(f"{where}: {len(texts)} retrieved texts have {len(ids)} ids")
-    shown = tuple(ids) if retrieved_ids else _by_text(texts, ids)
-    passages = dict(zip(reversed(shown), reversed(texts), strict=False))  # of one id, the first
+        raise DatasetError(f"{where}: there are {len(texts)} retrieved texts, but {len(ids)} ids")
+    passage_ids = tuple(ids) if retrieved_ids else _by_text(texts, ids)
+    # dict() keeps the last value of a key; reversed, so that of equal ids the first text counts.
+    passages = dict(zip(reversed(passage_ids), reversed(texts), strict=False))
     row = {
         "id": id,
         "language": language,
         "text": text,
-        "passages": [{"id": id_, "text": passages[id_]} for id_ in dict.fromkeys(shown) if texts],
+        "passages": [
+            {"id": id_, "text": passages[id_]} for id_ in dict.fromkeys(passage_ids) if texts
+        ],
         "relevant": list(map(str, relevant_ids or ()))
-        or _ids_of(relevant or (), texts, shown, where),
+        or _ids_of(relevant or (), texts, passage_ids, where),
         "reference": reference,
     }
-    return Asked(validated(Query, row, where), shown)
+    return Asked(validated(Query, row, where), passage_ids)
 
 
 def _by_text(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """The id of each text; of equal texts, that of the first."""
+    """Return the id of each text; equal texts get the id of the first one."""
     first: dict[str, str] = {}
     return tuple(first.setdefault(plain_text(t), id_) for t, id_ in zip(texts, ids, strict=True))
 
@@ -80,22 +100,22 @@ def _ids_of(
     for text, id_ in zip(texts, ids, strict=False):
         if id_ not in ids_by_text[plain_text(text)]:
             ids_by_text[plain_text(text)].append(id_)
-    found = []
+    passage_ids = []
     for number, text in enumerate(map(plain_text, relevant), 1):
         same = ids_by_text.get(text, [])
         if len(same) > 1:
             _LOG.warning(
-                "%s: relevant text %d was retrieved under the ids %s; the first is taken for it",
+                "%s: relevant text %d was retrieved under the ids %s; the first id is used",
                 where, number, ", ".join(same),
             )  # fmt: skip
         elif not same and any(text in other or other in text for other in ids_by_text if other):
             _LOG.warning(
-                "%s: relevant text %d is no retrieved text, but a part of one or one of it; it "
-                "counts as missed (give ids to say which passages are relevant)",
+                "%s: relevant text %d is not equal to a retrieved text, but contains one or is a "
+                "part of one; it counts as missed (set ids to name the relevant passages)",
                 where, number,
             )  # fmt: skip
-        found.append(same[0] if same else f"unretrieved-{number}")
-    return list(dict.fromkeys(found))
+        passage_ids.append(same[0] if same else f"unretrieved-{number}")
+    return list(dict.fromkeys(passage_ids))
 
 
 def response_to(
@@ -106,10 +126,14 @@ def response_to(
     shown: Sequence[str] | None = None,
     passages: Sequence[Passage] = (),
 ) -> Response:
-    """The response to a query; ``error`` says why there is none, where ``text`` is ``None``.
+    """Return the response to a query, or a failure if there is no text.
 
-    ``shown`` are the passage ids in the prompt's order, where that is not the query's, and
-    ``passages`` those of them that the query lacks.
+    Args:
+        query_id: Id of the query.
+        text: The answer, or ``None``.
+        error: The reason of the failure, used if ``text`` is ``None``.
+        shown: Ids of the passages in the order of the prompt, if it differs from the query's.
+        passages: The passages among these that the query does not have.
     """
     return Response(
         query_id=query_id,

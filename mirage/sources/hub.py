@@ -1,12 +1,12 @@
 """MIRAGE-Bench on the Hugging Face hub: prompts, recorded outputs and judgments (extra ``hub``).
 
-Three datasets of Thakur et al. (MIRAGE-Bench, arXiv 2410.13716), each with a folder a language and
-in it one split, ``{language}/dev-00000-of-00001.parquet``. They are read from the hub, or from
-copies on disk (``path``).
+MIRAGE-Bench consists of three datasets (Thakur et al., arXiv 2410.13716). Each has a folder per
+language with one split, ``{language}/dev-00000-of-00001.parquet``. The files are read from the hub,
+or from copies on disk (``path``).
 
-No revision is written down here. The first download takes the newest and the cache of the hub's
-own client remembers its commit, so that later calls, also for other languages, read the same one
-without asking again. ``revisions`` chooses others.
+No revision is fixed here. The first download takes the newest revision, and the cache of the hub's
+client stores its commit. Later calls read the same commit without a request, for other languages
+too. ``revisions`` selects other revisions.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ DATASETS = (QUERIES, OUTPUTS, JUDGMENTS)
 """The names of the datasets on the hub."""
 
 REFERENCE_MODEL = "gpt-4-azure"
-"""The model whose output is the reference of a query, as in the benchmark."""
+"""The model whose output is used as the reference of a query, as in the benchmark."""
 
 _LOG = logger("mirage.hub")
 
-_BLOCK = 1 << 20  # bytes of a file that are in memory at a time
+_BLOCK = 1 << 20  # bytes that are read at a time
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -65,21 +65,23 @@ _BLOCK = 1 << 20  # bytes of a file that are in memory at a time
 
 @dataclass(frozen=True)
 class Split:
-    """The files of one language of a dataset, in order.
+    """The files of one language of a dataset.
 
-    ``revision`` is the commit hash on the hub; of files on disk, ``sha256:`` and the SHA-256 of
-    what is in them.
+    Attributes:
+        files: The files in order.
+        revision: The commit hash on the hub; for files on disk, ``sha256:`` and the SHA-256 of
+            their content.
     """
 
     files: tuple[Path, ...]
     revision: str
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Each row after its place (``file, row n``, counting from 0).
+        """Yield the place (``file, row n``, counted from 0) and the content of each row.
 
         Raises:
-            DatasetError: a file is not parquet.
-            MissingPackageError: the extra ``hub`` is not installed.
+            DatasetError: If a file is not valid Parquet.
+            MissingPackageError: If the extra ``hub`` is not installed.
         """
         for file in self.files:
             yield from parquet_rows(file, "hub", first=0)
@@ -92,20 +94,20 @@ def find(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
 ) -> Split:
-    """The files of a language of one of :data:`DATASETS`, downloaded where they are not yet.
+    """Return the files of one language of a dataset; download them if they are not in the cache.
 
     Args:
-        name: of the dataset.
+        name: Name of the dataset, one of :data:`DATASETS`.
         language: ISO 639-1 code.
-        path: a folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
-            ``mirage-bench-pairwise-judgments``) to read in place of the hub.
-        revisions: commit hashes, tags or branches by name of the dataset.
+        path: A folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
+            ``mirage-bench-pairwise-judgments``) to read instead of the hub.
+        revisions: Commit hashes, tags or branches by name of the dataset.
 
     Raises:
-        DatasetError: there are no such files, or the hub cannot be reached; says what to run where
-            it can.
-        UnknownNameError: no such language, or a revision of another dataset.
-        MissingPackageError: the extra ``hub`` is not installed.
+        DatasetError: If there are no such files, or the hub cannot be reached; the message has the
+            commands that download them.
+        UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
+        MissingPackageError: If the extra ``hub`` is not installed.
     """
     code = Language.of(language).code
     for dataset in revisions or {}:
@@ -114,13 +116,13 @@ def find(
     if path is None:
         return _on_hub(name, code, revisions or {})
     if revisions:
-        raise DatasetError("give path or revisions: files on disk have no revision to choose")
+        raise DatasetError("pass either path or revisions: files on disk have no revisions")
     folder = Path(path).expanduser() / _folder(name)
     files = _files(folder, code)
     if not files:
         raise DatasetError(
             f"{folder / code}: not all of the files dev-00000-of-00001.parquet (or more) are here; "
-            f"get them with: {_command(name, code, None, str(folder))}"
+            f"download them with: {_command(name, code, None, str(folder))}"
         )
     digest = hashlib.sha256()
     for file in files:
@@ -131,12 +133,12 @@ def find(
 
 
 def _folder(name: str) -> str:
-    """The name of a folder with a copy of a dataset."""
+    """Return the name of a folder with a copy of a dataset."""
     return name.partition("/")[2]
 
 
 def _files(folder: Path, code: str) -> tuple[Path, ...]:
-    """The files of a language in their order, and none unless all are there."""
+    """Return the files of a language in order, or an empty tuple if one is missing."""
     files = tuple(sorted((folder / code).glob("dev-*-of-*.parquet")))
     last = f"dev-{len(files) - 1:05}-of-{len(files):05}"
     return files if files and files[-1].stem == last else ()
@@ -158,19 +160,19 @@ def _on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
         return Path(client.snapshot_download(name, repo_type="dataset", revision=revision, **more))
 
     try:
-        folder = snapshot(local_files_only=True, allow_patterns=[])  # whatever is in it
+        folder = snapshot(local_files_only=True, allow_patterns=[])  # whatever files it has
     except client.errors.LocalEntryNotFoundError:
         pass
     else:
         if files := _files(folder, code):
             return Split(files, folder.name)
-        revision = folder.name  # that of the languages that are here already
+        revision = folder.name  # the commit of the languages that are in the cache
     try:
-        # Asked first, because it fails at once where there is no network; a download keeps trying.
+        # This request fails at once if there is no network; a download would keep retrying.
         seconds = client.constants.HF_HUB_ETAG_TIMEOUT
         client.HfApi().dataset_info(name, revision=revision, timeout=seconds)
         folder = snapshot(allow_patterns=f"{code}/dev-*.parquet")
-    except Exception as error:  # those of whichever HTTP library the client is built on
+    except Exception as error:  # the client's HTTP library, and so the error's type, may vary
         raise DatasetError(_unreachable(name, code, revisions, error)) from None
     if files := _files(folder, code):
         return Split(files, folder.name)
@@ -189,8 +191,8 @@ def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exce
     )
     return (
         f"{name} ({code}) is not in the cache and cannot be downloaded "
-        f"({type(error).__name__}: {' '.join(str(error).split())}). Where there is a network, run:"
-        f"{commands}\nthen copy FOLDER here and pass path='FOLDER'"
+        f"({type(error).__name__}: {' '.join(str(error).split())}). On a machine with a network, "
+        f"run:{commands}\nthen copy FOLDER here and pass path='FOLDER'"
     )
 
 
@@ -198,30 +200,38 @@ def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exce
 
 
 class LeftOut(list[str]):
-    """What was left out of some rows, and why, a line each; ``rows`` counts those that were read.
+    """Reasons why rows were left out, one line per row.
 
-    One bad row costs that row and not its language, so readers go on behind it. They are given one
-    of these where somebody wants to see what they left out; ``iterable`` is what is known before.
+    A bad row is left out, and the other rows of its language are read. Pass an object of this class
+    to a reader to get the reasons; readers only log their number.
+
+    Attributes:
+        rows: Number of rows that were read.
     """
 
     rows = 0
 
     def note(self, error: DatasetError) -> None:
-        """Add why something was left out."""
+        """Add the reason why a row was left out."""
         self.append(str(error))
 
     def report(self, split: Split, what: str) -> None:
-        """Log how much was left out.
+        """Log how many rows were left out.
+
+        Args:
+            split: The files, for the message.
+            what: A noun for the rows, such as ``"rows"``.
 
         Raises:
-            DatasetError: more than half of the rows: then it is not the data that it should be.
+            DatasetError: If more than half of the rows were left out, because the file is then
+                probably another one.
         """
         if not self:
             return
-        found = f"{split.files[0]}: {len(self)} of {self.rows} {what}"
+        summary = f"{split.files[0]}: {len(self)} of {self.rows} {what}"
         if 2 * len(self) > self.rows:
-            raise DatasetError(f"{found} cannot be read; the first: {self[0]}")
-        _LOG.warning("%s left out; the first: %s", found, self[0])
+            raise DatasetError(f"{summary} cannot be read; the first: {self[0]}")
+        _LOG.warning("%s left out; the first: %s", summary, self[0])
 
 
 def queries(
@@ -230,9 +240,17 @@ def queries(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
 ) -> list[Query]:
-    """The queries of a language with their references.
+    """Return the queries of a language with their references.
 
-    ``language``, ``path`` and ``revisions``, and what is raised, are as for :func:`find`.
+    Args:
+        language: ISO 639-1 code.
+        path: A folder with copies of the datasets; see :func:`find`.
+        revisions: Revisions by name of the dataset; see :func:`find`.
+
+    Raises:
+        DatasetError: If files are missing or cannot be read, as in :func:`find`.
+        UnknownNameError: If there is no such language or dataset.
+        MissingPackageError: If the extra ``hub`` is not installed.
     """
     outputs = find(OUTPUTS, language, path=path, revisions=revisions)
     prompts = find(QUERIES, language, path=path, revisions=revisions)
@@ -242,24 +260,30 @@ def queries(
 def read_queries(
     split: Split, language: str, runs: Mapping[str, Run], left_out: LeftOut | None = None
 ) -> list[Query]:
-    """The queries of :data:`QUERIES`, with the output of :data:`REFERENCE_MODEL` as reference.
+    """Return the queries of :data:`QUERIES`, with references from :data:`REFERENCE_MODEL`.
 
-    ``runs`` are those of :func:`read_outputs`.
+    Question and passages are extracted from the column ``prompt``. The question is between
+    ``Question:`` and the first line ``Contexts:`` (or ``Context:``). The passages are between that
+    line and the last line that begins with ``Instruction``. The columns ``positive_ids`` and
+    ``negative_ids`` have the ids of the passages.
 
-    Question and passages are cut out of ``prompt``: the question stands between ``Question:`` and
-    the first line ``Contexts:`` (or ``Context:``), the passages between that and the last line that
-    begins with ``Instruction``. ``positive_ids`` and ``negative_ids`` say which passages there are.
-    A passage opens where a line begins with its id in brackets for the first time, and ends where
-    the next one opens; quotes may stand around the brackets, as in the paper's Figure 10, or any
-    punctuation in their place. So any other brackets are text: ``[123#4]`` of no passage of the
-    query, an id within a line, and an id that has opened its passage. A title, where the prompt
-    shows one, is part of the text. ``relevant`` are the positive ids. A row that stands there twice
-    counts once. One that is not as it should be is left out, into ``left_out``, and so is one with
-    an id that its prompt does not show; how many is logged.
+    A passage begins at the first line that begins with its id in brackets, and ends at the next
+    passage. Quotation marks may surround the brackets, as in the paper's Figure 10, or other
+    punctuation may replace them. All other brackets are text: ids of other queries' passages, ids
+    within a line, and repeated ids. A title, if the prompt has one, is part of the text.
+
+    ``relevant`` are the positive ids. A row that occurs twice counts once. A row is left out if it
+    is not valid or its prompt lacks a passage; the number of such rows is logged.
+
+    Args:
+        split: The files of :data:`QUERIES`.
+        language: ISO 639-1 code.
+        runs: Runs by model, from :func:`read_outputs`.
+        left_out: Receives the reasons for rows that are left out, or ``None``.
 
     Raises:
-        DatasetError: more than half of the rows are left out, or all; names the first, and what is
-            wrong with it.
+        DatasetError: If more than half of the rows are left out, or no row remains; the message
+            has the first row and its fault.
     """
     code = Language.of(language).code
     answers = runs.get(REFERENCE_MODEL, ())
@@ -271,12 +295,14 @@ def read_queries(
         try:
             query = _query(where, row, code, references)
             if by_id.setdefault(query.id, query) != query:
-                raise DatasetError(f"{where}: query {query.id!r} stood above with another prompt")
+                raise DatasetError(
+                    f"{where}: query {query.id!r} has another prompt in an earlier row"
+                )
         except DatasetError as error:
             left_out.note(error)
     left_out.report(split, "rows")
     if not by_id:
-        raise DatasetError(f"{split.files[0]}: no query in this file")
+        raise DatasetError(f"{split.files[0]}: there is no query in this file")
     return list(by_id.values())
 
 
@@ -285,13 +311,13 @@ def _query(
 ) -> Query:
     names = ("query_id", "prompt", "positive_ids", "negative_ids")
     query_id, prompt, positive, negative = _columns(where, row, names)
-    relevant = dict.fromkeys(positive or ())  # a set in order
+    relevant = dict.fromkeys(positive or ())  # a set that keeps the order
     other = dict.fromkeys(negative or ())
     if both := [id_ for id_ in other if id_ in relevant]:
-        raise DatasetError(f"{where}: passage {both[0]!r} is in positive_ids and in negative_ids")
+        raise DatasetError(f"{where}: passage {both[0]!r} is in positive_ids and negative_ids")
     match = _PROMPT.search(prompt) if isinstance(prompt, str) else None
     if match is None:
-        raise DatasetError(f"{where}: the prompt lacks Question:, Contexts: or Instruction")
+        raise DatasetError(f"{where}: the prompt has no Question:, Contexts: or Instruction")
     fields = {
         "id": query_id,
         "language": code,
@@ -307,29 +333,30 @@ def _query(
 _PROMPT = re.compile(
     r"(?ms)Question:(?P<question>.*?)^[^\S\n]*Contexts?:(?P<contexts>.*)^[^\S\n]*Instruction"
 )
-# Around an id: brackets of its own first of all, then whatever punctuation stands there.
-_BEFORE, _BEHIND = "[\"'“”„‘’«»*_`]", "[\"'“”„‘’«»*_`]"
+# The start of a passage. The first form has the id in square brackets, perhaps in quotation marks;
+# only if no line has it, the second form accepts the id in any punctuation.
+_BEFORE, _AFTER = "[\"'“”„‘’«»*_`]", "[\"'“”„‘’«»*_`]"
 _OPENINGS = (
-    rf"^[^\S\n]*{_BEFORE}*\[{{id}}\]{_BEHIND}*:?",
-    rf"^[^\S\n]*(?:{_BEFORE}|[(\[{{{{<【])*{{id}}(?![\w#])(?:{_BEHIND}|[)\]}}}}>】])*[:.]?",
+    rf"^[^\S\n]*{_BEFORE}*\[{{id}}\]{_AFTER}*:?",
+    rf"^[^\S\n]*(?:{_BEFORE}|[(\[{{{{<【])*{{id}}(?![\w#])(?:{_AFTER}|[)\]}}}}>】])*[:.]?",
 )
 
 
 def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
     openings = []
     for id_ in ids:
-        named = (form.format(id=re.escape(str(id_))) for form in _OPENINGS)
-        found = (re.search(form, contexts, re.MULTILINE) for form in named)
-        opening = next((match for match in found if match is not None), None)
+        patterns = (form.format(id=re.escape(str(id_))) for form in _OPENINGS)
+        matches = (re.search(form, contexts, re.MULTILINE) for form in patterns)
+        opening = next((match for match in matches if match is not None), None)
         if opening is None:
-            raise DatasetError(f"{where}: no line of the prompt begins with [{id_}], a passage")
+            raise DatasetError(f"{where}: no line of the prompt begins with the passage id [{id_}]")
         openings.append((opening.start(), opening.end(), id_))
     openings.sort()
     starts = [*(start for start, _, _ in openings), len(contexts)]
     if unknown := contexts[: starts[0]].strip():
         raise DatasetError(
-            f"{where}: the prompt shows {unknown[:60]!r} before any passage of positive_ids and "
-            "negative_ids"
+            f"{where}: the prompt has the text {unknown[:60]!r} before any passage of positive_ids "
+            "and negative_ids"
         )
     return [
         validated(Passage, {"id": id_, "text": contexts[begin:end].strip()}, where)
@@ -341,14 +368,14 @@ def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
 
 
 class Outputs(NamedTuple):
-    """What the benchmark's models answered in one language, and the published feature values.
+    """The outputs of the benchmark's models in one language, and the published feature values.
 
     Attributes:
-        runs: by model. A model need not have answered every query.
-        query_ids: the queries, in the order of the data.
-        features: the names of the features, as the data has them.
-        values: ``(models, queries, features)``, models in the order of ``runs``; NaN where the
-            data has no number.
+        runs: Runs by model. A model need not have answered every query.
+        query_ids: Ids of the queries, in the order of the data.
+        features: Names of the features in the data.
+        values: Feature values of shape ``(models, queries, features)``, models in the order of
+            ``runs``; NaN if the data has no number.
     """
 
     runs: dict[str, Run]
@@ -358,16 +385,21 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -> Outputs:
-    """Runs and feature values of :data:`OUTPUTS`, of the models that have any output.
+    """Return the runs and feature values of :data:`OUTPUTS`, for models that have any output.
 
-    An output of null is a failure, with the reason in its response; of two outputs of one model,
-    the first counts. Every column that holds a number a model is a feature; other columns, such as
-    texts by model, are ignored. A row that stands there twice counts once. One that is not as it
-    should be, or says otherwise than one above, is left out, into ``left_out``; how many is logged.
+    An output of null is a failure in the run. If a model has two outputs for a query, the first
+    counts. Columns with a number per model are features; other columns, such as texts by model, are
+    ignored. A row that occurs twice counts once. A row is left out if it is not valid or
+    contradicts an earlier row; the number of such rows is logged.
+
+    Args:
+        split: The files of :data:`OUTPUTS`.
+        language: ISO 639-1 code.
+        left_out: Receives the reasons for rows that are left out, or ``None``.
 
     Raises:
-        DatasetError: more than half of the rows are left out, or all; names the first, and what is
-            wrong with it.
+        DatasetError: If more than half of the rows are left out, or no row remains; the message
+            has the first row and its fault.
     """
     code = Language.of(language).code
     rows: dict[str, Mapping[str, Any]] = {}
@@ -376,18 +408,20 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
     for where, row in split.rows():
         left_out.rows += 1
         try:
-            query_id, own = _output_row(where, row)
-            above = rows.setdefault(query_id, row)
-            if above is not row and repr(above) != repr(row):  # NaN is unequal to itself
-                raise DatasetError(f"{where}: query {query_id!r} stood above with other outputs")
+            query_id, row_responses = _output_row(where, row)
+            earlier = rows.setdefault(query_id, row)
+            if earlier is not row and repr(earlier) != repr(row):  # NaN is unequal to itself
+                raise DatasetError(
+                    f"{where}: query {query_id!r} has other outputs in an earlier row"
+                )
         except DatasetError as error:
             left_out.note(error)
             continue
-        for model, response in own.items():
+        for model, response in row_responses.items():
             responses.setdefault(model, {}).setdefault(query_id, response)
     left_out.report(split, "rows")
     if not responses:
-        raise DatasetError(f"{split.files[0]}: no output of any model in this file")
+        raise DatasetError(f"{split.files[0]}: there is no output of any model in this file")
     runs = {
         model: Run(model=model, language=code, responses=tuple(responses[model].values()))
         for model in sorted(responses)
@@ -399,7 +433,7 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
 
 
 def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Response]]:
-    """The query of a row, and what each model answered to it."""
+    """Return the query id of a row and each model's response."""
     query_id, outputs = _columns(where, row, ("query_id", "outputs"))
     for name, values in row.items():
         if _is_feature(values):
@@ -407,18 +441,18 @@ def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Resp
     responses: dict[str, Response] = {}
     for item in outputs or ():
         if not isinstance(item, Mapping) or not item.get("model"):
-            raise DatasetError(f"{where}, column 'outputs': {item!r} names no model")
+            raise DatasetError(f"{where}, column 'outputs': {item!r} has no model")
         text = item.get("output")
         error = None if text is not None else "the published data has no output"
         response = validated(Response, {"query_id": query_id, "text": text, "error": error}, where)
         responses.setdefault(item["model"], response)
-    # A row in which no model answered has an id all the same.
-    named = validated(Response, {"query_id": query_id, "text": ""}, where)
-    return named.query_id, responses
+    # Validate the id even if no model has an output in this row.
+    checked = validated(Response, {"query_id": query_id, "text": ""}, where)
+    return checked.query_id, responses
 
 
 def _is_feature(values: object) -> bool:
-    """Whether a column holds a number a model, and not texts or something else."""
+    """Return whether a column has a number per model, as opposed to texts or other values."""
     return isinstance(values, Mapping) and any(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
     )
@@ -427,7 +461,7 @@ def _is_feature(values: object) -> bool:
 def _check_numbers(where: str, values: Mapping[str, Any]) -> None:
     for model, value in values.items():
         if value is not None and not isinstance(value, int | float):
-            raise DatasetError(f"{where}: {value!r} of model {model!r} is no number")
+            raise DatasetError(f"{where}: {value!r} of model {model!r} is not a number")
 
 
 def _cell(values: object) -> Mapping[str, Any]:
@@ -445,7 +479,7 @@ _VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "TIE": "tie", "C": "tie"
 _GPT_4O = re.compile(r"gpt-4o(-azure|-\d{4}-\d{2}-\d{2})*", re.IGNORECASE)
 
 MOST_UNKNOWN = 0.01
-"""The share of a judge's verdicts that may be none of A, B and Tie."""
+"""The largest share of a judge's verdicts that may be other than A, B and Tie."""
 
 
 def read_judgments(
@@ -455,35 +489,34 @@ def read_judgments(
     as_in_paper: bool = False,
     left_out: LeftOut | None = None,
 ) -> list[Judgment]:
-    """The verdicts of one judge in :data:`JUDGMENTS`.
+    """Return the verdicts of one judge in :data:`JUDGMENTS`.
 
-    A verdict is A, B or Tie, or C for a tie, in any case and in brackets or without. One that is
-    none of them is left out, into ``left_out``, and so is a row without a verdict, or with a name
-    missing; how many is logged. A row that stands there twice, with the same words of the judge,
-    counts once; a second verdict of the judge counts too.
+    A verdict is A, B, Tie, or C for a tie, in any case, with or without brackets. Rows with another
+    verdict, without a verdict or without a name are left out; their number is logged. A row that
+    occurs twice with the same text of the judge counts once; if the text differs, both count.
 
     Args:
-        split: the files. The columns ``judge`` and ``output`` may be missing.
-        judge: its name in the data. ``None`` is the only judge there, or else the one whose name
-            is that of GPT-4o, with or without a date or ``-azure``.
-        as_in_paper: drop ties, and of several verdicts on a pair in one order count the last, as
-            the code of MIRAGE-Bench (arXiv 2410.13716) does.
-        left_out: takes what is left out.
+        split: The files. The columns ``judge`` and ``output`` may be missing.
+        judge: Name of the judge in the data. By default it is the only judge, or else GPT-4o, whose
+            name may have a date or ``-azure``.
+        as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does:
+            without ties, and if a pair in one order has several verdicts, only the last one.
+        left_out: Receives the reasons for rows that are left out, or ``None``.
 
     Raises:
-        DatasetError: more than one in a hundred verdicts is none (names the first and its row), no
-            judgment is left, or nothing tells which of several judges to take.
-        UnknownNameError: no judge has this name.
+        DatasetError: If more than 1 % of the verdicts are not valid (the message has the first),
+            no judgment remains, or there are several judges and none of them is the default.
+        UnknownNameError: If there is no judge with this name.
     """
     left_out = LeftOut() if left_out is None else left_out
     rows: dict[tuple[Any, ...], str] = {}
     for where, row in split.rows():
         left_out.rows += 1
         names = _columns(where, row, ("query_id", "model_A", "model_B", "verdict"))
-        said = row.get("judge"), row.get("output"), str(names)
-        rows.setdefault((str(row.get("judge") or ""), *names, said), where)
+        details = row.get("judge"), row.get("output"), str(names)
+        rows.setdefault((str(row.get("judge") or ""), *names, details), where)
     if not rows:
-        raise DatasetError(f"{split.files[0]}: no judgment in this file")
+        raise DatasetError(f"{split.files[0]}: there is no judgment in this file")
     judge = _judge(sorted({row[0] for row in rows}), judge)
     judgments, unknown = [], LeftOut()
     for (name, query_id, model_a, model_b, verdict, _), where in rows.items():
@@ -494,30 +527,32 @@ def read_judgments(
             fields = {"query_id": query_id, "model_a": model_a, "model_b": model_b, "judge": judge}
             if verdict is None:
                 left_out.append(f"{where}: no verdict")
-            elif (known := _verdict(verdict)) is None:
-                unknown.append(f"{where}: verdict {verdict!r} is none of A, B, Tie")
+            elif (parsed := _verdict(verdict)) is None:
+                unknown.append(f"{where}: verdict {verdict!r} must be A, B or Tie")
             else:
-                judgments.append(validated(Judgment, fields | {"verdict": known}, where))
+                judgments.append(validated(Judgment, fields | {"verdict": parsed}, where))
         except DatasetError as error:
             left_out.note(error)
     _report_verdicts(split, left_out, unknown)
     if as_in_paper:
-        last = {(one.query_id, one.model_a, one.model_b): one for one in judgments}
-        judgments = [one for one in last.values() if one.verdict != "tie"]
+        last = {(each.query_id, each.model_a, each.model_b): each for each in judgments}
+        judgments = [each for each in last.values() if each.verdict != "tie"]
     if not judgments:
-        raise DatasetError(f"{split.files[0]}: no judgment of judge {judge!r} in this file")
+        raise DatasetError(
+            f"{split.files[0]}: there is no judgment of judge {judge!r} in this file"
+        )
     return judgments
 
 
-def _verdict(said: object) -> Verdict | None:
-    return _VERDICTS.get(said.strip(" \t\n[]").upper()) if isinstance(said, str) else None
+def _verdict(text: object) -> Verdict | None:
+    return _VERDICTS.get(text.strip(" \t\n[]").upper()) if isinstance(text, str) else None
 
 
 def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
     if len(unknown) > MOST_UNKNOWN * unknown.rows:
         raise DatasetError(
-            f"{unknown[0]}; of {unknown.rows} verdicts, {len(unknown)} are not, and one in a "
-            "hundred is the most"
+            f"{unknown[0]}; {len(unknown)} of {unknown.rows} verdicts are not valid, but at most "
+            "1 in 100 may be"
         )
     silent = sum(line.endswith("no verdict") for line in left_out)
     if silent:
@@ -537,7 +572,7 @@ def _judge(names: list[str], name: str | None) -> str:
     likely = names if len(names) == 1 else list(filter(_GPT_4O.fullmatch, names))
     if len(likely) != 1:
         raise DatasetError(
-            f"{JUDGMENTS} has the judges {', '.join(map(repr, names))}; choose one with judge="
+            f"{JUDGMENTS} has the judges {', '.join(map(repr, names))}; select one with judge="
         )
     return likely[0]
 

@@ -1,4 +1,4 @@
-"""What the files of the benchmark hold in one language, and what of them cannot be read."""
+"""A survey of one language of MIRAGE-Bench: what can be read, and which rows cannot."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["Part", "survey"]
 
 
 class Part(NamedTuple):
-    """One dataset of the benchmark, as it was found.
+    """The survey of one dataset of the benchmark.
 
     Attributes:
-        dataset: its name.
-        revision: the commit, or the SHA-256 of files on disk; empty where there are none.
-        columns: their names, in the order of the files.
-        rows: how many were read.
-        found: what is in them, by what it is: ``{"queries": 300, "passages": 3000}``.
-        names: the models, judges and features in them, by kind.
-        left_out: why rows were left out, a line each.
-        problem: why it cannot be used; empty where it can.
+        dataset: Name of the dataset.
+        revision: Commit hash, or the SHA-256 of the files on disk; empty if there are none.
+        columns: Names of the columns, in the order of the files.
+        rows: Number of rows that were read.
+        found: Counts of the contents by kind, such as ``{"queries": 300, "passages": 3000}``.
+        names: Names of the models, judges and features, by kind.
+        left_out: Reasons why rows were skipped, one line per row.
+        problem: Why the dataset cannot be used; empty if it can.
     """
 
     dataset: str
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     problem: str = ""
 
 
-Found = tuple[dict[str, int], dict[str, tuple[str, ...]]]
+Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
 def survey(
@@ -48,21 +48,23 @@ def survey(
     revisions: Mapping[str, str] | None = None,
     judge: str | None = None,
 ) -> list[Part]:
-    """What can be read of each of :data:`mirage.sources.hub.DATASETS`, whatever becomes of others.
+    """Return a survey of each of :data:`mirage.sources.hub.DATASETS`.
+
+    A dataset with a problem does not affect the others.
 
     Args:
         language: ISO 639-1 code.
-        path: a folder with copies of the datasets, to read in place of the hub.
-        revisions: commit hashes, tags or branches by name of the dataset.
-        judge: whose judgments; by default GPT-4o's.
+        path: A folder with copies of the datasets to read instead of the hub.
+        revisions: Commit hashes, tags or branches by name of the dataset.
+        judge: Name of the judge whose judgments are read; by default GPT-4o.
 
     Raises:
-        UnknownNameError: no such language, or a revision of another dataset.
-        MissingPackageError: the extra ``hub`` is not installed.
+        UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
+        MissingPackageError: If the extra ``hub`` is not installed.
     """
     runs: dict[str, Run] = {}
 
-    def outputs(split: hub.Split, left_out: hub.LeftOut) -> Found:
+    def outputs(split: hub.Split, left_out: hub.LeftOut) -> Contents:
         read = hub.read_outputs(split, language, left_out)
         runs.update(read.runs)
         failed = sum(len(run.failed) for run in read.runs.values())
@@ -70,22 +72,24 @@ def survey(
         count |= {"outputs": sum(map(len, runs.values())), "of them null": failed}
         return count, {"models": tuple(runs), "columns of numbers": read.features}
 
-    def queries(split: hub.Split, left_out: hub.LeftOut) -> Found:
+    def queries(split: hub.Split, left_out: hub.LeftOut) -> Contents:
         read = hub.read_queries(split, language, runs, left_out)
         passages = sum(len(query.passages) for query in read)
         references = sum(query.reference is not None for query in read)
         return {"queries": len(read), "passages": passages, "references": references}, {}
 
-    def judgments(split: hub.Split, left_out: hub.LeftOut) -> Found:
+    def judgments(split: hub.Split, left_out: hub.LeftOut) -> Contents:
         read = hub.read_judgments(split, judge, left_out=left_out)
-        verdicts = Counter(one.verdict for one in read)
-        models = tuple(sorted({name for one in read for name in (one.model_a, one.model_b)}))
+        verdicts = Counter(judgment.verdict for judgment in read)
+        models = tuple(
+            sorted({name for judgment in read for name in (judgment.model_a, judgment.model_b)})
+        )
         count = {"judgments": len(read), "models": len(models), "A": verdicts["a"]}
         count |= {"B": verdicts["b"], "ties": verdicts["tie"]}
         return count, {"judge": (read[0].judge,), "models": models}
 
     readers = {hub.QUERIES: queries, hub.OUTPUTS: outputs, hub.JUDGMENTS: judgments}
-    # Outputs first, for the references of the queries.
+    # Outputs are read first, because they have the references of the queries.
     order = sorted(readers, key=[hub.OUTPUTS, hub.QUERIES, hub.JUDGMENTS].index)
     return [_part(name, language, path, revisions, readers[name]) for name in order]
 
@@ -95,7 +99,7 @@ def _part(
     language: str,
     path: str | Path | None,
     revisions: Mapping[str, str] | None,
-    read: Callable[[hub.Split, hub.LeftOut], Found],
+    read: Callable[[hub.Split, hub.LeftOut], Contents],
 ) -> Part:
     left_out = hub.LeftOut()
     try:

@@ -1,4 +1,4 @@
-"""KILT: questions with answers and the Wikipedia pages that give them.
+"""KILT: questions with answers and the Wikipedia pages that contain them.
 
 The files are the JSON Lines of facebookresearch/KILT (Petroni et al. 2021, arXiv 2009.02252), such
 as ``nq-dev-kilt.jsonl``. The knowledge source, ``kilt_knowledgesource.json``, is read by
@@ -19,14 +19,18 @@ __all__ = ["qrels", "queries"]
 
 
 def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
-    """The queries of a KILT file; ``.gz`` too.
+    """Yield the queries of a KILT file, gzipped or not.
 
-    All valid answers are forms of one answer. ``relevant`` are the ids of the pages that any
-    answer names as its provenance: documents, so that retrieval is measured with
-    ``documents=True`` on passages ``page#0``, ``page#1``, ...
+    All valid answers are forms of one answer. ``relevant`` are the ids of all pages that an answer
+    names as its provenance. They are ids of documents: to measure the retrieval of their passages
+    ``page#0``, ``page#1``, ..., use ``documents=True``.
+
+    Args:
+        path: The file.
+        language: ISO 639-1 code of the queries.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: If a row is not valid; the message names the file and the line.
     """
     for where, row in read_rows(Path(path)):
         outputs = _outputs(row, where)
@@ -42,10 +46,13 @@ def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
 
 
 def qrels(path: str | Path) -> dict[str, dict[str, int]]:
-    """Relevance, 1, by query id and page id: of this file alone, without queries that name no page.
+    """Return relevance, always 1, by query id and page id; queries without pages are left out.
+
+    Args:
+        path: A KILT file.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: If a row is not valid; the message names the file and the line.
     """
     return {query.id: dict.fromkeys(query.relevant, 1) for query in queries(path) if query.relevant}
 
@@ -54,7 +61,7 @@ def _outputs(row: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     outputs = row.get("output", [])  # test sets have none
     if isinstance(outputs, list) and all(isinstance(output, dict) for output in outputs):
         return outputs
-    raise DatasetError(f"{where}: field 'output': expected a list of objects, as KILT has it")
+    raise DatasetError(f"{where}: field 'output': expected a list of objects, as in KILT files")
 
 
 def _pages(outputs: list[dict[str, Any]], where: str) -> list[str]:

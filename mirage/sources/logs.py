@@ -1,8 +1,9 @@
-"""Production logs: questions, the passages that were shown, and answers; nothing else is known.
+"""Production logs, which have questions, the passages that were shown, and answers, but no labels.
 
-JSON Lines (gzipped or not) or Parquet, an answered question a line, with the field names that
-people have (:data:`FIELDS`), or any other, which ``fields`` then says. What comes out are a dataset
-and a run, so that whatever needs no reference, relevant passage or short answer works on them.
+Logs are JSON Lines (gzipped or not) or Parquet, with one answered question per line. Field names
+may be any of the usual ones (:data:`FIELDS`), or others that ``fields`` names. The readers return a
+dataset and a run, so everything that needs no reference, relevant passages or short answers can be
+computed on them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "session": ("user", "user_id", "session", "session_id", "conversation_id", "thread_id"),
     }
 )
-"""What is read of a line, and what others call it; the first name that a line has counts."""
+"""The fields that are read, with their usual names; the first name that a line has is used."""
 
 PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
     {
@@ -50,33 +51,34 @@ PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
         "month": lambda time: f"{time:%Y-%m}",
     }
 )
-"""What a log is parted by, and how a part is called, such as ``2026-W47`` (ISO 8601, UTC)."""
+"""The periods that split a log, with the names of parts, such as ``2026-W47`` (ISO 8601, UTC)."""
 
 FEWEST_JOINED = 12
 """If joining equal questions and sessions leaves fewer clusters, sessions alone are clusters."""
 
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
-"""What makes a cluster of a log: a field of its lines, equal questions, or one user or session."""
+"""The origin of the clusters of a log: a field, equal questions, or one user or session."""
 
 _LOG = logger("mirage.sources")
 _NO_ANSWER = "the log has no answer"
 _MILLISECONDS = 1e11
-"""Numbers from here on are milliseconds: as seconds they are in the year 5138."""
+"""Times from this number on are in milliseconds: in seconds they would be in the year 5138."""
 
 
 class Log(NamedTuple):
-    """What a system was asked and answered.
+    """The questions to a system and its answers.
 
     Attributes:
-        dataset: the questions, each asked once: what was asked twice has two ids. ``cluster`` says
-            which hang together, and ``metadata`` has the ``model`` of a line that names one.
-        run: the answers. A line with an error, or whose answer is null, is a failure.
-        times: when each was asked, by query id, in UTC; of lines that say so.
-        clustering: What makes a cluster.
+        dataset: The questions. A question that was asked twice occurs under two ids. Each query's
+            ``cluster`` names the group of dependent questions that it belongs to, and its
+            ``metadata`` has the ``model`` if the line names one.
+        run: The answers. A line with an error, or whose answer is null, is a failure.
+        times: The time of each question in UTC by query id, for the lines that have a time.
+        clustering: The origin of the clusters.
         sessions: The cluster of each question by session alone, by query id; empty if no line
             names a session or if lines name their cluster.
-        joined: If ``clustering`` is ``"sessions"``, the number of clusters that joining equal
-            questions as well would leave.
+        joined: If ``clustering`` is ``"sessions"``, the number of clusters if equal questions were
+            joined too.
     """
 
     dataset: MirageDataset
@@ -87,36 +89,45 @@ class Log(NamedTuple):
     joined: int = 0
 
     def by(self, period: str) -> dict[str, Log]:
-        """The parts of a log by ``day``, ``week`` or ``month`` (ISO 8601, UTC), the oldest first.
+        """Return the parts of the log by period, the oldest first.
+
+        Args:
+            period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
 
         Raises:
-            UnknownNameError: there is no such period.
-            DatasetError: a line does not say its time.
+            UnknownNameError: If there is no such period.
+            DatasetError: If a line has no time.
         """
         if period not in PERIODS:
             raise UnknownNameError("period", period, PERIODS)
-        untold = next((id_ for id_ in self.dataset.query_ids if id_ not in self.times), None)
-        if untold is not None:
+        undated = next((id_ for id_ in self.dataset.query_ids if id_ not in self.times), None)
+        if undated is not None:
             raise DatasetError(
-                f"{self.dataset.name}: question {untold!r} does not say when it was asked; name "
-                "the field that does, as in time=created"
+                f"{self.dataset.name}: question {undated!r} has no time; name the field with the "
+                "time, as in time=created"
             )
         parts = self._parts({id_: PERIODS[period](time) for id_, time in self.times.items()})
         return {name: parts[name] for name in sorted(parts)}
 
     def last(self, period: str) -> tuple[Log, Log]:
-        """All before the last day, week or month that a log has, and that one.
+        """Split the log into the last day, week or month and everything before it.
+
+        Args:
+            period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
+
+        Returns:
+            The log before the last period, and the log of the last period.
 
         Raises:
-            UnknownNameError: there is no such period.
-            DatasetError: a line does not say its time, or all are of one period.
+            UnknownNameError: If there is no such period.
+            DatasetError: If a line has no time, or all lines are of one period.
         """
         parts = self.by(period)
         latest = next(reversed(parts))
         if len(parts) == 1:
             raise DatasetError(
-                f"{self.dataset.name}: all is of one {period}, {latest}; there is nothing to "
-                "compare it with"
+                f"{self.dataset.name}: all questions are of one {period}, {latest}; there is no "
+                f"earlier {period} to compare it with"
             )
         when = {
             id_: latest if PERIODS[period](time) == latest else f"before {latest}"
@@ -126,7 +137,7 @@ class Log(NamedTuple):
         return both[f"before {latest}"], both[latest]
 
     def by_model(self) -> dict[str, Log]:
-        """The part of each model that lines name; the whole where none or one is named."""
+        """Return the part of each model by name; the whole log if there is only one model."""
         names = {query.id: query.metadata.get("model", self.run.model) for query in self.dataset}
         if len(set(names.values())) == 1:
             return {self.run.model: self}
@@ -156,9 +167,9 @@ class Log(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """One line, read."""
+    """One line of a log, after parsing."""
 
-    asked: Asked
+    entry: Asked
     response: Response
     time: datetime | None
     cluster: str | None
@@ -166,15 +177,21 @@ class _Line(NamedTuple):
 
 
 def is_log(path: str | Path, fields: Mapping[str, str] = MappingProxyType({})) -> bool:
-    """Whether the first line of a file has a question, which a file of responses has not.
+    """Return whether the first line of a file has a question, as lines of a log do.
+
+    Files of responses have none.
+
+    Args:
+        path: The file.
+        fields: Names of fields, as in :func:`read`.
 
     Raises:
-        DatasetError: it cannot be read.
-        UnknownNameError: ``fields`` names none of :data:`FIELDS`.
+        DatasetError: If the file cannot be read.
+        UnknownNameError: If ``fields`` has a key that is not in :data:`FIELDS`.
     """
     names = _names(fields)["question"]
     rows = islice(table_rows(Path(path)), 1)
-    return any(_found(row, name) is not None for _, row in rows for name in names)
+    return any(_look_up(row, name) is not None for _, row in rows for name in names)
 
 
 def read(
@@ -187,53 +204,64 @@ def read(
     """Read a log.
 
     Passages are texts, or objects with a ``text`` and perhaps an ``id`` and ``title``, in the order
-    in which the prompt showed them; a line without the field does not say what was shown. A
-    question without an id gets the number of its line. Those with the same text (but for blanks,
-    case and Unicode's form), and those of one user or session, are one cluster, unless a field
-    ``cluster`` says what hangs together: then that alone counts. A line with an empty question is
-    left out, with a warning.
+    of the prompt. If a line has no such field, its passages are unknown. A question without an id
+    gets the number of its line. Lines with an empty question are skipped with a warning.
+
+    Questions are dependent, and form one cluster, if their texts are equal (apart from white space,
+    case and Unicode normalization) or they are of one user or session. If lines have a field
+    ``cluster``, only that field counts.
 
     Args:
         path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
-        language: that the questions should be in.
-        fields: by a name of :data:`FIELDS`, what the log calls it; dots lead into objects, and
-            numbers into lists: ``{"answer": "choices.0.message.content"}``.
-        model: the run's name; by default the only one that lines name, or the file's.
+        language: ISO 639-1 code of the language that the questions should be in.
+        fields: The log's names of fields, by their names in :data:`FIELDS`. Dots lead into objects,
+            and numbers into lists: ``{"answer": "choices.0.message.content"}``.
+        model: Name of the run; by default the model that all lines name, or else the file's name.
 
     Raises:
-        DatasetError: names the file, the line and the field that is wrong.
-        UnknownNameError: no such language, or no such name in ``fields``.
-        MissingPackageError: Parquet needs the extra ``retrieval``.
+        DatasetError: If a line is not valid; the message names the file, the line and the field.
+        UnknownNameError: If there is no such language, or ``fields`` has an unknown key.
+        MissingPackageError: If the file is Parquet and the extra ``retrieval`` is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "bot.jsonl")
+        ...     _ = path.write_text('{"question": "Who?", "answer": "Ada."}')
+        ...     log = read(path, language="en")
+        >>> [response.text for response in log.run], log.run.model
+        (['Ada.'], 'bot')
     """
     path, code, names = Path(path), Language.of(language).code, _names(fields)
     lines: list[_Line] = []
-    places: dict[str, str] = {}
+    first_places: dict[str, str] = {}
     empty: list[str] = []
     for where, row in table_rows(path):
         line = _line(where, row, names, code)
         if line is None:
             empty.append(where)
             continue
-        first = places.setdefault(line.asked.query.id, where)
+        first = first_places.setdefault(line.entry.query.id, where)
         if first != where:
             raise DatasetError(
-                f"{where}, field {_name(row, names['id'])!r}: {line.asked.query.id!r} stands in "
-                f"{first.rpartition(', ')[2]} too; a line is one answered question, with an id of "
-                "its own or none (name another field, as in id=request_id)"
+                f"{where}, field {_name(row, names['id'])!r}: {line.entry.query.id!r} is also the "
+                f"id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
+                "another field, as in id=request_id)"
             )
         lines.append(line)
     if empty:
         _LOG.warning(
-            "%s: lines left out, for their question is empty: %d, the first %s",
+            "%s: %d lines were skipped because their question is empty; the first is %s",
             path, len(empty), empty[0].rpartition(", ")[2],
         )  # fmt: skip
     if not lines:
-        raise DatasetError(f"{path}: no answered question in this file")
-    _check_given(path, fields, lines)
+        raise DatasetError(f"{path}: there is no answered question in this file")
+    _check_fields(path, fields, lines)
     clustering = _clustering(lines)
     clusters = _clusters(lines, clustering)
     queries = [
-        line.asked.query.model_copy(update={"cluster": cluster})
+        line.entry.query.model_copy(update={"cluster": cluster})
         for line, cluster in zip(lines, clusters, strict=True)
     ]
     models = {query.metadata.get("model") for query in queries} - {None}
@@ -246,7 +274,7 @@ def read(
             language=code,
             responses=tuple(line.response for line in lines),
         ),
-        {line.asked.query.id: line.time for line in lines if line.time is not None},
+        {line.entry.query.id: line.time for line in lines if line.time is not None},
         clustering,
         _sessions(lines) if clustering == "questions and sessions" else {},
     )
@@ -259,12 +287,12 @@ def _names(fields: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     for name in fields:
         if name not in FIELDS:
             raise UnknownNameError("field of a log", name, FIELDS)
-    return {**FIELDS, **{name: (theirs,) for name, theirs in fields.items()}}
+    return {**FIELDS, **{name: (log_name,) for name, log_name in fields.items()}}
 
 
-def _found(row: Mapping[str, Any], name: str) -> Any:
-    """What stands under a name, which may lead into objects and lists; ``None`` for nothing."""
-    if name in row:  # also one with dots, as attributes of OpenTelemetry have
+def _look_up(row: Mapping[str, Any], name: str) -> Any:
+    """Return the value under a name, which may lead into objects and lists, or ``None``."""
+    if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
         return None if is_missing(row[name]) else row[name]
     value: Any = row
     for part in name.split("."):
@@ -278,12 +306,12 @@ def _found(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _name(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The first of the names under which something stands, or else the first."""
-    return next((name for name in names if _found(row, name) is not None), names[0])
+    """Return the first name under which a row has a value, or else the first name."""
+    return next((name for name in names if _look_up(row, name) is not None), names[0])
 
 
 def _value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return _found(row, _name(row, names))
+    return _look_up(row, _name(row, names))
 
 
 def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -291,12 +319,12 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
     if value is None or isinstance(value, str):
         return value
     name, kind = _name(row, names), type(value).__name__
-    within = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
-    raise DatasetError(f"{where}, field {name!r}: expected a text, found {kind}{within}")
+    hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
+    raise DatasetError(f"{where}, field {name!r}: expected a text, got {kind}{hint}")
 
 
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """A text that names something; numbers are such, too."""
+    """Return a value that names something: a text, or an integer as text."""
     value = _value(row, names)
     if type(value) is int:
         return str(value)
@@ -309,14 +337,15 @@ def _line(
     question = _text(where, row, names["question"])
     if question is None:
         raise DatasetError(
-            f"{where}: no field {_listed(names['question'])}; name the one that has the question, "
-            f"as in question=input.text; there are {', '.join(map(repr, row)) or 'none'}"
+            f"{where}: there is no field {_alternatives(names['question'])}; name the field with "
+            f"the question, as in question=input.text; the line has "
+            f"{', '.join(map(repr, row)) or 'no fields'}"
         )
     if not question.strip():
         return None
     texts, ids = _passages(where, row, names["passages"])
     model = _label(where, row, names["model"])
-    asked = query_of(
+    entry = query_of(
         where,
         id=_label(where, row, names["id"]) or where.rpartition(" ")[2],
         language=code,
@@ -326,16 +355,16 @@ def _line(
         relevant=None,
         retrieved_ids=ids,
     )
-    query = asked.query.model_copy(update={"metadata": {"model": model} if model else {}})
+    query = entry.query.model_copy(update={"metadata": {"model": model} if model else {}})
     text, error = _answer(where, row, names)
     response = response_to(
         query.id,
         text,
         error=error,
-        shown=None if texts is None or asked.shown == query.passage_ids != () else asked.shown,
+        shown=None if texts is None or entry.shown == query.passage_ids != () else entry.shown,
     )
     return _Line(
-        asked._replace(query=query),
+        entry._replace(query=query),
         response,
         _time(where, row, names["time"]),
         _label(where, row, names["cluster"]),
@@ -346,53 +375,55 @@ def _line(
 def _answer(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
 ) -> tuple[str | None, str]:
-    """The answer, or why there is none."""
+    """Return the answer and the reason to record if there is none."""
     error = _value(row, names["error"])
     if error not in (None, False, "", 0, {}, []):
         return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
     text = _text(where, row, names["answer"])
-    if text is None and not any(_leads(row, name) for name in names["answer"]):
+    if text is None and not any(_has_field(row, name) for name in names["answer"]):
         raise DatasetError(
-            f"{where}: neither an answer ({_listed(names['answer'])}) nor an error; name the field "
-            f"that has the answer, as in answer=output.text; there are {', '.join(map(repr, row))}"
+            f"{where}: there is neither an answer ({_alternatives(names['answer'])}) nor an error; "
+            "name the field with the answer, as in answer=output.text; the line has "
+            f"{', '.join(map(repr, row))}"
         )
     return text, _NO_ANSWER
 
 
-def _leads(row: Mapping[str, Any], name: str) -> bool:
-    """Whether a row has a field, if only with null in it."""
+def _has_field(row: Mapping[str, Any], name: str) -> bool:
+    """Return whether a row has a field, even if its value is null."""
     return name in row or name.partition(".")[0] in row
 
 
-def _listed(names: Sequence[str]) -> str:
+def _alternatives(names: Sequence[str]) -> str:
     return " or ".join(map(repr, names))
 
 
 def _passages(
     where: str, row: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Texts and ids of the passages that were shown, ``None`` where the line does not say."""
+    """Return texts and ids of the passages that were shown; ``None`` if the line has none."""
     value = _value(row, names)
     if value is None:
         return None, None
-    place = f"{where}, field {_name(row, names)!r}"
+    where = f"{where}, field {_name(row, names)!r}"
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list):
-        raise DatasetError(f"{place}: expected a list of passages, found {type(value).__name__}")
-    rows = [_passage(f"{place}, passage {n}", item) for n, item in enumerate(items, 1)]
+        raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
+    rows = [_passage(f"{where}, passage {n}", item) for n, item in enumerate(items, 1)]
     if not any(id_ for id_, _ in rows):
         return [text for _, text in rows], None
-    known: dict[str, str] = {}
+    texts_by_id: dict[str, str] = {}
     ids = []
     for n, (id_, text) in enumerate(rows, 1):
         id_ = id_ or str(n)
-        # Two texts under one id, such as a document's, are two passages.
-        other = next(i for i in _numbered(id_) if known.setdefault(i, text) == text)
-        ids.append(other)
+        # Two texts with one id, such as that of their document, are two passages.
+        unique = next(i for i in _numbered(id_) if texts_by_id.setdefault(i, text) == text)
+        ids.append(unique)
     return [text for _, text in rows], ids
 
 
 def _numbered(id_: str) -> Iterable[str]:
+    """Yield an id and then variants of it: ``a``, ``a~2``, ``a~3``, ..."""
     yield id_
     number = 2
     while True:
@@ -400,11 +431,11 @@ def _numbered(id_: str) -> Iterable[str]:
         number += 1
 
 
-def _passage(place: str, item: Any) -> tuple[str | None, str]:
+def _passage(where: str, item: Any) -> tuple[str | None, str]:
     if isinstance(item, str):
         return None, item
     if not isinstance(item, Mapping):
-        raise DatasetError(f"{place}: expected a text or an object, found {type(item).__name__}")
+        raise DatasetError(f"{where}: expected a text or an object, got {type(item).__name__}")
     row = present(item)
     fields = {
         field: next((row[name] for name in names if name in row), None)
@@ -413,7 +444,7 @@ def _passage(place: str, item: Any) -> tuple[str | None, str]:
     text, title, id_ = fields["text"], fields["title"], fields["id"]
     if not isinstance(text, str):
         raise DatasetError(
-            f"{place}: no text; an object has it under {_listed(PASSAGE_NAMES['text'])}"
+            f"{where}: no text; an object needs a field {_alternatives(PASSAGE_NAMES['text'])}"
         )
     titled = f"{title}\n{text}" if isinstance(title, str) and title else text
     return None if id_ is None else str(id_), titled
@@ -431,21 +462,21 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
         else:
             seconds = float(value) / (1000 if float(value) >= _MILLISECONDS else 1)
             time = datetime.fromtimestamp(seconds, UTC)
-        # What names no zone is in UTC.
+        # Times without a zone are taken as UTC.
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise DatasetError(
-            f"{where}, field {_name(row, names)!r}: {value!r} is no time; write ISO 8601, such as "
+            f"{where}, field {_name(row, names)!r}: {value!r} is not a time; use ISO 8601, such as "
             "2026-11-22T20:00:00Z, or seconds since 1970"
         ) from None
 
 
-def _check_given(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) -> None:
-    """Refuse a name that no line has: it is misspelt."""
+def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) -> None:
+    """Raise an error if no line has a field that the user named, because it may be misspelt."""
     has: Mapping[str, Callable[[_Line], object]] = {
-        "passages": lambda line: line.asked.query.passages or line.response.shown is not None,
+        "passages": lambda line: line.entry.query.passages or line.response.shown is not None,
         "time": lambda line: line.time,
-        "model": lambda line: line.asked.query.metadata,
+        "model": lambda line: line.entry.query.metadata,
         "cluster": lambda line: line.cluster,
         "session": lambda line: line.session,
     }
@@ -458,15 +489,15 @@ def _check_given(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) 
 
 
 def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
-    """Return logs that are compared with each other, all clustered by the same rule.
+    """Return logs that are to be compared with each other, all clustered by the same rule.
 
-    Equal questions and the questions of one session are joined to one cluster. When users share
-    their questions this may join everything. If it leaves fewer than :data:`FEWEST_JOINED` clusters
-    in any of the logs, every log that names sessions is clustered by session alone: its intervals
-    then hold for other users who ask the same questions.
+    By default, equal questions and the questions of one session are joined to one cluster. If users
+    share their questions, this may join everything. If it leaves fewer than :data:`FEWEST_JOINED`
+    clusters in any of the logs, all logs with sessions are clustered by session alone. Their
+    intervals then describe other users who ask the same questions.
 
     Args:
-        logs: The logs; those whose lines name their cluster stay as they are.
+        logs: The logs. Logs whose lines name their cluster are not changed.
     """
     if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
         return tuple(logs)
@@ -490,14 +521,15 @@ def _by_session(log: Log) -> Log:
 def _clustering(lines: Sequence[_Line]) -> Clustering:
     if any(line.cluster for line in lines):
         return "field"
-    named = any(line.session is not None for line in lines)
-    return "questions and sessions" if named else "questions"
+    has_sessions = any(line.session is not None for line in lines)
+    return "questions and sessions" if has_sessions else "questions"
 
 
 def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None]:
     """Return the cluster of each line; ``None`` for a line that is a cluster by itself."""
     if clustering == "field":
         return [line.cluster for line in lines]
+    # Union-find: questions and sessions are nodes, and a root names the cluster.
     roots: dict[str, str] = {}
 
     def root(node: str) -> str:
@@ -521,7 +553,7 @@ def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
     Equal questions of lines without a session are one cluster.
     """
     return {
-        line.asked.query.id: (
+        line.entry.query.id: (
             _question_name(line) if line.session is None else f"session {line.session}"
         )
         for line in lines
@@ -529,4 +561,4 @@ def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
 
 
 def _question_name(line: _Line) -> str:
-    return f"question {plain_text(line.asked.query.text).casefold()}"
+    return f"question {plain_text(line.entry.query.text).casefold()}"

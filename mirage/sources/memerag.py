@@ -20,12 +20,17 @@ __all__ = ["LabelledSentence", "Memerag", "load"]
 
 
 class LabelledSentence(NamedTuple):
-    """One sentence of an answer, with one label an annotator.
+    """One sentence of an answer, with one label per annotator.
 
-    ``factuality`` labels are ``Supported``, ``Not Supported`` and ``Challenging to determine``;
-    ``relevance`` labels are ``Directly answers the question``, ``Adds context to the answer`` and
-    ``Unrelated to the question`` (paper, section 3). ``fine`` are the fine-grained labels of
-    factuality, such as ``Contradiction``; empty where there is none.
+    The labels are those of section 3 of the paper.
+
+    Attributes:
+        query_id: Id of the query.
+        text: The sentence.
+        factuality: ``Supported``, ``Not Supported`` or ``Challenging to determine``.
+        relevance: ``Directly answers the question``, ``Adds context to the answer`` or
+            ``Unrelated to the question``.
+        fine: Fine-grained labels of factuality, such as ``Contradiction``; empty if there is none.
     """
 
     query_id: str
@@ -36,16 +41,25 @@ class LabelledSentence(NamedTuple):
 
 
 class Memerag(NamedTuple):
-    """One language of MEMERAG: its queries, the recorded answers, and their labelled sentences."""
+    """One language of MEMERAG.
+
+    Attributes:
+        dataset: The queries.
+        run: The recorded answers.
+        sentences: The labelled sentences of the answers.
+    """
 
     dataset: MirageDataset
     run: Run
     sentences: list[LabelledSentence]
 
     def write_labels(self, path: str | Path) -> None:
-        """Write the sentences as :meth:`~mirage.metaeval.LabelledSentences.from_jsonl` reads them.
+        """Write the sentences to a file for :meth:`~mirage.metaeval.LabelledSentences.from_jsonl`.
 
-        Their label is the factuality, and ``fine`` its finer labels where there are any.
+        The label of a sentence is its factuality. Fine-grained labels are written if there are any.
+
+        Args:
+            path: The JSON Lines file to write.
         """
         with replace_file(Path(path)) as file:
             for sentence in self.sentences:
@@ -65,14 +79,19 @@ class Memerag(NamedTuple):
 def load(path: str | Path, language: str) -> Memerag:
     """Read one file of MEMERAG, such as ``memerag/de.jsonl`` or ``memerag_ext/de.jsonl``.
 
-    All three variants: one annotator, five (``memerag_ext``), and the majority vote of the five.
-    A query's passages get the ids ``{query id}/1``, ``{query id}/2``, ..., and its metadata say
-    that it is for evaluation only, under CC BY-NC 4.0. The file holds neither qrels nor
-    references, and does not name the LLM of an answer: the run's model is ``memerag``.
+    All three variants can be read: one annotator, five annotators (``memerag_ext``), and the
+    majority vote of the five. The passages of a query get the ids ``{query id}/1``,
+    ``{query id}/2``, ... The query's metadata mark it as for evaluation only, under CC BY-NC 4.0.
+    The files have neither qrels nor references, and do not name the LLMs that wrote the answers,
+    so the run's model is ``memerag``.
+
+    Args:
+        path: The file.
+        language: ISO 639-1 code.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
-        UnknownNameError: no such language.
+        DatasetError: If a row is not valid; the message names the file and the line.
+        UnknownNameError: If there is no such language.
     """
     code = Language.of(language).code
     queries, responses, sentences = [], [], []
@@ -107,7 +126,7 @@ def _query(row: Mapping[str, Any], where: str, code: str) -> Query:
 
 def _sentence(query_id: str, row: Mapping[str, Any]) -> LabelledSentence:
     factuality, relevance = _labels(row["factuality"]), _labels(row["relevance"])
-    fine = row["fine_grained_factuality"]  # null where the annotator could not tell
+    fine = row["fine_grained_factuality"]  # null if the annotator could not decide
     fine = tuple(label or "" for label in (fine if isinstance(fine, list) else [fine]))
     return LabelledSentence(query_id, row["sentence"], factuality, relevance, fine)
 

@@ -1,8 +1,8 @@
 """NoMIRACL: real queries with ten passages each, and the recorded outputs of real LLMs.
 
 The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). A query in
-the folder ``relevant`` can be answered from its passages, one in ``non_relevant`` cannot, so the
-right output is known and two models are compared without a judge.
+the folder ``relevant`` can be answered from its passages, and a query in ``non_relevant`` cannot.
+So the right output is known, and two models can be compared without a judge.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FEATURES = (
     "support_lexical",
     "relevance_lexical",
 )
-"""The offline features that these files allow: those of citations need qrels."""
+"""The offline features that can be computed on these files; features of citations need qrels."""
 
 _LOG = logger("mirage.sources")
 
@@ -41,7 +41,13 @@ _PASSAGE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 
 
 class NoMiracl(NamedTuple):
-    """One language of NoMIRACL: its queries, a run a model, and a judgment a pair and query."""
+    """One language of NoMIRACL.
+
+    Attributes:
+        dataset: The queries.
+        runs: The run of each model by name.
+        judgments: One judgment per query and pair of models.
+    """
 
     dataset: MirageDataset
     runs: dict[str, Run]
@@ -51,15 +57,21 @@ class NoMiracl(NamedTuple):
 def load(folder: str | Path, language: str) -> NoMiracl:
     """Read ``folder/relevant/{language}.jsonl`` and ``folder/non_relevant/{language}.jsonl``.
 
-    GPT-4's output becomes the reference response of a query, so GPT-4 is no model here. An
-    output is right if it states that the answer is present where it is, or that it does not know
-    where it is not, and does not state both. In a judgment right beats wrong; else it is a tie.
-    The files hold no qrels, so ``relevant`` is empty; :data:`FEATURES` does without. A row whose
-    prompt is null is left out, and one of the two files may be missing; both are logged.
+    GPT-4's output becomes the reference of a query, so GPT-4 is not among the models. An output is
+    right if it states that the answer is present (for an answerable query) or that it is unknown
+    (for an unanswerable one), but not both. In a judgment, a right output beats a wrong one;
+    otherwise it is a tie. The files have no qrels, so ``relevant`` is empty; :data:`FEATURES` do
+    not need it. Rows whose prompt is null are skipped, and one of the two files may be missing; a
+    warning is logged in both cases.
+
+    Args:
+        folder: The folder with the two subfolders.
+        language: ISO 639-1 code.
 
     Raises:
-        DatasetError: both files are missing, or names the file, the line and what is wrong with it.
-        UnknownNameError: no such language.
+        DatasetError: If both files are missing, or a row is not valid; the message names the file
+            and the line.
+        UnknownNameError: If there is no such language.
     """
     code = Language.of(language).code
     queries: list[Query] = []
@@ -73,7 +85,7 @@ def load(folder: str | Path, language: str) -> NoMiracl:
                 outputs.setdefault(model, []).append(response)
     if not queries:
         raise DatasetError(
-            f"{folder}: no query in relevant/{code}.jsonl or non_relevant/{code}.jsonl"
+            f"{folder}: there is no query in relevant/{code}.jsonl or non_relevant/{code}.jsonl"
         )
     dataset = MirageDataset(queries, name=f"nomiracl-{code}")
     names = sorted(outputs)
@@ -82,9 +94,9 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a file that have a prompt, as far as there is such a file."""
+    """Yield the rows of a file that have a prompt; none if the file does not exist."""
     if not path.is_file():
-        _LOG.warning("%s: no such file; its queries are left out", path)
+        _LOG.warning("%s: no such file; its queries are skipped", path)
         return
     without = 0
     for where, row in read_rows(path):
@@ -93,11 +105,17 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         else:
             yield where, row
     if without:
-        _LOG.warning("%s: %d rows left out, for their prompt is null", path, without)
+        _LOG.warning("%s: %d rows were skipped, because their prompt is null", path, without)
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Whether an output says what it should, by ``answerable``, and not the opposite as well."""
+    """Return whether an output states the right one of two facts, and not the other one too.
+
+    Args:
+        output: The output of a model.
+        answerable: Whether the passages contain an answer. If so, the right output states that
+            the answer is present, and otherwise that it is unknown.
+    """
     text = output.casefold().replace("’", "'")
     present, unknown = _PRESENT in text, _UNKNOWN in text
     return present != unknown and present == answerable
@@ -116,13 +134,13 @@ def _query(
         raise DatasetError(f"{where}: not a row of NoMIRACL ({error})") from None
     if not isinstance(prompt, str) or not isinstance(docids, list):
         raise DatasetError(
-            f"{where}: not a row of NoMIRACL ('prompt' has to be a text, 'docids' a list)"
+            f"{where}: not a row of NoMIRACL ('prompt' must be a text, and 'docids' a list)"
         )
     question, contexts = _sections(prompt, where)
     texts = [text.strip() for text in _PASSAGE.split(contexts)[2::2]]
     if len(texts) != len(docids):
         raise DatasetError(
-            f"{where}: the prompt shows {len(texts)} passages, but 'docids' names {len(docids)}"
+            f"{where}: the prompt has {len(texts)} passages, but 'docids' has {len(docids)} ids"
         )
     fields = {
         "id": query_id,
@@ -136,12 +154,12 @@ def _query(
 
 
 def _sections(prompt: str, where: str) -> tuple[str, str]:
-    """The question and the numbered contexts of a prompt."""
+    """Return the question and the numbered passages of a prompt."""
     _, _, rest = prompt.partition("QUESTION:\n")
     question, heading, rest = rest.partition("\n\nCONTEXTS:\n")
     contexts, output, _ = rest.rpartition("\n\nOUTPUT:")
     if not heading or not output:
-        raise DatasetError(f"{where}: the prompt lacks QUESTION, CONTEXTS or OUTPUT")
+        raise DatasetError(f"{where}: the prompt has no QUESTION, CONTEXTS or OUTPUT section")
     return question.strip(), contexts
 
 

@@ -1,8 +1,8 @@
-"""Questions with short answers, in the forms in which others publish them.
+"""Questions with short answers, in the formats of published datasets.
 
-The forms: ``answers`` (JSON Lines with a question and its answers), ``kilt``
+The formats are ``answers`` (JSON Lines with a question and its answers), ``kilt``
 (:mod:`mirage.sources.kilt`), ``mkqa``, ``xor-tydi`` and ``beir``. All answers that a row lists are
-forms of one answer, any of which is right.
+forms of one answer, and each form is right.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ def queries(
     language: str | None = None,
     qrels: str | Path | None = None,
 ) -> Iterator[Query]:
-    """The queries of a file, or of a folder of BEIR.
+    """Yield the queries of a file or a BEIR folder.
 
     Args:
-        path: the file, gzipped or not.
-        form: one of :data:`FORMS`.
-        language: of the queries, where they do not say theirs; of files in several languages,
-            those to take.
-        qrels: relevance for these queries in place of their own: lines of TREC or BEIR, or a file
-            of KILT (``.jsonl``), as for MKQA, whose ids are those of KILT's Natural Questions.
+        path: The file, gzipped or not, or the folder.
+        form: Name of the format, one of :data:`FORMS`.
+        language: ISO 639-1 code. It is the language of queries without one; from a file in several
+            languages, only queries in this language are read.
+        qrels: A file with relevance that replaces the queries' own: lines of TREC or BEIR, or a
+            KILT file (``.jsonl``). For example, MKQA has the query ids of KILT's Natural Questions.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
-        SettingError: the form needs a language.
-        UnknownNameError: no such form or language.
+        DatasetError: If a row is not valid; the message names the file and the line.
+        SettingError: If the format requires a language.
+        UnknownNameError: If there is no such format or language.
     """
     if form not in FORMS:
-        raise UnknownNameError("form of questions and answers", form, FORMS)
+        raise UnknownNameError("format of questions and answers", form, FORMS)
     code = None if language is None else Language.of(language).code
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
-        raise SettingError(f"queries of the form {form!r} need a language")
+        raise SettingError(f"queries in the format {form!r} need a language")
     judged = None if qrels is None else _relevance(Path(qrels))
     for query in FORMS[form](Path(path), code):
         if judged is None:
@@ -65,19 +65,24 @@ def queries(
 
 
 def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
-    """Plain JSON Lines: an id, a question and its answers a row, by any of their usual names.
+    """Yield the queries of plain JSON Lines with an id, a question and its answers per row.
 
-    They are ``id`` (``query_id``, ``_id``, ``qid``, ``question_id``, ``example_id``), ``question``
-    (``query``, ``text``, ``input``) and ``answers`` (``answer``, ``golden_answers``,
-    ``possible_answers``, ``labels``): a text, a list of forms of one answer, or a list of such
-    lists for several answers. A text that is a JSON list, as ``possible_answers`` of PopQA (Mallen
-    et al. 2023, arXiv 2212.10511), is read as that list. ``language`` or ``lang`` may say the
-    language, the argument that of rows that do not. A row with ``language`` and ``text`` is one of
-    this library's own, in which a flat list is several answers.
+    The fields may have any of their usual names: ``id`` (``query_id``, ``_id``, ``qid``,
+    ``question_id``, ``example_id``), ``question`` (``query``, ``text``, ``input``) and ``answers``
+    (``answer``, ``golden_answers``, ``possible_answers``, ``labels``). Answers are a text, a list
+    of forms of one answer, or a list of such lists for several answers. A text that is a JSON list,
+    as ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511), is read as that list.
+
+    A row may name its language in ``language`` or ``lang``. A row with ``language`` and ``text`` is
+    one of this library's queries, in which a flat list means several answers.
+
+    Args:
+        path: The file.
+        language: ISO 639-1 code for rows without a language.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it; also where nothing says
-            the language.
+        DatasetError: If a row is not valid or has no language; the message names the file and the
+            line.
     """
     for where, row in read_rows(Path(path)):
         if {"language", "text"} <= row.keys():
@@ -94,28 +99,34 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
 
 
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:
-    """MKQA (Longpre et al. 2021, arXiv 2007.15207), ``mkqa.jsonl.gz``, in one language.
+    """Yield the queries of MKQA (Longpre et al. 2021, arXiv 2007.15207) in one language.
 
-    Texts and aliases are forms of one answer. A question whose only answers are ``unanswerable`` is
-    not answerable; one with a long answer has no short one.
+    Texts and aliases are forms of one answer. A question is not answerable if all of its answers
+    are ``unanswerable``. A question with a long answer has no short answer.
+
+    Args:
+        path: The file ``mkqa.jsonl.gz``.
+        language: ISO 639-1 code.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it, such as a language that
-            MKQA lacks.
+        DatasetError: If a row is not valid or lacks the language; the message names the file and
+            the line.
     """
     for where, row in read_rows(Path(path)):
-        texts, given = row.get("queries"), row.get("answers")
-        if not isinstance(texts, dict) or not isinstance(given, dict):
-            raise DatasetError(f"{where}: fields 'queries' and 'answers' are objects by language")
-        # Chinese stands there as zh_cn, zh_hk and zh_tw.
+        texts, answers_by_language = row.get("queries"), row.get("answers")
+        if not isinstance(texts, dict) or not isinstance(answers_by_language, dict):
+            raise DatasetError(
+                f"{where}: fields 'queries' and 'answers' must be objects by language"
+            )
+        # Chinese has the keys zh_cn, zh_hk and zh_tw.
         keys = [key for key in sorted(texts) if key.split("_")[0] == language]
         if not keys:
             raise DatasetError(f"{where}: no query in {language!r}; it has {', '.join(texts)}")
-        entries = given.get(keys[0])
+        entries = answers_by_language.get(keys[0])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise DatasetError(f"{where}: field 'answers.{keys[0]}': expected a list of objects")
-        named = [[entry.get("text"), *(entry.get("aliases") or ())] for entry in entries]
-        forms = list(dict.fromkeys(form for texts in named for form in texts if form))
+        forms_by_entry = [[entry.get("text"), *(entry.get("aliases") or ())] for entry in entries]
+        forms = list(dict.fromkeys(form for texts in forms_by_entry for form in texts if form))
         fields = {
             "id": row.get("example_id"),
             "language": language,
@@ -127,12 +138,16 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
 
 
 def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
-    """XOR-TyDi QA (Asai et al. 2021, arXiv 2010.11856), such as ``xor_dev_full_v1_1.jsonl``.
+    """Yield the queries of a file of XOR-TyDi QA (Asai et al. 2021, arXiv 2010.11856).
 
-    Those questions of the file that are in one language; without answers in test sets.
+    Only questions in one language are read. Test sets have no answers.
+
+    Args:
+        path: The file, such as ``xor_dev_full_v1_1.jsonl``.
+        language: ISO 639-1 code.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: If a row is not valid; the message names the file and the line.
     """
     for where, row in read_rows(Path(path)):
         if _first(row, ("lang",), where) == language:
@@ -146,13 +161,17 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
 
 
 def beir(folder: str | Path, language: str) -> Iterator[Query]:
-    """The queries of a folder of BEIR (Thakur et al. 2021, arXiv 2104.08663) that are judged.
+    """Yield the queries of a BEIR folder (Thakur et al. 2021, arXiv 2104.08663) that have qrels.
 
-    Its files are ``queries.jsonl`` and ``qrels/test.tsv``; ``corpus.jsonl`` is read by
+    The files are ``queries.jsonl`` and ``qrels/test.tsv``; read ``corpus.jsonl`` with
     :meth:`mirage.Corpus.build`. Queries of other splits are left out.
 
+    Args:
+        folder: The folder.
+        language: ISO 639-1 code of the queries.
+
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: If a row is not valid; the message names the file and the line.
     """
     folder = Path(folder)
     judged = beir_qrels(folder / "qrels" / "test.tsv")
@@ -167,22 +186,25 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
 
 
 def beir_qrels(path: str | Path) -> dict[str, dict[str, int]]:
-    """Relevance by query id and passage id, from BEIR's lines ``query-id<TAB>corpus-id<TAB>score``.
+    """Return relevance by query id and passage id from a file of BEIR.
+
+    Args:
+        path: A file with lines ``query-id<TAB>corpus-id<TAB>score``.
 
     Raises:
-        DatasetError: names the file, the line and what is wrong with it.
+        DatasetError: If a line is not valid; the message names the file and the line.
     """
     judged: dict[str, dict[str, int]] = {}
     for number, (where, line) in enumerate(lines(Path(path))):
         fields = line.rstrip("\r\n").split("\t")
-        if number == 0 and fields[-1] == "score":
+        if number == 0 and fields[-1] == "score":  # the header
             continue
         try:
             query_id, passage_id, score = fields
             judged.setdefault(query_id, {})[passage_id] = int(score)
         except ValueError:
             raise DatasetError(
-                f"{where}: expected 'query-id<TAB>corpus-id<TAB>score', found {line[:80]!r}"
+                f"{where}: expected 'query-id<TAB>corpus-id<TAB>score', got {line[:80]!r}"
             ) from None
     return judged
 
@@ -195,7 +217,7 @@ def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
 
 
 def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None) -> Any:
-    """The value of the first of these fields that a row has."""
+    """Return the value of the first of these fields that a row has."""
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
         raise DatasetError(f"{where}: field {names[0]!r} is missing; it has {', '.join(row)}")
@@ -203,7 +225,7 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: 
 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
-    """Answers, each in its forms: flat lists, and texts, are the forms of one."""
+    """Return the answers as lists of forms; a flat list or a text is the forms of one answer."""
     value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
@@ -240,4 +262,4 @@ FORMS: Mapping[str, Callable[[Path, Any], Iterator[Query]]] = {
     "xor-tydi": xor_tydi,
     "beir": beir,
 }
-"""Readers of queries by the name of the form: of a path and an ISO 639-1 code."""
+"""Readers by name of the format; each takes a path and an ISO 639-1 code."""

@@ -1,4 +1,4 @@
-"""What a file of queries holds, and all that is wrong with it at once."""
+"""A survey of a file of queries: counts, and a list of everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ PROBLEMS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of what queries hold; it prints as a list of them.
+    """Counts of the contents of queries, and a list of problems; ``str()`` prints them.
 
     Attributes:
-        name: of the file or dataset.
-        languages: queries by language code.
-        queries: how many there are.
-        passages: how many they show.
-        passages_per_query: the fewest and the most; ``None`` without queries.
-        relevant: relevant passages that they name.
-        with_reference: queries with a reference.
-        answerable: queries known to be answerable.
-        unanswerable: queries known not to be.
-        problems: what keeps them from being used together or makes no sense, each with its place.
-        remarks: what the features will lack.
+        name: Name of the file or dataset.
+        languages: Number of queries by language code.
+        queries: Number of queries.
+        passages: Number of passages of all queries.
+        passages_per_query: The fewest and the most passages of a query; ``None`` without queries.
+        relevant: Number of relevant passages.
+        with_reference: Number of queries with a reference.
+        answerable: Number of queries that are marked as answerable.
+        unanswerable: Number of queries that are marked as unanswerable.
+        problems: Errors and contradictions that prevent the use of the queries, with their places.
+        remarks: Which features cannot be computed on how many queries.
     """
 
     name: str
@@ -67,20 +67,28 @@ class Survey:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values, by attribute."""
+        """Return the survey as a dict of plain values by attribute."""
         return asdict(self)
 
 
 def survey(name: str, queries: Iterable[Query]) -> Survey:
-    """A survey of queries, of one dataset or not."""
+    """Return a survey of queries, which need not form a valid dataset.
+
+    Args:
+        name: Name of the queries, for the printed survey.
+        queries: The queries.
+    """
     return _survey(name, [(f"query {query.id}", query) for query in queries], [])
 
 
 def survey_file(path: str | Path) -> Survey:
-    """A survey of a JSON Lines file, with every line that is no query among its problems.
+    """Return a survey of a JSON Lines file; lines that are not valid queries become problems.
+
+    Args:
+        path: The file.
 
     Raises:
-        DatasetError: the file cannot be read.
+        DatasetError: If the file cannot be read.
     """
     queries, problems = [], []
     for where, line in lines(Path(path)):
@@ -88,10 +96,10 @@ def survey_file(path: str | Path) -> Survey:
             for _, row in parse_rows(line, where):
                 queries.append((where, validated(Query, row, where)))
         except DatasetError as error:
-            # Parsed by itself, the line would be the first.
+            # Each line is parsed by itself, so the error calls it line 1; use its real number.
             problems.append(str(error).replace(f"{where}, line 1", where))
     if not queries and not problems:
-        problems.append(f"{path}: no query in this file")
+        problems.append(f"{path}: there is no query in this file")
     return _survey(str(path), queries, problems)
 
 
@@ -118,33 +126,33 @@ def _problems(places: Sequence[tuple[str, Query]]) -> Iterator[str]:
     language = places[0][1].language if places else ""
     for where, query in places:
         if query.id in first:
-            yield f"{where}: query {query.id!r} stands here a second time; first: {first[query.id]}"
+            yield f"{where}: query {query.id!r} occurs a second time; first: {first[query.id]}"
         first.setdefault(query.id, where)
         if query.language != language:
             yield (
-                f"{where}: query {query.id!r} is in {query.language!r}, the first one in "
-                f"{language!r}; make one file a language"
+                f"{where}: query {query.id!r} is in {query.language!r}, but the first one is in "
+                f"{language!r}; use one file per language"
             )
         blank = [passage.id for passage in query.passages if not passage.text.strip()]
         if blank:
             yield f"{where}: query {query.id!r}: passage {blank[0]!r} has no text"
         if query.answerable is False and query.relevant:
-            yield f"{where}: query {query.id!r} is unanswerable, and has relevant passages"
+            yield f"{where}: query {query.id!r} is unanswerable, but has relevant passages"
 
 
 def _remarks(queries: Sequence[Query]) -> Iterator[str]:
     counts = {
-        "show no passage, so nothing supports a response": sum(not q.passages for q in queries),
+        "have no passages, so nothing supports a response": sum(not q.passages for q in queries),
         "have no relevant passage, so citations are not measured": sum(
             bool(q.passages) and not q.relevant for q in queries
         ),
-        "name a relevant passage that they do not show": sum(
+        "name a relevant passage that is not among their passages": sum(
             bool(q.passages) and not set(q.relevant) <= set(q.passage_ids) for q in queries
         ),
         "have no reference, so overlap with it is not measured": sum(
             q.reference is None for q in queries
         ),
     }
-    for what, count in counts.items():
+    for remark, count in counts.items():
         if count:
-            yield f"{count} of {len(queries)} queries {what}"
+            yield f"{count} of {len(queries)} queries {remark}"

@@ -1,4 +1,4 @@
-"""TREC topics, qrels and passage files, as MIRACL publishes them."""
+"""Readers of TREC topics, qrels and passage files, in the form that MIRACL publishes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ __all__ = ["queries", "read_passages", "read_qrels", "read_topics"]
 
 
 def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> Iterator[Query]:
-    """The queries of a topics file, with the passages that the qrels judge for them."""
+    """Yield the queries of a topics file, with the passages for which there are qrels.
+
+    Args:
+        topics: A file for :func:`read_topics`.
+        qrels: A file for :func:`read_qrels`.
+        passages: A file for :func:`read_passages`, or ``None`` for queries without passages.
+        language: ISO 639-1 code of the queries.
+
+    Raises:
+        DatasetError: If a line is not valid, or a judged passage is not in the passage file.
+    """
     relevance = read_qrels(qrels)
     texts = None if passages is None else read_passages(passages)
     for query_id, text in read_topics(topics).items():
@@ -21,44 +31,58 @@ def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> 
         for passage_id in grades:
             if texts is not None and passage_id not in texts:
                 raise DatasetError(
-                    f"{passages}: passage {passage_id!r}, judged for query {query_id!r} in "
-                    f"{qrels}, is not in this file"
+                    f"{passages}: passage {passage_id!r} is missing, although {qrels} judges it "
+                    f"for query {query_id!r}"
                 )
-        shown = tuple(texts[passage_id] for passage_id in grades) if texts is not None else ()
+        judged = tuple(texts[passage_id] for passage_id in grades) if texts is not None else ()
         yield Query(
             id=query_id,
             language=language,
             text=text,
-            passages=shown,
+            passages=judged,
             relevant=tuple(id_ for id_, grade in grades.items() if grade > 0),
         )
 
 
 def read_topics(path: Path) -> dict[str, str]:
-    """Query texts by id, from lines ``id<TAB>text``."""
+    """Return the texts of queries by id.
+
+    Args:
+        path: A file with lines ``id<TAB>text``.
+
+    Raises:
+        DatasetError: If a line is not valid or an id occurs twice.
+    """
     topics: dict[str, str] = {}
     for where, line in lines(path):
         query_id, tab, text = line.partition("\t")
         if not tab or not query_id.strip() or not text.strip():
-            raise DatasetError(f"{where}: expected 'id<TAB>text', found {line[:80]!r}")
+            raise DatasetError(f"{where}: expected 'id<TAB>text', got {line[:80]!r}")
         if query_id.strip() in topics:
-            raise DatasetError(f"{where}: query {query_id.strip()!r} stands here a second time")
+            raise DatasetError(f"{where}: query {query_id.strip()!r} occurs a second time")
         topics[query_id.strip()] = text.strip()
     return topics
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Relevance by query id and passage id, from lines ``id Q0 passage-id relevance``."""
+    """Return relevance by query id and passage id.
+
+    Args:
+        path: A file with lines ``id Q0 passage-id relevance``.
+
+    Raises:
+        DatasetError: If a line is not valid, or a passage has two grades for a query.
+    """
     qrels: dict[str, dict[str, int]] = {}
     for where, line in lines(path):
-        # By tabs where there are any: then ids may have blanks in them.
+        # If fields are separated by tabs, ids may contain blanks.
         fields = line.split("\t") if line.count("\t") == 3 else line.split()
         try:
             query_id, _, passage_id, grade = map(str.strip, fields)
             relevance = int(grade)
         except ValueError:
             raise DatasetError(
-                f"{where}: expected 'id Q0 passage-id relevance', found {line[:80]!r}"
+                f"{where}: expected 'id Q0 passage-id relevance', got {line[:80]!r}"
             ) from None
         grades = qrels.setdefault(query_id, {})
         if grades.setdefault(passage_id, relevance) != relevance:
@@ -70,7 +94,14 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_passages(path: Path) -> dict[str, Passage]:
-    """Passages by id, from JSON Lines with ``id`` (or ``docid``), ``text`` and ``title``."""
+    """Return passages by id.
+
+    Args:
+        path: A JSON Lines file with ``id`` (or ``docid``), ``text`` and ``title``.
+
+    Raises:
+        DatasetError: If a row is not valid, or an id has two texts or titles.
+    """
     passages: dict[str, Passage] = {}
     for where, row in read_rows(path):
         if "docid" in row and "id" not in row:
@@ -78,7 +109,6 @@ def read_passages(path: Path) -> dict[str, Passage]:
         passage = validated(Passage, row, where)
         if passages.setdefault(passage.id, passage) != passage:
             raise DatasetError(
-                f"{where}: passage {passage.id!r} stands here a second time, with another text or "
-                "title"
+                f"{where}: passage {passage.id!r} occurs a second time, with another text or title"
             )
     return passages

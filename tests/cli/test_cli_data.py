@@ -63,10 +63,10 @@ def test_all_problems_at_once_each_with_its_line() -> None:
     problems = "\n".join(found["problems"])
     for line, what in (
         (2, "a second time"),
-        (3, "make one file a language"),
+        (3, "use one file per language"),
         (4, "not JSON"),
         (5, "field 'question'"),
-        (6, "unanswerable, and has relevant passages"),
+        (6, "unanswerable, but has relevant passages"),
         (7, "passage 'p' has no text"),
     ):
         assert f"standard input, line {line}" in problems

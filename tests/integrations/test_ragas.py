@@ -153,7 +153,7 @@ def test_bad_samples_are_refused() -> None:
     odd = SingleTurnSample(
         user_input="Who?", retrieved_contexts=["a", "b"], retrieved_context_ids=["1"]
     )
-    with pytest.raises(DatasetError, match="sample 1: 2 retrieved texts have 1 ids"):
+    with pytest.raises(DatasetError, match="sample 1: there are 2 retrieved texts, but 1 ids"):
         read(EvaluationDataset([odd]), language="en")
     with pytest.raises(UnknownNameError, match="did you mean 'citation_recall@10'"):
         FeatureMetric("citation_recal@10", "en")
