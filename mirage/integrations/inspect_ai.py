@@ -131,9 +131,9 @@ def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[S
         Sample(
             id=query.id,
             input=[_MESSAGES[message["role"]](content=message["content"]) for message in messages],
-            metadata={"query": query.model_dump(mode="json"), "shown": list(shown)},
+            metadata={"query": query.model_dump(mode="json"), "shown": list(shown_ids)},
         )
-        for query, (messages, shown) in prompts
+        for query, (messages, shown_ids) in prompts
     ]
 
 

@@ -237,8 +237,8 @@ class LLM:
                 "the workers of a cluster (executor=)"
             )
         account = Account(self.cache, self.budget, self._count, self.concurrency)
-        own = {"cache", "budget", "usage", "_counting", "_copy"}
-        settings = {name: value for name, value in vars(self).items() if name not in own}
+        unshared = {"cache", "budget", "usage", "_counting", "_copy"}
+        settings = {name: value for name, value in vars(self).items() if name not in unshared}
         copy = self._copy or copy_of(account, self.usage, host)
         caps = None if self.budget is None else self.budget.caps
         return _copy_of_llm, (settings, copy, self.cache is not None, caps)
@@ -572,7 +572,7 @@ class Connection:
             body,
             size,
             most,
-            lambda answer, used: _completion(answer, used, llm._secrets),
+            lambda answer, tokens: _completion(answer, tokens, llm._secrets),
         )
 
     def _embedding(self, texts: Sequence[str]) -> _Request[list[list[float]]]:

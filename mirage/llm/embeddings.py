@@ -23,9 +23,9 @@ _TOO_MUCH = (400, 413, 422)  # statuses for a text that is too long or for too m
 def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
     """Return the embedding of each text, in order, or the reason why there is none.
 
-    Each distinct text is sent once, with 32 texts in a request and ``llm.concurrency`` requests at
-    a time. Texts that are in the cache are not sent. If a request is refused as too large, its
-    texts are sent in halves, so that one long text does not make the others fail. Lone surrogates, which
+    Each distinct text is sent once: 32 texts in a request, and ``llm.concurrency`` requests at a
+    time. Texts that are in the cache are not sent. If a request is refused as too large, its texts
+    are sent in halves, so that one long text does not make the others fail. Lone surrogates, which
     cannot be sent, become question marks.
 
     Args:
