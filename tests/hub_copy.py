@@ -1,4 +1,4 @@
-"""A copy of MIRAGE-Bench as it is on the hub: parquet files in its schemas, simulated inside."""
+"""A simulated copy of MIRAGE-Bench: parquet files in the schemas of the hub."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rows = list[dict[str, Any]]
 
 
 def prompt_of(question: str, passages: list[tuple[str, str]]) -> str:
-    """A prompt built as those of the benchmark are."""
+    """Return a prompt in the format of the benchmark."""
     contexts = "\n".join(f"[{id_}] {text}" for id_, text in passages)
     return (
         f"Question: {question}\n\nContexts:\n{contexts}\n\n"
@@ -53,7 +53,7 @@ def prompt_row(query: Query) -> dict[str, Any]:
 
 @dataclass
 class Arena:
-    """The rows of the three datasets, made from the bundled corpus and the simulated arena."""
+    """The rows of the three datasets, from the bundled corpus and the simulated arena."""
 
     prompts: Rows
     outputs: Rows
@@ -78,7 +78,7 @@ def write(folder: Path, name: str, rows: Rows, code: str = CODE, parts: int = 1)
         pq.write_table(table, here / f"dev-{part:05}-of-{parts:05}.parquet")
 
 
-def made() -> Arena:
+def make_arena() -> Arena:
     corpora = {code: MirageDataset.bundled(code) for code in ("en", "es", CODE)}
     models = list(SYSTEMS)
     prompts: Rows = []
@@ -100,21 +100,21 @@ def made() -> Arena:
                     "fluency_score": {m: float(i) for i, m in enumerate(models)},
                 }
             )
-        for one in verdicts.to_records():
+        for judgment in verdicts.to_records():
             judgments.append(
                 {
-                    "query_id": f"{one.query_id}-{copy}",
+                    "query_id": f"{judgment.query_id}-{copy}",
                     "judge": "gpt-4o",
-                    "model_A": one.model_a,
-                    "model_B": one.model_b,
+                    "model_A": judgment.model_a,
+                    "model_B": judgment.model_b,
                     "output": "... [[A]]",
-                    "verdict": {"a": "A", "b": "B", "tie": "Tie"}[one.verdict],
+                    "verdict": {"a": "A", "b": "B", "tie": "Tie"}[judgment.verdict],
                 }
             )
-    kept = {row["query_id"] for row in prompts[:NUMBER]}
+    query_ids = {row["query_id"] for row in prompts[:NUMBER]}
     return Arena(
         *(
-            [row for row in rows if row["query_id"] in kept]
+            [row for row in rows if row["query_id"] in query_ids]
             for rows in (prompts, outputs, judgments)
         )
     )

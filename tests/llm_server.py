@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks the chat-completions protocol, faults to order."""
+"""A real HTTP server on loopback for chat completions, which can produce faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server does with one request.
+    """The reply of the server to one request.
 
     ``text`` is the answer's content, ``finish_reason`` why it ended; ``body`` replaces the whole
     body instead. ``delay`` is in seconds before the first byte, ``drip`` in seconds between bytes;
@@ -68,15 +68,15 @@ Answer = Callable[[Mapping[str, Any]], Reply | str]
 
 
 class ChatServer:
-    """Serves ``POST .../chat/completions`` while it is open (``with ChatServer(answer) as it``).
+    """A server of ``POST .../chat/completions`` (``with ChatServer(answer) as server``).
 
-    ``answer`` maps the request's JSON to a :class:`Reply`, or to the text of one. It may be set
-    anew at any time. ``requests`` holds the JSON of every request in the order of arrival,
-    ``paths``, ``queries`` (what stands behind ``?``) and ``headers`` what came with it, ``times``
-    when (``time.monotonic()``), ``clients`` the connections they came by, ``at_once`` the most that
-    were under way together. Any other path is given to ``answer`` as well, so that other JSON
-    services can be played too. With a ``certificate``, a file that holds its key too, it speaks
-    https.
+    ``answer`` maps the request's JSON to a :class:`Reply`, or to the text of one; it may be replaced
+    at any time. Requests to other paths are passed to ``answer`` too, so the server can play other
+    JSON services. With a ``certificate`` (a file with its key), the server uses https.
+
+    For every request, in the order of arrival, ``requests`` has its JSON, ``paths`` its path,
+    ``queries`` its query string, ``headers`` its headers, ``times`` its time (``time.monotonic()``)
+    and ``clients`` its connection. ``at_once`` is the highest number of concurrent requests.
     """
 
     def __init__(self, answer: Answer = lambda _: "ok", certificate: Path | None = None) -> None:
@@ -172,7 +172,7 @@ class ChatServer:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that ends at once: no pauses of a tenth of a second, no waiting for its answers."""
+    """Uvicorn that stops at once: without its pauses of 0.1 s, and without waiting for answers."""
 
     async def main_loop(self) -> None:
         while not self.should_exit:
@@ -190,5 +190,5 @@ class _Server(uvicorn.Server):
 
 
 def last_user_text(request: Mapping[str, Any]) -> str:
-    """The text of the last message of a request."""
+    """Return the text of the last message of a request."""
     return str(request["messages"][-1]["content"])

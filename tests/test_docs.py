@@ -150,7 +150,7 @@ def test_the_code_of_a_page_runs(
         pytest.importorskip("datasets", reason="the extra hub is not installed")
         import hub_copy
 
-        hub_copy.made().write(tmp_path / "copies")
+        hub_copy.make_arena().write(tmp_path / "copies")
     if page.stem == "finetuning":
         pytest.importorskip("trl", reason="the extra finetune is not installed")
         import tiny_llm

@@ -553,7 +553,7 @@ def test_the_example_makes_the_papers_tables_from_copies_in_the_hubs_form(
     for name, faults in {"model-x": {"off-topic": 0.4}, "model-y": {"truncated": 0.3}}.items():
         monkeypatch.setitem(hub_copy.SYSTEMS, name, System(name, faults))
     for code in ("en", "sw"):
-        hub_copy.made().write(tmp_path / "copies", code)
+        hub_copy.make_arena().write(tmp_path / "copies", code)
     example = runpy.run_path(str(ROOT / "examples" / "reproduce_paper.py"))
     example["main"](["--hub", str(tmp_path / "copies"), "--quick"])
     printed = capsys.readouterr().out

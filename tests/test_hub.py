@@ -1,4 +1,4 @@
-"""MIRAGE-Bench as it is on the hub: parquet files in its schemas, a hub on loopback, and no hub."""
+"""MIRAGE-Bench on the hub: parquet files in its schemas, a hub on loopback, and no hub."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from hub_copy import (
     UNJUDGED,
     Arena,
     Rows,
-    made,
+    make_arena,
     prompt_of,
     write,
 )
@@ -58,12 +58,12 @@ from hub_copy import (
 
 @pytest.fixture(scope="session")
 def arena() -> Arena:
-    return made()
+    return make_arena()
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paper's forest, which validates beside every board, with trees enough to see it do so."""
+    """Use few trees in the paper's forest, which is trained beside every board."""
 
     def forest(_: Sequence[int], seed: int) -> RandomForestRegressor:
         return RandomForestRegressor(n_estimators=5, random_state=seed)
@@ -73,19 +73,19 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def copy(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with copies of the datasets. Its brackets mean something to the datasets library."""
+    """Return a folder with copies of the datasets; its name has the brackets of a glob pattern."""
     return arena.write(tmp_path_factory.mktemp("copy") / "mirage [1]*")
 
 
 @pytest.fixture
 def split(tmp_path: Path) -> Callable[[str, Rows], hub.Split]:
-    """Rows of a dataset, as files that were found."""
+    """Return a function that writes rows of a dataset and returns them as a split."""
 
-    def found(name: str, rows: Rows) -> hub.Split:
+    def make_split(name: str, rows: Rows) -> hub.Split:
         write(tmp_path, name, rows)
         return hub.find(name, CODE, path=tmp_path)
 
-    return found
+    return make_split
 
 
 Splitter = Callable[[str, Rows], hub.Split]
@@ -170,12 +170,12 @@ def test_an_id_may_be_quoted_or_stand_in_punctuation(form: str, heading: str) ->
     ],
 )
 def test_only_ids_of_the_query_open_passages(contexts: str, expected: dict[str, str]) -> None:
-    found = passages_of(contexts, ["1#0"], ["2#0"])
+    passages = passages_of(contexts, ["1#0"], ["2#0"])
     if expected is None:  # words of the frame inside of passages are text
         first, _, second = contexts.partition("\n[2#0] ")
         expected = {"1#0": first.removeprefix("[1#0] "), "2#0": second}
-    assert found == expected
-    assert list(found) == list(expected)
+    assert passages == expected
+    assert list(passages) == list(expected)
 
 
 IDS = st.lists(st.from_regex(r"[0-9]{1,4}#[0-9]", fullmatch=True), min_size=1, unique=True)
@@ -230,24 +230,24 @@ GOOD = {
         ({"query_id": "0", "prompt": prompt_of("Why?", [("1#0", "a"), ("2#0", "b")])}, "row 1: qu"),
     ],
 )
-def test_what_is_wrong_with_a_prompt_costs_its_row_and_names_it(
+def test_a_row_with_a_bad_prompt_is_left_out_with_a_reason(
     split: Splitter, change: dict[str, Any], message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = [GOOD | {"query_id": "0"}, GOOD | change]
-    found, left_out = split(QUERIES, rows), hub.LeftOut()
-    assert [query.id for query in hub.read_queries(found, CODE, {}, left_out)] == ["0"]
+    files, left_out = split(QUERIES, rows), hub.LeftOut()
+    assert [query.id for query in hub.read_queries(files, CODE, {}, left_out)] == ["0"]
     assert re.search(rf"dev-00000-of-00001\.parquet, {message}", left_out[0])
     assert (left_out.rows, len(left_out)) == (2, 1)
     assert "1 of 2 rows left out; the first: " in caplog.text
 
 
-def test_where_most_rows_are_bad_it_is_other_data(split: Splitter) -> None:
+def test_a_file_with_mostly_bad_rows_is_refused(split: Splitter) -> None:
     rows = [GOOD, *(GOOD | {"query_id": f"{i}", "prompt": "?"} for i in range(2))]
     with pytest.raises(DatasetError, match=r"2 of 3 rows cannot be read; the first: .* row 1: the"):
         hub.read_queries(split(QUERIES, rows), CODE, {})
 
 
-def test_dirt_in_the_prompts_that_does_no_harm(split: Splitter) -> None:
+def test_harmless_noise_in_prompts_is_accepted(split: Splitter) -> None:
     only_relevant = GOOD | {"query_id": "2", "negative_ids": None, "positive_ids": ["1#0", "2#0"]}
     queries = hub.read_queries(split(QUERIES, [GOOD, only_relevant, GOOD]), CODE, {})
     assert [query.id for query in queries] == ["1", "2"]  # a row that stands there twice
@@ -290,7 +290,7 @@ def test_a_smaller_split_beside_is_not_read(tmp_path: Path, arena: Arena) -> Non
 
 
 def test_files_as_datasets_itself_writes_them(tmp_path: Path, arena: Arena) -> None:
-    """By pandas and from a list: other schemas of the same rows, with extra columns and nulls."""
+    """Other schemas of the same rows, by pandas and from a list, with extra columns and nulls."""
     import datasets
     import pandas as pd
 
@@ -309,11 +309,11 @@ def test_files_as_datasets_itself_writes_them(tmp_path: Path, arena: Arena) -> N
             folder = tmp_path / way / name.partition("/")[2] / CODE
             folder.mkdir(parents=True)
             make(rows).to_parquet(folder / "dev-00000-of-00001.parquet")
-        found = official.load(CODE, path=tmp_path / way)
-        assert list(found.dataset) == list(expected.dataset)
-        assert (found.runs, found.judgments) == (expected.runs, expected.judgments)
+        loaded = official.load(CODE, path=tmp_path / way)
+        assert list(loaded.dataset) == list(expected.dataset)
+        assert (loaded.runs, loaded.judgments) == (expected.runs, expected.judgments)
         for model, table in expected.tables.items():
-            np.testing.assert_array_equal(found.tables[model].values, table.values)
+            np.testing.assert_array_equal(loaded.tables[model].values, table.values)
 
 
 def test_a_file_of_many_row_groups_is_not_held_in_memory(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_file_of_many_row_groups_is_not_held_in_memory(tmp_path: Path) -> None
     assert number == len(expected) - 1
 
 
-def test_a_language_that_is_not_there_says_how_to_get_it(copy: Path) -> None:
+def test_the_error_for_missing_files_has_the_download_command(copy: Path) -> None:
     with pytest.raises(DatasetError, match=r"hf download nthakur/mirage-bench-output .*'yo/\*'"):
         MirageDataset.from_hub("yo", path=copy)
     with pytest.raises(UnknownNameError, match="unknown language 'xx'"):
@@ -372,14 +372,14 @@ def test_parquet_files_that_are_damaged(name: str, tmp_path: Path, arena: Arena)
             official.load(CODE, path=tmp_path)
 
 
-def test_a_revision_is_of_the_hub(copy: Path) -> None:
+def test_a_revision_cannot_be_combined_with_a_path(copy: Path) -> None:
     with pytest.raises(DatasetError, match="pass either path or revisions"):
         hub.find(QUERIES, CODE, path=copy, revisions={QUERIES: "0" * 40})
     with pytest.raises(UnknownNameError, match="did you mean 'nthakur/mirage-bench'"):
         hub.find(QUERIES, CODE, path=copy, revisions={"nthakur/mirage-bensh": "0" * 40})
 
 
-def test_files_on_disk_are_told_apart_by_what_is_in_them(tmp_path: Path, arena: Arena) -> None:
+def test_the_revision_of_files_is_their_hash(tmp_path: Path, arena: Arena) -> None:
     arena.write(tmp_path)
     before = hub.find(OUTPUTS, CODE, path=tmp_path).revision
     assert re.fullmatch("sha256:[0-9a-f]{64}", before)
@@ -423,7 +423,7 @@ DIRTY = [
 ]
 
 
-def test_runs_have_what_there_is(split: Splitter) -> None:
+def test_runs_have_the_outputs_of_the_data(split: Splitter) -> None:
     rows = [*DIRTY, DIRTY[1], output_row("4", {}) | {"outputs": None}]
     outputs = hub.read_outputs(split(OUTPUTS, rows), CODE)
     assert list(outputs.runs) == ["x/y.1", "z"]
@@ -469,7 +469,7 @@ def test_two_columns_cannot_be_one_feature(split: Splitter) -> None:
         ({"query_id": None, "outputs": [{"model": "z", "output": "a"}]}, "row 3, field 'query_id'"),
     ],
 )
-def test_what_is_wrong_with_outputs_costs_its_row_and_names_it(
+def test_a_row_with_bad_outputs_is_left_out_with_a_reason(
     split: Splitter, row: dict[str, Any], message: str
 ) -> None:
     left_out = hub.LeftOut()
@@ -478,14 +478,14 @@ def test_what_is_wrong_with_outputs_costs_its_row_and_names_it(
     assert re.search(message, left_out[0])
 
 
-def test_of_two_outputs_of_a_model_the_first_counts(split: Splitter) -> None:
+def test_the_first_of_two_outputs_of_a_model_counts(split: Splitter) -> None:
     twice = {"query_id": "9", "outputs": [{"model": "z", "output": t} for t in "ab"]}
     outputs = hub.read_outputs(split(OUTPUTS, [*DIRTY, twice]), CODE)
     assert outputs.runs["z"]["9"].text == "a"
 
 
 def test_other_columns_are_no_features(split: Splitter) -> None:
-    """Texts by model, the prompt, and numbers that this library has no feature of."""
+    """Texts by model, the prompt, and numbers that are no feature of the library are ignored."""
     more = {
         "prompt": "Question: ...",
         "rationale": {"x/y.1": "because", "z": None},
@@ -536,22 +536,22 @@ def test_judgments_keep_the_judge_and_both_orders(split: Splitter) -> None:
 def test_a_row_without_a_verdict_is_left_out_and_logged(
     split: Splitter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = split(JUDGMENTS, [verdict_row("A"), verdict_row(None), verdict_row(None, query_id="3")])
-    assert len(hub.read_judgments(found)) == 1
+    files = split(JUDGMENTS, [verdict_row("A"), verdict_row(None), verdict_row(None, query_id="3")])
+    assert len(hub.read_judgments(files)) == 1
     assert "2 rows have no verdict" in caplog.text
     with pytest.raises(DatasetError, match="no judgment of judge 'gpt-4o' in this file"):
         hub.read_judgments(split(JUDGMENTS, [verdict_row(None)] * 2))
 
 
 @pytest.mark.parametrize("verdict", ["D", "Both", "[[A]] or [[B]]", "", "A. The first"])
-def test_a_verdict_of_no_kind_names_its_row(split: Splitter, verdict: str) -> None:
-    found = split(JUDGMENTS, [verdict_row("A"), verdict_row("B"), verdict_row(verdict)])
+def test_the_error_for_an_unknown_verdict_names_its_row(split: Splitter, verdict: str) -> None:
+    files = split(JUDGMENTS, [verdict_row("A"), verdict_row("B"), verdict_row(verdict)])
     message = rf"row 2: verdict '{re.escape(verdict)}' must be A, B or Tie"
     with pytest.raises(DatasetError, match=message):
-        hub.read_judgments(found)
+        hub.read_judgments(files)
 
 
-def test_one_verdict_of_no_kind_in_a_hundred_is_left_out(
+def test_one_unknown_verdict_in_a_hundred_is_left_out(
     split: Splitter, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows = [verdict_row("A", query_id=f"{i}") for i in range(198)]
@@ -565,11 +565,11 @@ def test_one_verdict_of_no_kind_in_a_hundred_is_left_out(
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
+    ("text", "verdict"),
     [("[[A]]", "a"), ("[[ b ]]", "b"), ("a", "a"), ("C", "tie"), ("[[C]]", "tie"), ("tie", "tie")],
 )
-def test_a_verdict_may_be_in_brackets(split: Splitter, said: str, verdict: str) -> None:
-    (judgment,) = hub.read_judgments(split(JUDGMENTS, [verdict_row(said)]))
+def test_a_verdict_may_be_in_brackets(split: Splitter, text: str, verdict: str) -> None:
+    (judgment,) = hub.read_judgments(split(JUDGMENTS, [verdict_row(text)]))
     assert judgment.verdict == verdict
 
 
@@ -578,7 +578,7 @@ def test_judge_and_output_may_be_missing(split: Splitter) -> None:
     for row in rows:
         del row["judge"], row["output"]
     judgments = hub.read_judgments(split(JUDGMENTS, rows))
-    assert [(one.judge, one.verdict) for one in judgments] == [("", "a"), ("", "b")]
+    assert [(judgment.judge, judgment.verdict) for judgment in judgments] == [("", "a"), ("", "b")]
 
 
 def test_as_in_the_paper_the_last_verdict_counts_and_ties_do_not(split: Splitter) -> None:
@@ -588,14 +588,14 @@ def test_as_in_the_paper_the_last_verdict_counts_and_ties_do_not(split: Splitter
         verdict_row("A", model_A="y", model_B="x"),
     ]
     judgments = hub.read_judgments(split(JUDGMENTS, rows), as_in_paper=True)
-    assert [(one.query_id, one.model_a, one.verdict) for one in judgments] == [
+    assert [(judgment.query_id, judgment.model_a, judgment.verdict) for judgment in judgments] == [
         ("1", "x", "b"),
         ("1", "y", "a"),
     ]
     assert len(hub.read_judgments(split(JUDGMENTS, rows))) == 6
 
 
-def test_a_judgment_without_a_model_costs_its_row(split: Splitter) -> None:
+def test_a_judgment_without_a_model_is_left_out(split: Splitter) -> None:
     rows = [verdict_row("A"), verdict_row("A", model_A=None), verdict_row("A", model_A="y")]
     left_out = hub.LeftOut()
     assert len(hub.read_judgments(split(JUDGMENTS, rows), left_out=left_out)) == 1
@@ -603,7 +603,7 @@ def test_a_judgment_without_a_model_costs_its_row(split: Splitter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("judges", "asked", "chosen"),
+    ("judges", "judge", "chosen"),
     [
         (["gpt-4o"], None, "gpt-4o"),
         (["GPT4o (2024)"], None, "GPT4o (2024)"),  # the only one
@@ -614,22 +614,22 @@ def test_a_judgment_without_a_model_costs_its_row(split: Splitter) -> None:
     ],
 )
 def test_the_judge_is_gpt_4o_unless_another_is_asked_for(
-    split: Splitter, judges: list[str | None], asked: str | None, chosen: str
+    split: Splitter, judges: list[str | None], judge: str | None, chosen: str
 ) -> None:
-    found = split(JUDGMENTS, [verdict_row("A", judge=name) for name in judges])
-    judgments = hub.read_judgments(found, asked)
+    files = split(JUDGMENTS, [verdict_row("A", judge=name) for name in judges])
+    judgments = hub.read_judgments(files, judge)
     assert [judgment.judge for judgment in judgments] == [chosen]
 
 
 @pytest.mark.parametrize("judges", [["gpt-4o", "gpt-4o-azure"], ["llama", "gpt-4o-mini"]])
-def test_where_nothing_tells_the_judge_the_error_lists_them(
+def test_an_ambiguous_judge_is_an_error_that_lists_the_judges(
     split: Splitter, judges: list[str]
 ) -> None:
-    found = split(JUDGMENTS, [verdict_row("A", judge=name) for name in judges])
+    files = split(JUDGMENTS, [verdict_row("A", judge=name) for name in judges])
     with pytest.raises(DatasetError, match=f"has the judges '{sorted(judges)[0]}', .*judge="):
-        hub.read_judgments(found)
+        hub.read_judgments(files)
     with pytest.raises(UnknownNameError, match="did you mean"):
-        hub.read_judgments(found, judges[0][:-1])
+        hub.read_judgments(files, judges[0][:-1])
 
 
 def test_the_benchmark_as_a_whole(copy: Path, arena: Arena) -> None:
@@ -649,8 +649,8 @@ def board_of(path: Path, suite: FeatureSuite | None = None, **options: Any) -> L
     return Leaderboard.from_hub(CODE, suite, path=path, **options)
 
 
-def kept() -> list[Path]:
-    """The folders of the surrogates that are in the cache, but for the paper's forests."""
+def cached_files() -> list[Path]:
+    """Return the folders of surrogates in the cache, except the paper's forests."""
     folders = sorted(Path(os.environ["MIRAGE_CACHE"], "hub").glob("*"))
     return [folder for folder in folders if not _is_forest(folder)]
 
@@ -688,7 +688,7 @@ def test_a_new_model_is_ranked_among_those_of_the_benchmark(copy: Path, arena: A
 
 def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> None:
     board = board_of(copy, seed=7)
-    (folder,) = kept()
+    (folder,) = cached_files()
     assert folder.name.startswith(f"{CODE}-")
     assert {file.name for file in folder.iterdir()} == {
         "surrogate.npz",
@@ -727,7 +727,7 @@ def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> 
     assert (board.ranker.data[CODE].counts.sum(axis=1) == min(100, NUMBER)).all()
 
 
-def test_a_second_call_trains_nothing_and_says_the_same(
+def test_a_second_call_trains_nothing_and_returns_the_same(
     copy: Path, request: pytest.FixtureRequest
 ) -> None:
     first = board_of(copy)
@@ -758,17 +758,17 @@ def test_every_input_has_a_surrogate_of_its_own(copy: Path, tmp_path: Path, aren
     ]
     for number, (path, suite, options) in enumerate(ways, 1):
         board_of(path, suite, **options)
-        assert len(kept()) == number
+        assert len(cached_files()) == number
     for path, suite, options in ways:
         board_of(path, suite, **options)
-    assert len(kept()) == len(ways)
+    assert len(cached_files()) == len(ways)
 
 
-def test_a_surrogate_that_was_changed_on_disk_is_made_again(
+def test_a_surrogate_that_was_changed_on_disk_is_trained_again(
     copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = board_of(copy, SMALL)
-    (folder,) = kept()
+    (folder,) = cached_files()
     artifact = folder / "surrogate.npz"
     content = artifact.read_bytes()
     for damage in (lambda: artifact.write_bytes(b"no"), (folder / "provenance.json").unlink):
@@ -780,7 +780,7 @@ def test_a_surrogate_that_was_changed_on_disk_is_made_again(
         assert second.provenance["validation"] == first.provenance["validation"]
 
 
-def test_a_surrogate_that_cannot_be_kept_is_made_all_the_same(
+def test_a_surrogate_that_cannot_be_stored_is_trained_anyway(
     copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a file").write_text("")
@@ -831,7 +831,7 @@ def test_published_values_stand_in_for_those_of_the_suite(copy: Path, arena: Are
         board_of(copy, suite, published=["target_language"])  # the copies do not have it
 
 
-def test_models_and_queries_that_are_not_judged_have_no_part(tmp_path: Path, arena: Arena) -> None:
+def test_models_and_queries_without_judgments_are_left_out(tmp_path: Path, arena: Arena) -> None:
     judged = {row["query_id"] for row in arena.prompts[:12]}
     some = [row for row in arena.judgments if row["query_id"] in judged]
     board = board_of(Arena(arena.prompts, arena.outputs, some).write(tmp_path), SMALL)
@@ -864,7 +864,7 @@ def test_models_that_miss_outputs_are_in_the_arena_with_gaps(tmp_path: Path, are
         ({"query_id": "none"}, f"unknown query of mirage-bench-{CODE} 'none'"),
     ],
 )
-def test_a_judged_model_and_query_have_to_be_in_the_other_datasets(
+def test_judged_models_and_queries_must_be_in_the_other_datasets(
     tmp_path: Path, arena: Arena, judgment: dict[str, str], message: str
 ) -> None:
     changed = [*arena.judgments, arena.judgments[0] | judgment]
@@ -885,10 +885,10 @@ NEXT = "f" * 40
 
 
 class HubServer:
-    """A hub on loopback: the parts of its API that the client asks for."""
+    """A hub on loopback, with the parts of the API that the client uses."""
 
     def __init__(self, folder: Path) -> None:
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self.heads = dict(COMMITS)
         outer = self
 
@@ -919,7 +919,7 @@ class HubServer:
 
     def _answer(self, request: BaseHTTPRequestHandler, folder: Path) -> None:
         path = request.path.partition("?")[0]
-        self.asked.append(path)
+        self.requested_paths.append(path)
         match = re.fullmatch(
             r"(?:/api)?/datasets/(nthakur/[\w-]+)(?:/(revision|tree|resolve)/(\w+)(?:/(.*))?)?",
             path,
@@ -929,7 +929,7 @@ class HubServer:
         name, kind, revision, file = match.groups()
         commit = revision if revision and len(revision) == 40 else self.heads[name]
         root = folder / name.partition("/")[2]
-        files = {str(one.relative_to(root)): one for one in sorted(root.rglob("*.parquet"))}
+        files = {str(each.relative_to(root)): each for each in sorted(root.rglob("*.parquet"))}
         if kind == "resolve":
             return _send(request, 200, files[file].read_bytes(), commit)
         if kind == "tree":
@@ -937,10 +937,10 @@ class HubServer:
                 {
                     "type": "file",
                     "path": path,
-                    "size": one.stat().st_size,
-                    "oid": hashlib.sha1(one.read_bytes()).hexdigest(),
+                    "size": each.stat().st_size,
+                    "oid": hashlib.sha1(each.read_bytes()).hexdigest(),
                 }
-                for path, one in files.items()
+                for path, each in files.items()
             ]
             return _send(request, 200, json.dumps(listed).encode(), commit)
         about = {"id": name, "sha": commit, "siblings": [{"rfilename": path} for path in files]}
@@ -964,7 +964,7 @@ def server(copy: Path) -> Iterator[HubServer]:
 
 
 def python(code: str, home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run some code where the client has this folder: it reads its settings when it is imported."""
+    """Run code in a new process, because the client reads its cache folder when imported."""
     unset = ("HF_HUB_OFFLINE", "HF_ENDPOINT", "HF_TOKEN")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     return subprocess.run(
@@ -985,7 +985,7 @@ DOWNLOAD = f"""
 """
 
 
-def test_the_hub_is_asked_once_and_its_commit_kept(server: HubServer, tmp_path: Path) -> None:
+def test_the_hub_is_asked_once_and_its_commit_is_stored(server: HubServer, tmp_path: Path) -> None:
     first = python(DOWNLOAD, tmp_path, HF_ENDPOINT=server.url)
     assert first.returncode == 0, first.stderr
     assert re.findall(r"^([0-9a-f]{40}) ", first.stdout, re.MULTILINE) == list(COMMITS.values())
@@ -993,16 +993,14 @@ def test_the_hub_is_asked_once_and_its_commit_kept(server: HubServer, tmp_path: 
 
     # Later the hub has a newer commit: what is here stays, and nobody asks. Nor without a network.
     server.heads = dict.fromkeys(hub.DATASETS, NEXT)
-    server.asked.clear()
+    server.requested_paths.clear()
     for way in ({"HF_ENDPOINT": server.url}, {"HF_HUB_OFFLINE": "1"}):
         again = python(DOWNLOAD, tmp_path, **way)
         assert (again.returncode, again.stdout) == (0, first.stdout), again.stderr
-    assert [path for path in server.asked if "datasets" in path] == []
+    assert [path for path in server.requested_paths if "datasets" in path] == []
 
 
-def test_another_language_is_of_the_same_commit_unless_one_is_asked_for(
-    server: HubServer, tmp_path: Path
-) -> None:
+def test_other_languages_use_the_same_commit_by_default(server: HubServer, tmp_path: Path) -> None:
     code = f"""
         from mirage.sources import hub
         print(hub.find(hub.QUERIES, {CODE!r}).revision)
@@ -1047,21 +1045,21 @@ UNREACHABLE = """
 
 
 @pytest.mark.parametrize("way", ["offline", "refused", "silent"])
-def test_without_the_hub_one_error_says_what_to_run(way: str, tmp_path: Path) -> None:
+def test_an_unreachable_hub_is_an_error_with_the_commands_to_run(way: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never answers
         port = silent.getsockname()[1]
         if way == "refused":
             silent.close()
         more = {"HF_HUB_OFFLINE": "1"} if way == "offline" else {}
-        done = python(
+        completed = python(
             UNREACHABLE,
             tmp_path,
             HF_ENDPOINT=f"http://127.0.0.1:{port}",
             HF_HUB_ETAG_TIMEOUT="1",
             **more,
         )
-    assert done.returncode == 0, done.stderr
-    kind, seconds, *message = done.stdout.splitlines()
+    assert completed.returncode == 0, completed.stderr
+    kind, seconds, *message = completed.stdout.splitlines()
     assert kind == "DatasetError"
     # Its own time limit, once; 3 s more where it asks who is calling, and room for a busy machine.
     assert float(seconds) < 15
@@ -1072,14 +1070,18 @@ def test_without_the_hub_one_error_says_what_to_run(way: str, tmp_path: Path) ->
         for name in hub.DATASETS
     ]
     assert message[4:] == ["then copy FOLDER here and pass path='FOLDER'"]
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in completed.stderr
     assert not (tmp_path / "hub").exists() or not list((tmp_path / "hub").rglob("*.parquet"))
 
 
 @pytest.mark.slow
-def test_the_command_of_the_error_makes_what_path_reads(server: HubServer, tmp_path: Path) -> None:
-    done = python(UNREACHABLE.replace('"de"', repr(CODE)), tmp_path / "home", HF_HUB_OFFLINE="1")
-    commands = [line.split() for line in done.stdout.splitlines() if line.startswith("  hf ")]
+def test_the_command_of_the_error_downloads_files_for_path(
+    server: HubServer, tmp_path: Path
+) -> None:
+    completed = python(
+        UNREACHABLE.replace('"de"', repr(CODE)), tmp_path / "home", HF_HUB_OFFLINE="1"
+    )
+    commands = [line.split() for line in completed.stdout.splitlines() if line.startswith("  hf ")]
     assert len(commands) == 3
     for program, *arguments in commands:
         words = [word.strip("'").replace("FOLDER", str(tmp_path / "copied")) for word in arguments]

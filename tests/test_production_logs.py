@@ -1,4 +1,4 @@
-"""Logs: read as they come, measured without gold, compared over time."""
+"""Logs: reading them, features without gold, and comparisons over time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read(tmp_path: Path, *rows: Any, **fields: str) -> logs.Log:
 # Reading ------------------------------------------------------------------------------------------
 
 
-def test_a_line_is_read_by_whatever_names_it_has(tmp_path: Path) -> None:
+def test_a_line_may_use_any_usual_field_name(tmp_path: Path) -> None:
     rows = (
         {"query": "How long is the Nile?", "contexts": PASSAGES, "response": "6,650 km [1]."},
         {"user_input": "Of the Congo?", "retrieved_contexts": [], "response": "I do not know."},
@@ -82,7 +82,7 @@ def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
         ([1], "line 2: expected a JSON object"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, row: Any, words: str) -> None:
+def test_errors_name_line_and_field(tmp_path: Path, row: Any, words: str) -> None:
     with pytest.raises(DatasetError) as caught:
         read(tmp_path, line(id="q"), row)
     assert f"log.jsonl, {words}" in str(caught.value)
@@ -95,7 +95,7 @@ def test_misspelt_names_are_errors(tmp_path: Path) -> None:
         read(tmp_path, line(), anwser="x")
 
 
-def test_a_failure_is_no_answer_and_no_zero(tmp_path: Path) -> None:
+def test_a_line_with_an_error_is_a_failure(tmp_path: Path) -> None:
     rows = (line(error="timeout"), line(answer=None), line(error=""), line(error={"code": 5}))
     log = read(tmp_path, *rows)
     assert [response.error for response in log.run] == [
@@ -130,8 +130,8 @@ def test_equal_questions_and_one_session_are_one_cluster(tmp_path: Path) -> None
     a, b, c, d = (query.cluster for query in read(tmp_path, *rows).dataset)
     assert a == b == c is not None
     assert d is None
-    named = [line(cluster="x"), line(), line(cluster="x")]
-    assert [query.cluster for query in read(tmp_path, *named).dataset] == ["x", None, "x"]
+    with_field = [line(cluster="x"), line(), line(cluster="x")]
+    assert [query.cluster for query in read(tmp_path, *with_field).dataset] == ["x", None, "x"]
 
 
 def test_two_texts_under_one_id_are_two_passages(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_two_texts_under_one_id_are_two_passages(tmp_path: Path) -> None:
     assert log.run["1"].shown == ("nile", "nile~2", "nile")
 
 
-def test_times_part_a_log(tmp_path: Path) -> None:
+def test_a_log_is_split_by_time(tmp_path: Path) -> None:
     times = ["2026-11-22T23:30:00-02:00", 1763942400, 1763942400000, "2026-11-15"]
     log = read(tmp_path, *(line(time=time) for time in times))
     # 23:30 west of London on a Sunday is Monday there; 1763942400 is 2025-11-24, a Monday.
@@ -159,14 +159,14 @@ def test_times_part_a_log(tmp_path: Path) -> None:
         read(tmp_path, line(time="2026-11-15")).last("month")
 
 
-def test_models_are_told_apart(tmp_path: Path) -> None:
+def test_a_log_is_split_by_model(tmp_path: Path) -> None:
     log = read(tmp_path, line(model="a"), line(model="b"), line(model="a"))
     parts = log.by_model()
     assert {name: len(part.run) for name, part in parts.items()} == {"a": 2, "b": 1}
     assert parts["b"].run.model == "b"
 
 
-def test_gzip_is_read_and_a_log_is_told_from_responses(tmp_path: Path) -> None:
+def test_gzip_is_read_and_a_log_is_distinguished_from_responses(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(line()).encode()))
     assert len(logs.read(path, language="en").dataset) == 1
@@ -187,7 +187,7 @@ def test_parquet_is_read_too(tmp_path: Path) -> None:
 # Measuring ----------------------------------------------------------------------------------------
 
 
-def test_what_needs_no_gold_is_measured_and_the_rest_says_why(tmp_path: Path) -> None:
+def test_features_without_gold_are_computed_and_others_have_reasons(tmp_path: Path) -> None:
     log = read(tmp_path, line(contexts=PASSAGES), line(contexts=[], answer="I do not know."))
     side = measured(log.dataset, log.run, progress=False)
     assert side.unmet["citation_recall@10"] == ("relevant passages",)
@@ -200,19 +200,19 @@ def test_what_needs_no_gold_is_measured_and_the_rest_says_why(tmp_path: Path) ->
     assert side.table["other_language"].tolist() == pytest.approx([0, 0], abs=0.05)
 
 
-def test_without_passages_what_needs_them_is_not_measured(tmp_path: Path) -> None:
+def test_features_of_passages_need_passages(tmp_path: Path) -> None:
     side = measured(*read(tmp_path, line())[:2], progress=False)
     assert side.unmet["support_lexical"] == ("passages",)
     assert np.isnan(side.table["passages_shown"]).all()
 
 
 def test_new_words_are_those_that_earlier_questions_do_not_have(tmp_path: Path) -> None:
-    def asked(*questions: str) -> MirageDataset:
+    def dataset_of(*questions: str) -> MirageDataset:
         return read(tmp_path, *(line(question=question) for question in questions)).dataset
 
     # Every other cluster is set apart: here the first and the third.
-    before = asked("bridges rivers", "rivers lakes", "tunnels", "bridges tunnels")
-    after = asked("bridges rivers", "bridges lakes", "ferries")
+    before = dataset_of("bridges rivers", "rivers lakes", "tunnels", "bridges tunnels")
+    after = dataset_of("bridges rivers", "bridges lakes", "ferries")
     clusters = {"3": "tunnels"}
     earlier, later = new_words(before, after, clusters, clusters)
     assert earlier.tolist() == pytest.approx([np.nan, 0.5, np.nan, 0.0], nan_ok=True)
@@ -224,12 +224,12 @@ def test_new_words_are_those_that_earlier_questions_do_not_have(tmp_path: Path) 
 
 
 def week(tmp_path: Path, *, worse: float = 0.0, seed: int = 0, size: int = 40) -> logs.Log:
-    """Questions on bundled passages, answered by the reference or by an abstention in English."""
+    """Write questions on bundled passages, answered by the reference or an English abstention."""
     rng = np.random.default_rng(seed)
     bundled = MirageDataset.bundled("sw")
     rows = []
-    for number, place in enumerate(rng.integers(0, 30, size)):
-        query = bundled[int(place)]
+    for number, user in enumerate(rng.integers(0, 30, size)):
+        query = bundled[int(user)]
         lost = rng.random() < worse
         rows.append(
             {
@@ -242,7 +242,7 @@ def week(tmp_path: Path, *, worse: float = 0.0, seed: int = 0, size: int = 40) -
     return logs.read(written(tmp_path / f"week-{seed}.jsonl", *rows), language="sw")
 
 
-def test_a_drift_is_told_from_noise(tmp_path: Path) -> None:
+def test_a_drift_is_distinguished_from_noise(tmp_path: Path) -> None:
     before = week(tmp_path, seed=1)
     result = drift(before, week(tmp_path, seed=2, worse=0.5), progress=False)
     assert {"target_language", "support_lexical"} <= {shift.feature for shift in result.fell}
@@ -299,11 +299,11 @@ def test_logs_that_are_compared_are_clustered_by_one_rule(tmp_path: Path) -> Non
     clusters = [query.cluster for query in some.dataset]
     assert clusters[0] == clusters[1] != clusters[2] == clusters[3]
     # What a field of the log says is left alone.
-    named = read(tmp_path, line(cluster="x", user="a"), line(user="b"))
-    assert logs.regroup([named]) == (named,)
+    with_clusters = read(tmp_path, line(cluster="x", user="a"), line(user="b"))
+    assert logs.regroup([with_clusters]) == (with_clusters,)
 
 
-def test_what_is_worse_goes_by_the_direction_of_a_measure() -> None:
+def test_worse_depends_on_the_direction_of_a_measure() -> None:
     low, high = (np.repeat([0.0, 1.0], counts) for counts in ([30, 10], [10, 30]))
     low, high = np.column_stack([low] * 3), np.column_stack([high] * 3)
     names = ("target_language", "english_language", "passage_coverage")
@@ -331,7 +331,7 @@ def test_one_of_many_measures_is_no_change_because_its_interval_excludes_0() -> 
     assert alone.changed
 
 
-def test_an_interval_knows_that_rare_values_may_not_have_been_seen() -> None:
+def test_an_interval_allows_for_rare_values_that_were_not_observed() -> None:
     # Thirty probabilities next to 0 do not exclude that one in thirty is next to 1.
     ends, codes = (np.zeros(1), np.ones(1)), np.arange(30)
     ((low, high),) = mean_intervals(np.linspace(0.0, 0.004, 30)[:, None], codes, *ends)
@@ -373,8 +373,8 @@ def test_exchanged_sets_are_all_ways_to_choose() -> None:
 def test_a_column_without_values_changes_nothing() -> None:
     values = np.array([[0.0, np.nan], [1.0, np.nan]] * 10)
     codes, ends = np.arange(20), (np.zeros(2), np.ones(2))
-    known, none = mean_differences(values, codes, values, codes, *ends, permutations=99)
-    assert known.difference == 0
-    assert known.p == 1
+    first, none = mean_differences(values, codes, values, codes, *ends, permutations=99)
+    assert first.difference == 0
+    assert first.p == 1
     assert none.p == 1
     assert np.isnan([none.before, *none.interval]).all()

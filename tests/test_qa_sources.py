@@ -110,10 +110,10 @@ def test_mkqa_with_the_relevance_of_kilt(tmp_path: Path) -> None:
     russian, long = MirageDataset.from_qa(path, "mkqa", language="ru", qrels=qrels)
     assert (russian.text, russian.relevant) == ("кто поет", ("3", "7"))
     assert (long.answers, long.answerable) == ((), None)
-    one = json_lines(tmp_path / "one.jsonl", MKQA[:1])
-    assert MirageDataset.from_qa(one, "mkqa", language="zh")[0].text == "谁演唱的"
+    file = json_lines(tmp_path / "one.jsonl", MKQA[:1])
+    assert MirageDataset.from_qa(file, "mkqa", language="zh")[0].text == "谁演唱的"
     with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: no query in 'sw'"):
-        MirageDataset.from_qa(one, "mkqa", language="sw")
+        MirageDataset.from_qa(file, "mkqa", language="sw")
 
 
 def test_xor_tydi_takes_one_language(tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_plain_answers_by_any_usual_name(tmp_path: Path) -> None:
         {"id": "d", "language": "en", "text": "Both?", "answers": ["x", "y"]},
     ]
     path = json_lines(tmp_path / "answers.jsonl", rows)
-    found = MirageDataset.from_qa(path, language="en")
-    assert [query.answers for query in found] == [
+    dataset = MirageDataset.from_qa(path, language="en")
+    assert [query.answers for query in dataset] == [
         (("4", "four"),),
         (("x",), ("y", "z")),
         (("me",),),
@@ -195,7 +195,7 @@ def test_forms_and_languages_are_named(tmp_path: Path) -> None:
 
 
 def test_popqa_is_read_with_its_answers(tmp_path: Path) -> None:
-    """The fields as akariasai/PopQA publishes them: lists are texts that hold JSON."""
+    """In akariasai/PopQA, lists are texts that contain JSON."""
     row = {
         "id": 4222362,
         "subj": "George Rankin",

@@ -1,4 +1,4 @@
-"""A model that is asked several times: its run, its file, its features, the gate, the cache."""
+"""A model that answers each query several times: its run, file, features, gate and cache."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ EMPTY = "##Answer: Sijui."
 
 
 def answering(lost: Callable[[int, Query], bool]) -> Run:
-    """The references, three times, but for what is lost in a repeat."""
+    """Return the references three times, except those that are lost in a repeat."""
     runs = [
         Run(
             model="m",
             language="sw",
             responses=tuple(
-                Response(query_id=one.id, text=EMPTY if lost(time, one) else one.reference)
-                for one in SWAHILI
+                Response(query_id=query.id, text=EMPTY if lost(time, query) else query.reference)
+                for query in SWAHILI
             ),
         )
         for time in range(3)
@@ -74,23 +74,23 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_asks_no_query_again(tmp_path: Path) -> None:
-    asked: list[str] = []
+    query_ids: list[str] = []
 
     def system(query: Query) -> str:
-        asked.append(query.id)
-        if len(asked) == 50:
+        query_ids.append(query.id)
+        if len(query_ids) == 50:
             raise KeyboardInterrupt
-        return f"answer {len(asked)}"
+        return f"answer {len(query_ids)}"
 
     out = tmp_path / "m.jsonl"
     with pytest.raises(KeyboardInterrupt):
         respond(system, SWAHILI, repeats=2, out=out)
     run = respond(system, SWAHILI, repeats=2, out=out)
-    assert len(asked) == 81
+    assert len(query_ids) == 81
     assert run.repeats[0]["q01"].text != run.repeats[1]["q01"].text
     assert [path.name for path in tmp_path.iterdir()] == ["m.jsonl"]
     assert respond(system, SWAHILI, repeats=3, out=out).repeats[:2] == run.repeats
-    assert len(asked) == 121
+    assert len(query_ids) == 121
 
 
 def test_the_gate_reads_repeats_and_what_one_of_them_lost(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_the_gate_reads_repeats_and_what_one_of_them_lost(tmp_path: Path) -> Non
     third = answering(lambda time, query: time == 1 and query.id < "q07")
     with pytest.raises(FellShortError) as caught:
         assert_no_regression(third, path)
-    said = " ".join(str(caught.value).split())
-    assert "40 queries, each asked 3 times;" in said
-    assert "answer: Sijui." in said  # the repeat that lost it is shown, and not the first
+    message = " ".join(str(caught.value).split())
+    assert "40 queries, each asked 3 times;" in message
+    assert "answer: Sijui." in message  # the repeat that lost it is shown, and not the first
     # A baseline that was asked once can be compared with a run that was asked three times.
     once = save_baseline(before.repeats[0], path, on=SWAHILI, suite=SUITE)
     assert assert_no_regression(before, once).verdict == "no worse"
@@ -115,10 +115,10 @@ def test_a_query_that_failed_in_one_repeat_is_lost(tmp_path: Path) -> None:
     before = answering(nothing)
     saved = save_baseline(before, tmp_path / "b.json", on=SWAHILI, suite=SUITE)
     failing = [
-        Response(query_id="q03", text=None, error="down", repeat=one.repeat)
-        if (one.query_id, one.repeat) == ("q03", 1)
-        else one
-        for one in before.responses
+        Response(query_id="q03", text=None, error="down", repeat=response.repeat)
+        if (response.query_id, response.repeat) == ("q03", 1)
+        else response
+        for response in before.responses
     ]
     run = before.model_copy(update={"responses": tuple(failing)})
     with pytest.raises(FellShortError, match="for 1 of 40 queries"):

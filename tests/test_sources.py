@@ -1,4 +1,4 @@
-"""Readers of other projects' files, on those files."""
+"""Readers of other projects' files, on real files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_nomiracl_names_the_line_that_is_wrong(tmp_path: Path) -> None:
         nomiracl.load(tmp_path, "en")
 
 
-def test_nomiracl_goes_on_without_a_prompt_or_a_file(
+def test_nomiracl_skips_missing_prompts_and_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(DatasetError, match=r"no query in relevant/en\.jsonl or non_relevant"):

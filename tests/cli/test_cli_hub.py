@@ -12,11 +12,11 @@ from command_line import mirage
 from mirage.sources.hub import JUDGMENTS, QUERIES
 
 pytest.importorskip("datasets", reason="the extra hub is not installed: pip install '.[hub]'")
-from hub_copy import CODE, NUMBER, Arena, made
+from hub_copy import CODE, NUMBER, Arena, make_arena
 
 
 def test_what_is_found_is_said_in_a_minute(tmp_path: Path) -> None:
-    arena = made()
+    arena = make_arena()
     bad = [{**arena.prompts[0], "query_id": "bad", "prompt": "?"}]
     Arena(arena.prompts + bad, arena.outputs, arena.judgments).write(tmp_path)
     done = mirage("hub", "--language", CODE, "--copies", tmp_path)

@@ -18,8 +18,8 @@ def ray_of_two() -> Iterator[RayExecutor]:
 
 @pytest.fixture(params=["threads", pytest.param("ray", marks=pytest.mark.slow)])
 def executor(request: pytest.FixtureRequest) -> Executor:
-    """Threads in the fast tests; a cluster, to which all has to be sent, in the slow ones."""
+    """Return threads in fast tests, and a cluster, to which everything is pickled, in slow ones."""
     if request.param == "threads":
         return LocalExecutor(threads=2)
-    made: Executor = request.getfixturevalue("ray_of_two")
-    return made
+    ray_executor: Executor = request.getfixturevalue("ray_of_two")
+    return ray_executor

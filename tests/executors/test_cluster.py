@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.mark.slow
-def test_what_a_removed_node_had_to_do_is_done_by_the_other(
+def test_the_work_of_a_removed_node_is_repeated_by_another(
     server: ChatServer, tmp_path: Path
 ) -> None:
     pytest.importorskip("ray", reason="needs the extra ray")
@@ -30,7 +30,7 @@ def test_what_a_removed_node_had_to_do_is_done_by_the_other(
     server.answer = lambda request: Reply(str(by_rule(request)), delay=0.1)
     path = os.pathsep.join([str(HERE), str(HERE.parent / "arena"), *sys.path])
     (tmp_path / "two").mkdir()
-    made = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(HERE / "two_nodes.py"), server.url, str(tmp_path / "two")],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -38,9 +38,9 @@ def test_what_a_removed_node_had_to_do_is_done_by_the_other(
         timeout=300,
         check=False,
     )
-    assert made.returncode == 0, made.stderr[-3000:]
-    assert "is done again" in made.stderr  # something was lost indeed
-    asked = len(server.requests)
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    assert "is done again" in completed.stderr  # something was lost indeed
+    request_count = len(server.requests)
 
     run, votes = tmp_path / "run.jsonl", tmp_path / "votes.jsonl"
     respond(answer, DATASET, out=run, progress=False)
@@ -50,5 +50,5 @@ def test_what_a_removed_node_had_to_do_is_done_by_the_other(
     assert (tmp_path / "two" / "votes.jsonl").read_bytes() == votes.read_bytes()
     assert len(read_run(run, language="sw", model="m")) == len(DATASET)
     # Every verdict that came is in the cache of the driver, also those that came to a lost worker.
-    assert len(server.requests) == asked
-    assert asked <= 3 * len(DATASET) + 8  # those that were under way on the node
+    assert len(server.requests) == request_count
+    assert request_count <= 3 * len(DATASET) + 8  # those that were under way on the node

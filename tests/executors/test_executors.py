@@ -1,4 +1,4 @@
-"""Work is divided, comes back with its number, and ends when nobody wants more of it."""
+"""Items are divided among workers, results have numbers, and closing stops the work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_item_has_its_result(executor: Executor) -> None:
     assert list(executor.map(abs, [])) == []
 
 
-def test_what_comes_early_waits_for_its_turn() -> None:
+def test_in_order_sorts_results() -> None:
     def late_first(x: int) -> int:
         time.sleep(0.05 if x == 0 else 0)
         return -x
@@ -34,30 +34,30 @@ def test_what_comes_early_waits_for_its_turn() -> None:
 
 @each_executor
 def test_items_are_taken_as_they_are_needed(executor: Executor) -> None:
-    taken = 0
+    count = 0
 
     def endless() -> Iterator[int]:
-        nonlocal taken
+        nonlocal count
         while True:
-            yield taken
-            taken += 1
+            yield count
+            count += 1
 
     results = executor.map(abs, endless())
     for _ in range(10):
         next(results)
     results.close()  # type: ignore[attr-defined]
-    assert taken < 10 + 2 * executor.workers
+    assert count < 10 + 2 * executor.workers
 
 
 @each_executor
-def test_an_error_says_on_which_item(executor: Executor) -> None:
+def test_an_error_has_a_note_that_names_the_item(executor: Executor) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         list(executor.map(lambda x: 1 // (x - 7), range(20)))
     assert caught.value.__notes__ == ["on item 7, counted from 0"]
 
 
 @each_executor
-def test_what_is_loaded_is_loaded_once(executor: Executor) -> None:
+def test_a_function_is_loaded_once(executor: Executor) -> None:
     loads = []
 
     def load() -> object:
@@ -71,6 +71,6 @@ def test_what_is_loaded_is_loaded_once(executor: Executor) -> None:
     assert len(loads) == 1
 
 
-def test_a_number_of_threads_that_makes_no_sense_is_refused() -> None:
+def test_zero_threads_are_refused() -> None:
     with pytest.raises(SettingError, match="threads must be at least 1, got 0"):
         LocalExecutor(threads=0)

@@ -1,4 +1,4 @@
-"""A grid whose slow steps the workers of a Ray cluster do."""
+"""A grid whose slow steps run on the workers of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def answer(request: Mapping[str, Any]) -> Reply:
 
 
 def busy_workers() -> Iterator[int]:
-    """Processes of Ray that are at work: it writes on them what they do."""
+    """Return the Ray processes that are at work; Ray puts the task into their titles."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = path.read_bytes()

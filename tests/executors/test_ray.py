@@ -1,4 +1,4 @@
-"""Work on a local Ray cluster of two workers: the same results, also where workers are killed."""
+"""A local Ray cluster of two workers returns the same results, even if workers are killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def executor(ray_of_two: RayExecutor) -> RayExecutor:
 
 
 def killed_once(folder: Path, victim: int) -> object:
-    """A function that ends its own process the first time that it meets a number."""
+    """Return a function that ends its process the first time that it is called with a number."""
 
     def work(x: int) -> int:
         mark = folder / "killed"
@@ -62,7 +62,7 @@ def test_an_item_that_kills_every_worker_is_named(executor: Executor, loads: boo
         list(executor.map(Once(lambda: work) if loads else work, range(5)))
 
 
-def test_what_is_loaded_is_loaded_once_by_each_worker(executor: Executor, tmp_path: Path) -> None:
+def test_each_worker_loads_a_function_once(executor: Executor, tmp_path: Path) -> None:
     def load() -> object:
         (tmp_path / f"{os.getpid()}-{time.time_ns()}").touch()
         return lambda x: (os.getpid(), x)
@@ -75,7 +75,7 @@ def test_what_is_loaded_is_loaded_once_by_each_worker(executor: Executor, tmp_pa
     assert len(loads) <= 2
 
 
-def test_errors_are_those_of_the_function(executor: Executor) -> None:
+def test_the_error_of_the_function_is_raised(executor: Executor) -> None:
     def unknown(x: int) -> int:
         if x == 2:
             raise UnknownNameError("model", "lama", ["llama"])
@@ -87,7 +87,7 @@ def test_errors_are_those_of_the_function(executor: Executor) -> None:
     assert "in unknown" in caught.value.__notes__[0]
 
 
-def test_an_error_that_cannot_travel_is_told_in_words(executor: Executor) -> None:
+def test_an_error_that_cannot_be_pickled_keeps_its_message(executor: Executor) -> None:
     class LocalError(Exception):
         def __reduce__(self) -> str:
             return "nowhere"
@@ -99,7 +99,7 @@ def test_an_error_that_cannot_travel_is_told_in_words(executor: Executor) -> Non
         list(executor.map(work, [1]))
 
 
-def test_what_cannot_be_sent_is_named(executor: Executor) -> None:
+def test_unpicklable_functions_items_and_results_are_named(executor: Executor) -> None:
     lock = threading.Lock()
     with pytest.raises(ExecutorError, match=r"cannot send .* to workers"):
         list(executor.map(lambda _: lock.locked(), [1]))
@@ -109,7 +109,7 @@ def test_what_cannot_be_sent_is_named(executor: Executor) -> None:
         list(executor.map(lambda _: threading.Lock(), [1]))
 
 
-def test_who_stops_taking_results_ends_the_work(executor: Executor) -> None:
+def test_closing_the_iterator_stops_the_work(executor: Executor) -> None:
     for function in (time.sleep, Once(lambda: time.sleep)):
         results = executor.map(function, [0.0, *[20.0] * 10])
         assert next(results) == (0, None)

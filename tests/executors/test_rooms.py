@@ -1,4 +1,4 @@
-"""Whatever an executor's workers do, what comes of it is to the byte what it is without them."""
+"""Functions with an ``executor=`` return, to the byte, the same results as without one."""
 
 from __future__ import annotations
 
@@ -71,11 +71,13 @@ def test_reranking(executor: Executor, tmp_path: Path) -> None:
     queries = [
         Query(id=f"q{i}", language="en", text=f"who {word}?") for i, word in enumerate(WORDS)
     ]
-    found = RetrievalRun.of({q.id: {f"p{i}": 1.0 for i in range(120)} for q in queries}, "all")
+    candidates = RetrievalRun.of({q.id: {f"p{i}": 1.0 for i in range(120)} for q in queries}, "all")
     alone, together = (Reranker(folder, cache=tmp_path / name) for name in ("a", "b"))
-    expected = CrossEncoderReranker(alone).rerank(found, corpus, queries, 100)
-    got = CrossEncoderReranker(together).rerank(found, corpus, queries, 100, executor=executor)
-    assert got.scores() == expected.scores()
+    expected = CrossEncoderReranker(alone).rerank(candidates, corpus, queries, 100)
+    reranked = CrossEncoderReranker(together).rerank(
+        candidates, corpus, queries, 100, executor=executor
+    )
+    assert reranked.scores() == expected.scores()
     # The driver keeps what workers computed; they keep nothing.
     assert alone.cache is not None
     assert together.cache is not None
@@ -111,10 +113,10 @@ def test_features(executor: Executor, tmp_path: Path) -> None:
     alone, together = suite(), suite()
     for _ in range(2):
         expected = alone.score(DATASET, run, progress=False)
-        got = together.score(DATASET, run, executor=executor, progress=False)
-        assert got.values.tobytes() == expected.values.tobytes()
-        assert got.features == expected.features
-        assert got.reasons == expected.reasons
+        table = together.score(DATASET, run, executor=executor, progress=False)
+        assert table.values.tobytes() == expected.values.tobytes()
+        assert table.features == expected.features
+        assert table.reasons == expected.reasons
     assert not np.isnan(expected.values[:, 1:5]).all(axis=0).any()
     assert len(np.unique(expected.values[:, 4])) > 20
 
@@ -130,13 +132,13 @@ def test_answers_of_a_function(executor: Executor, tmp_path: Path) -> None:
 
     expected = respond(answer, DATASET, out=tmp_path / "alone.jsonl", progress=False)
     together = tmp_path / "together.jsonl"
-    got = respond(answer, DATASET, out=together, executor=executor, progress=False)
-    assert got == expected
+    run = respond(answer, DATASET, out=together, executor=executor, progress=False)
+    assert run == expected
     assert len(expected.failed) > 0
     assert together.read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
 
 
-def test_what_always_fails_fails(executor: Executor) -> None:
+def test_a_function_that_always_fails_is_an_error(executor: Executor) -> None:
     def fails(query: Query) -> str:
         raise ValueError(query.id)
 
@@ -152,8 +154,8 @@ def test_answers_of_an_llm(executor: Executor, server: ChatServer, tmp_path: Pat
         out = tmp_path / f"{name}.jsonl"
         return respond(OpenAIGenerator(llm), DATASET, out=out, progress=False, **where), llm
 
-    (expected, alone), (got, together) = answered("a"), answered("b", executor=executor)
-    assert got == expected
+    (expected, alone), (on_workers, together) = answered("a"), answered("b", executor=executor)
+    assert on_workers == expected
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
     assert together.usage == alone.usage
     assert together.usage.calls == len(DATASET)
@@ -188,7 +190,7 @@ def test_verdicts(executor: Executor, server: ChatServer, tmp_path: Path) -> Non
     assert judged("b", executor=executor) == judged("a")
 
 
-def test_a_missing_key_is_said(executor: Executor) -> None:
+def test_a_missing_key_is_an_error(executor: Executor) -> None:
     dataset = make_dataset(2)
     judge = PairwiseJudge(LLM("gpt", base_url="https://api.openai.com/v1"))
     with pytest.raises(LLMError, match="no API key"):
@@ -208,9 +210,9 @@ def ranker() -> SurrogateRanker:
 
 def test_validation(executor: Executor, ranker: SurrogateRanker) -> None:
     expected = ranker.cross_validate(2, 5)
-    got = ranker.cross_validate(2, 5, executor=executor)
-    assert got.predicted["sw"].tobytes() == expected.predicted["sw"].tobytes()
-    assert got.tau == expected.tau
+    validation = ranker.cross_validate(2, 5, executor=executor)
+    assert validation.predicted["sw"].tobytes() == expected.predicted["sw"].tobytes()
+    assert validation.tau == expected.tau
 
 
 @pytest.mark.slow
@@ -222,15 +224,15 @@ def test_validation_through_joblib(ray_of_two: RayExecutor, ranker: SurrogateRan
     register_ray()
     expected = ranker.cross_validate(2, 5)
     with joblib.parallel_config(backend="ray"):
-        got = ranker.cross_validate(2, 5, n_jobs=2)
-    assert got.predicted["sw"].tobytes() == expected.predicted["sw"].tobytes()
+        validation = ranker.cross_validate(2, 5, n_jobs=2)
+    assert validation.predicted["sw"].tobytes() == expected.predicted["sw"].tobytes()
 
 
 # Workers that are lost ----------------------------------------------------------------------------
 
 
 def dying(folder: Path, answer: Callable[[str], str]) -> Callable[[Query], str]:
-    """A function that ends its process the first time that it meets the fifth query."""
+    """Return a function that ends its process the first time that it gets the fifth query."""
 
     def work(query: Query) -> str:
         if query.id == DATASET.query_ids[5] and not (folder / "dead").exists():
@@ -242,7 +244,7 @@ def dying(folder: Path, answer: Callable[[str], str]) -> Callable[[Query], str]:
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_leaves_nothing_out_and_nothing_twice(
+def test_the_work_of_a_killed_worker_is_neither_lost_nor_doubled(
     ray_of_two: RayExecutor, tmp_path: Path
 ) -> None:
     out = tmp_path / "run.jsonl"

@@ -1,4 +1,4 @@
-"""Copies of an LLM on other machines spend, wait and remember together with the original."""
+"""Copies of an LLM on other machines share budget, concurrency and cache with the original."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mirage.llm import LLM, Budget, Price
 def copy_of(llm: LLM) -> LLM:
     with sending("127.0.0.1"):
         pickled = pickle.dumps(llm)
-    made: LLM = pickle.loads(pickled)
-    return made
+    copy: LLM = pickle.loads(pickled)
+    return copy
 
 
-def asking(llm: LLM, own: str, most: int = 30) -> int:
-    """How many of many questions are answered before the budget forbids the next."""
+def asking(llm: LLM, prefix: str, most: int = 30) -> int:
+    """Ask many questions and return how many are answered before the budget is spent."""
     answered = 0
 
     async def ask_all() -> None:
@@ -39,7 +39,7 @@ def asking(llm: LLM, own: str, most: int = 30) -> int:
             async def ask(number: int) -> None:
                 nonlocal answered
                 try:
-                    await connection.ask([{"role": "user", "content": f"{own} {number}"}])
+                    await connection.ask([{"role": "user", "content": f"{prefix} {number}"}])
                 except BudgetError:
                     return
                 answered += 1
@@ -53,10 +53,10 @@ def asking(llm: LLM, own: str, most: int = 30) -> int:
 def in_threads(work: Callable[[int], int], count: int) -> list[int]:
     results = [0] * count
 
-    def one(number: int) -> None:
+    def run_one(number: int) -> None:
         results[number] = work(number)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(target=run_one, args=(number,)) for number in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -64,7 +64,7 @@ def in_threads(work: Callable[[int], int], count: int) -> list[int]:
     return results
 
 
-def test_an_llm_goes_nowhere_by_itself(server: ChatServer) -> None:
+def test_an_llm_is_pickled_only_by_an_executor(server: ChatServer) -> None:
     with pytest.raises(SettingError, match="cannot be sent to another process"):
         pickle.dumps(LLM("m", base_url=server.url))
 
@@ -88,13 +88,13 @@ def test_tokens_and_money_are_capped_together(server: ChatServer) -> None:
     llm = LLM("m", base_url=server.url, cache=False, **settings)
     copies = [copy_of(llm), copy_of(llm)]
     answered = in_threads(lambda n: asking(copies[n], str(n), 200), 2)
-    used = 5 * sum(answered)  # two tokens of the question, three of the answer
-    assert budget.spent_tokens == used
-    assert budget.spent_cost == pytest.approx(used * 1e-3)
+    spent = 5 * sum(answered)  # two tokens of the question, three of the answer
+    assert budget.spent_tokens == spent
+    assert budget.spent_cost == pytest.approx(spent * 1e-3)
     assert 0.9 < budget.spent_cost <= 1.0
 
 
-def test_what_one_was_told_others_know(server: ChatServer, tmp_path: Path) -> None:
+def test_copies_share_the_cache(server: ChatServer, tmp_path: Path) -> None:
     llm = LLM("m", base_url=server.url, cache=tmp_path / "c")
     copy = copy_of(llm)
     assert asking(copy, "same", 5) == asking(copy_of(llm), "same", 5) == 5
@@ -104,21 +104,21 @@ def test_what_one_was_told_others_know(server: ChatServer, tmp_path: Path) -> No
     assert (llm.usage.calls, llm.usage.cached) == (5, 10)
 
 
-def test_a_stranger_is_not_answered(server: ChatServer) -> None:
+def test_a_client_with_the_wrong_key_is_not_answered(server: ChatServer) -> None:
     copy = copy_of(LLM("m", base_url=server.url, cache=False))
     assert copy._copy is not None
     wrong = type(copy._copy)(copy._copy.address, b"guessed", copy._copy.number)
     with pytest.raises(LLMError, match="does not answer"):
         wrong.ask("begin")
-    gone = type(copy._copy)(("127.0.0.1", 9), b"", 0)
+    lost_driver = type(copy._copy)(("127.0.0.1", 9), b"", 0)
     with pytest.raises(LLMError, match=r"the driver at 127.0.0.1, .* does not answer"):
-        gone.ask("begin")
+        lost_driver.ask("begin")
     gc.collect()
 
 
 @pytest.fixture
 def by_value(ray_of_two: RayExecutor) -> RayExecutor:
-    """Workers that do not have this file are sent what its functions are."""
+    """Pickle this module's functions by value, because workers cannot import this file."""
     from ray import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -126,7 +126,7 @@ def by_value(ray_of_two: RayExecutor) -> RayExecutor:
 
 
 @pytest.mark.slow
-def test_two_workers_hammer_one_budget(by_value: RayExecutor, server: ChatServer) -> None:
+def test_two_workers_share_one_budget(by_value: RayExecutor, server: ChatServer) -> None:
     server.answer = lambda _: Reply("yes", delay=0.005)
     budget = Budget(calls=137)
     llm = LLM("m", base_url=server.url, cache=False, budget=budget, concurrency=6)
@@ -136,7 +136,7 @@ def test_two_workers_hammer_one_budget(by_value: RayExecutor, server: ChatServer
 
 
 @pytest.mark.slow
-def test_what_a_dead_worker_had_put_aside_is_spent(
+def test_the_reservations_of_a_dead_worker_are_spent(
     by_value: RayExecutor, server: ChatServer, tmp_path: Path
 ) -> None:
     budget = Budget(tokens=10_000)

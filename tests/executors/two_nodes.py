@@ -34,7 +34,7 @@ def main(url: str, folder: Path) -> None:
     )
 
     def on_two_nodes(out: Path, work: object) -> None:
-        """Do some work that writes a file, and remove a node when that has a few lines."""
+        """Do some work that writes a file, and remove a node when the file has a few lines."""
         second = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         thread = threading.Thread(target=work)  # type: ignore[arg-type]

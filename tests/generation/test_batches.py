@@ -1,4 +1,4 @@
-"""Runs in batches: what fails is halved, and alone in the end."""
+"""Runs in batches: a batch that fails is split in halves, down to single queries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUERIES = MirageDataset(
 
 
 class Machine:
-    """Answers batches of a size that fits, without the queries that it cannot answer."""
+    """A machine that fails on batches above a size, and on some queries."""
 
     def __init__(self, room: int, broken: Sequence[str] = ()) -> None:
         self.room, self.broken = room, broken
@@ -38,7 +38,7 @@ class Machine:
         return run_in_batches("m", QUERIES, self, batch_size, None, False)
 
 
-def test_batches_are_as_large_as_asked() -> None:
+def test_batches_have_the_requested_size() -> None:
     machine = Machine(room=8)
     assert [r.text for r in machine.run(8)] == list(QUERIES.query_ids)
     assert machine.sizes == [8, 8, 4]
@@ -50,13 +50,13 @@ def test_a_size_that_is_too_large_is_not_tried_again() -> None:
     assert machine.sizes == [8, 4] + [2] * 10
 
 
-def test_a_query_that_fails_makes_the_others_batches_no_smaller() -> None:
+def test_a_failing_query_does_not_shrink_later_batches() -> None:
     machine = Machine(room=8, broken=["q05"])
     assert [r.error for r in machine.run(8).failed] == ["ValueError: q05"]
     assert machine.sizes == [8, 4, 4, 2, 1, 1, 8, 6]
 
 
-def test_no_room_for_a_single_query() -> None:
+def test_every_query_fails_if_not_even_one_fits() -> None:
     with pytest.raises(GenerationError, match=r"all 20 .*'q00': MemoryError: out of memory"):
         Machine(room=0).run(8)
 

@@ -39,15 +39,15 @@ QUERIES = MirageDataset(
 )
 
 
-def asked(request: Mapping[str, Any]) -> str:
-    """The id of the query that a request asks."""
-    found = re.search(r"Swali (q\d+)\?", last_user_text(request))
-    assert found is not None
-    return found[1]
+def query_id_of(request: Mapping[str, Any]) -> str:
+    """Return the id of the query in a request."""
+    match = re.search(r"Swali (q\d+)\?", last_user_text(request))
+    assert match is not None
+    return match[1]
 
 
 def echo(request: Mapping[str, Any]) -> str:
-    return f"##Reason: .\n##Answer: jibu la {asked(request)}"
+    return f"##Reason: .\n##Answer: jibu la {query_id_of(request)}"
 
 
 def generator(server: ChatServer, **settings: Any) -> OpenAIGenerator:
@@ -64,11 +64,11 @@ def test_every_query_is_asked_once_and_answered_in_order(server: ChatServer) -> 
     run_ = run(server)
     assert (run_.model, run_.language) == ("m", "sw")
     assert [r.text for r in run_] == [f"##Reason: .\n##Answer: jibu la {q.id}" for q in QUERIES]
-    assert Counter(map(asked, server.requests)) == Counter(QUERIES.query_ids)
+    assert Counter(map(query_id_of, server.requests)) == Counter(QUERIES.query_ids)
     for request in server.requests:
-        response = run_[asked(request)]
-        shown = re.findall(r"^\[(\d+#\d)\]", last_user_text(request), re.MULTILINE)
-        assert response.shown == tuple(shown)
+        response = run_[query_id_of(request)]
+        ids = re.findall(r"^\[(\d+#\d)\]", last_user_text(request), re.MULTILINE)
+        assert response.shown == tuple(ids)
     assert any(r.shown != QUERIES[r.query_id].passage_ids for r in run_)
 
 
@@ -78,8 +78,8 @@ def test_a_name_makes_an_llm(server: ChatServer, monkeypatch: pytest.MonkeyPatch
     assert isinstance(generator, Generator)
     run = generator.run(QUERIES[:2], progress=False)
     assert (run.model, [r.text for r in run]) == ("gpt-4o-mini", ["ok", "ok"])
-    named = OpenAIGenerator("x", name="yangu", base_url=server.url, max_tokens=7, cache=False)
-    assert named.run(QUERIES[:1], progress=False).model == "yangu"
+    renamed = OpenAIGenerator("x", name="yangu", base_url=server.url, max_tokens=7, cache=False)
+    assert renamed.run(QUERIES[:1], progress=False).model == "yangu"
     assert (server.requests[-1]["model"], server.requests[-1]["max_tokens"]) == ("x", 7)
     with pytest.raises(SettingError, match=r"pass max_tokens to LLM\(\.\.\.\)"):
         OpenAIGenerator(LLM("x"), max_tokens=7)
@@ -91,18 +91,18 @@ def test_no_key_is_an_error_at_once_not_failed_queries(tmp_path: Path) -> None:
     assert (tmp_path / "run.jsonl").read_text() == ""
 
 
-def test_the_longest_answer_has_its_room_in_the_context(server: ChatServer) -> None:
+def test_the_prompt_leaves_room_for_the_longest_answer(server: ChatServer) -> None:
     assert generator(server, max_tokens=3000).prompt == RagPrompt(answer_tokens=3000)
     assert generator(server, max_tokens=None).prompt == RagPrompt()
     with pytest.raises(SettingError, match="answers of 9000 tokens"):
         generator(server, max_tokens=9000)
 
 
-def test_own_prompt_is_sent_as_it_is(server: ChatServer) -> None:
+def test_a_custom_prompt_is_sent_unchanged(server: ChatServer) -> None:
     llm = LLM("m", base_url=server.url, cache=False)
     OpenAIGenerator(llm, prompt=RagPrompt(seed=None)).run(QUERIES, progress=False)
     expected = {q.id: [dict(m) for m in RagPrompt(seed=None)(q).messages] for q in QUERIES}
-    assert {asked(request): request["messages"] for request in server.requests} == expected
+    assert {query_id_of(request): request["messages"] for request in server.requests} == expected
 
 
 def test_same_seed_makes_the_same_requests_and_files(server: ChatServer, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_requests_are_bounded(server: ChatServer, concurrency: int, delay: float
 # Failures -----------------------------------------------------------------------------------------
 
 
-def test_a_query_that_fails_sinks_no_other(
+def test_a_query_that_fails_does_not_affect_the_others(
     server: ChatServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     faults = {
@@ -145,14 +145,14 @@ def test_a_query_that_fails_sinks_no_other(
         "q06": Reply("x", finish_reason="content_filter"),
         "q09": Reply(cut=True),
     }
-    server.answer = lambda request: faults.get(asked(request), echo(request))
-    found = run(server, retries=2)
-    assert {r.query_id for r in found.failed} == set(faults)
-    assert (found["q02"].error or "").endswith("HTTP 500: down; 3 attempts")
-    assert "HTTP 400: no" in (found["q05"].error or "")
-    assert "content filter" in (found["q06"].error or "")
-    assert sum(r.text is not None for r in found) == 10
-    assert Counter(map(asked, server.requests))["q05"] == 1
+    server.answer = lambda request: faults.get(query_id_of(request), echo(request))
+    responses = run(server, retries=2)
+    assert {r.query_id for r in responses.failed} == set(faults)
+    assert (responses["q02"].error or "").endswith("HTTP 500: down; 3 attempts")
+    assert "HTTP 400: no" in (responses["q05"].error or "")
+    assert "content filter" in (responses["q06"].error or "")
+    assert sum(r.text is not None for r in responses) == 10
+    assert Counter(map(query_id_of, server.requests))["q05"] == 1
     (record,) = [r for r in caplog.records if r.name == "mirage.generation"]
     assert record.levelno == logging.WARNING
     message = record.getMessage()
@@ -164,14 +164,14 @@ def test_failures_are_counted_in_the_bar(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.answer = lambda request: (
-        Reply(status=400) if asked(request) in ("q02", "q03") else echo(request)
+        Reply(status=400) if query_id_of(request) in ("q02", "q03") else echo(request)
     )
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     generator(server).run(QUERIES)
-    shown = capsys.readouterr().err
-    assert "responses of m" in shown
-    assert "failed=2" in shown
-    assert "14/14" in shown
+    progress = capsys.readouterr().err
+    assert "responses of m" in progress
+    assert "failed=2" in progress
+    assert "14/14" in progress
 
 
 def test_failing_everywhere_is_an_error_with_the_first_reason(
@@ -184,63 +184,65 @@ def test_failing_everywhere_is_an_error_with_the_first_reason(
     assert not run(server, tmp_path / "run.jsonl").failed
 
 
-def test_no_key_is_in_what_is_kept(server: ChatServer, tmp_path: Path) -> None:
+def test_files_and_logs_contain_no_key(server: ChatServer, tmp_path: Path) -> None:
     def leak(request: Mapping[str, Any]) -> Reply | str:
-        if asked(request) == "q03":
+        if query_id_of(request) == "q03":
             return Reply("bad key sk-canary", status=401)
         return echo(request)
 
     server.answer = leak
     out = tmp_path / "run.jsonl"
-    made = generator(server, api_key="sk-canary")
-    found = made.run(QUERIES, out=out, progress=False)
-    assert "[secret]" in (found["q03"].error or "")
-    for text in (repr(made), repr(found), out.read_text()):
+    openai_generator = generator(server, api_key="sk-canary")
+    responses = openai_generator.run(QUERIES, out=out, progress=False)
+    assert "[secret]" in (responses["q03"].error or "")
+    for text in (repr(openai_generator), repr(responses), out.read_text()):
         assert "canary" not in text
 
 
-def test_a_budget_keeps_what_was_answered(server: ChatServer, tmp_path: Path) -> None:
+def test_a_spent_budget_keeps_the_answers_so_far(server: ChatServer, tmp_path: Path) -> None:
     server.answer = echo
     out = tmp_path / "run.jsonl"
-    found = run(server, out, budget=Budget(calls=5), concurrency=4)
+    responses = run(server, out, budget=Budget(calls=5), concurrency=4)
     assert len(server.requests) == 5
-    assert sum(r.text is not None for r in found) == 5
-    assert {r.error for r in found.failed} == {"not sent: the budget of 5 calls is spent"}
+    assert sum(r.text is not None for r in responses) == 5
+    assert {r.error for r in responses.failed} == {"not sent: the budget of 5 calls is spent"}
     server.requests.clear()
     assert not run(server, out).failed
-    assert sorted(map(asked, server.requests)) == sorted(r.query_id for r in found.failed)
+    assert sorted(map(query_id_of, server.requests)) == sorted(r.query_id for r in responses.failed)
 
 
 # Files --------------------------------------------------------------------------------------------
 
 
-def test_the_file_is_the_run(server: ChatServer, tmp_path: Path) -> None:
+def test_the_file_equals_the_run(server: ChatServer, tmp_path: Path) -> None:
     server.answer = lambda request: (
-        Reply(status=400) if asked(request) == "q04" else Reply(echo(request), delay=0.001)
+        Reply(status=400) if query_id_of(request) == "q04" else Reply(echo(request), delay=0.001)
     )
     out = tmp_path / "runs" / "m.jsonl"
-    found = run(server, out)
-    assert read_run(out, language="sw") == found
+    responses = run(server, out)
+    assert read_run(out, language="sw") == responses
     assert [r.query_id for r in read_run(out, language="sw")] == list(QUERIES.query_ids)
 
 
 def test_answered_queries_are_not_asked_again_failed_ones_are(
     server: ChatServer, tmp_path: Path
 ) -> None:
-    server.answer = lambda request: Reply(status=400) if asked(request) < "q04" else echo(request)
+    server.answer = lambda request: (
+        Reply(status=400) if query_id_of(request) < "q04" else echo(request)
+    )
     out = tmp_path / "run.jsonl"
     before = run(server, out)
     assert len(before.failed) == 3
     server.requests.clear()
-    server.answer = lambda request: Reply(status=400) if asked(request) == "q02" else "sasa"
+    server.answer = lambda request: Reply(status=400) if query_id_of(request) == "q02" else "sasa"
     after = run(server, out)
-    assert sorted(map(asked, server.requests)) == ["q01", "q02", "q03"]
+    assert sorted(map(query_id_of, server.requests)) == ["q01", "q02", "q03"]
     assert [r.text for r in after][:4] == ["sasa", None, "sasa", before["q04"].text]
     assert read_run(out, language="sw", model="m") == after
     server.requests.clear()
     server.answer = echo
     whole = run(server, out)
-    assert list(map(asked, server.requests)) == ["q02"]
+    assert list(map(query_id_of, server.requests)) == ["q02"]
     server.requests.clear()
     assert run(server, out) == whole  # nothing is left to ask, not even a key is needed
     assert OpenAIGenerator("m").run(QUERIES, out=out, progress=False) == whole
@@ -269,7 +271,7 @@ OpenAIGenerator(llm).run(QUERIES, out=sys.argv[3], progress=False)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
-def test_a_killed_run_goes_on_where_it_was(server: ChatServer, tmp_path: Path) -> None:
+def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path) -> None:
     number = itertools.count()
     server.answer = lambda request: Reply(echo(request), delay=0 if next(number) < 5 else 60)
     out = tmp_path / "run.jsonl"
@@ -282,13 +284,13 @@ def test_a_killed_run_goes_on_where_it_was(server: ChatServer, tmp_path: Path) -
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = {r.query_id for r in read_run(out, language="sw")}
-    assert len(kept) == 5
+    answered_ids = {r.query_id for r in read_run(out, language="sw")}
+    assert len(answered_ids) == 5
     server.answer = echo
     llm = LLM("later", base_url=server.url, cache=False)  # another name tells its requests apart
-    found = OpenAIGenerator(llm, name="m").run(QUERIES, out=out, progress=False)
-    again = [asked(request) for request in server.requests if request.get("model") == "later"]
-    assert sorted(again) == sorted(set(QUERIES.query_ids) - kept)
-    assert not found.failed
-    assert read_run(out, language="sw", model="m") == found
-    assert [r.query_id for r in found] == list(QUERIES.query_ids)
+    resumed = OpenAIGenerator(llm, name="m").run(QUERIES, out=out, progress=False)
+    again = [query_id_of(request) for request in server.requests if request.get("model") == "later"]
+    assert sorted(again) == sorted(set(QUERIES.query_ids) - answered_ids)
+    assert not resumed.failed
+    assert read_run(out, language="sw", model="m") == resumed
+    assert [r.query_id for r in resumed] == list(QUERIES.query_ids)

@@ -56,11 +56,11 @@ def reason(run: Run, query_id: str = "q1") -> str:
 
 def test_queries_are_sent_and_answers_read_by_default(server: ChatServer) -> None:
     server.answer = echo
-    made = generator(server, headers={"X-Team": "sisi"})
-    assert isinstance(made, Generator)
-    found = made.run(QUERIES, progress=False)
-    assert [r.text for r in found] == [f"ìdáhùn {query.text}" for query in QUERIES]
-    assert [r.shown for r in found] == [None] * 8
+    http_generator = generator(server, headers={"X-Team": "sisi"})
+    assert isinstance(http_generator, Generator)
+    responses = http_generator.run(QUERIES, progress=False)
+    assert [r.text for r in responses] == [f"ìdáhùn {query.text}" for query in QUERIES]
+    assert [r.shown for r in responses] == [None] * 8
     sent = next(request for request in server.requests if request["query"] == "Ìbéèrè 3?")
     assert sent == {
         "query": "Ìbéèrè 3?",
@@ -72,32 +72,32 @@ def test_queries_are_sent_and_answers_read_by_default(server: ChatServer) -> Non
     assert HTTPGenerator("http://localhost:8000/rag").name == "localhost:8000"
 
 
-def test_own_mappings(server: ChatServer) -> None:
+def test_custom_requests_and_responses(server: ChatServer) -> None:
     server.answer = lambda request: json_reply(
         {"choices": [{"message": {"content": request["messages"][0]["content"].upper()}}]}
     )
-    found = run(
+    responses = run(
         server,
         request=lambda query: {"messages": [{"content": f"q: {query.id}"}]},
         response="choices.0.message.content",
         method="PUT",
     )
-    assert [r.text for r in found] == [f"Q: Q{i}" for i in range(1, 9)]
+    assert [r.text for r in responses] == [f"Q: Q{i}" for i in range(1, 9)]
     server.answer = lambda _: json_reply(["a", "b"])
-    assert run(server, response=lambda found: "+".join(found))["q1"].text == "a+b"
+    assert run(server, response=lambda responses: "+".join(responses))["q1"].text == "a+b"
 
 
 def failing(server: ChatServer, reply: Reply, **settings: Any) -> tuple[Run, int]:
-    """A run where the first query gets this reply each time, and how often it was asked."""
+    """Return a run whose first query always gets this reply, and the number of its requests."""
 
     def answer(request: Mapping[str, Any]) -> Reply:
         return reply if request["query"] == "Ìbéèrè 1?" else echo(request)
 
     server.answer = answer
-    found = run(server, **settings)
-    assert [r.query_id for r in found.failed] == ["q1"]
-    assert [r.text for r in found][1:] == [f"ìdáhùn {query.text}" for query in QUERIES[1:]]
-    return found, sum(request["query"] == "Ìbéèrè 1?" for request in server.requests)
+    responses = run(server, **settings)
+    assert [r.query_id for r in responses.failed] == ["q1"]
+    assert [r.text for r in responses][1:] == [f"ìdáhùn {query.text}" for query in QUERIES[1:]]
+    return responses, sum(request["query"] == "Ìbéèrè 1?" for request in server.requests)
 
 
 TRANSIENT = {
@@ -114,20 +114,20 @@ TRANSIENT = {
 
 
 @pytest.mark.parametrize(("reply", "why"), TRANSIENT.values(), ids=TRANSIENT)
-def test_faults_that_may_pass_are_tried_again(server: ChatServer, reply: Reply, why: str) -> None:
-    found, asked = failing(server, reply, retries=2)
-    assert asked == 3
-    assert reason(found).startswith(f"{server.root}/rag: ")
-    assert reason(found).endswith("; 3 attempts")
-    assert re.search(why, reason(found))
+def test_transient_faults_are_retried(server: ChatServer, reply: Reply, why: str) -> None:
+    responses, counts = failing(server, reply, retries=2)
+    assert counts == 3
+    assert reason(responses).startswith(f"{server.root}/rag: ")
+    assert reason(responses).endswith("; 3 attempts")
+    assert re.search(why, reason(responses))
 
 
 @pytest.mark.parametrize(
     "reply", [Reply(delay=60), Reply(body=b'{"answer": "abc"}' + b" " * 999, drip=0.1)]
 )
-def test_requests_that_take_too_long_are_given_up(server: ChatServer, reply: Reply) -> None:
-    found, _ = failing(server, reply, retries=1, timeout=0.8)
-    assert reason(found).endswith(": no complete answer within 0.8 s; 2 attempts")
+def test_slow_requests_time_out(server: ChatServer, reply: Reply) -> None:
+    responses, _ = failing(server, reply, retries=1, timeout=0.8)
+    assert reason(responses).endswith(": no complete answer within 0.8 s; 2 attempts")
 
 
 FINAL = {
@@ -148,40 +148,40 @@ FINAL = {
 
 
 @pytest.mark.parametrize(("reply", "why"), FINAL.values(), ids=FINAL)
-def test_faults_that_stay_are_not_tried_again(server: ChatServer, reply: Reply, why: str) -> None:
-    found, asked = failing(server, reply)
-    assert asked == 1
-    assert re.search(why, reason(found))
+def test_permanent_faults_are_not_retried(server: ChatServer, reply: Reply, why: str) -> None:
+    responses, counts = failing(server, reply)
+    assert counts == 1
+    assert re.search(why, reason(responses))
 
 
-def test_long_answers_are_shown_in_part(server: ChatServer) -> None:
-    found, _ = failing(server, json_reply({"text": "a" * 5000}))
-    assert len(reason(found)) < 500
-    assert "aaa..." in reason(found)
+def test_errors_quote_only_a_part_of_long_answers(server: ChatServer) -> None:
+    responses, _ = failing(server, json_reply({"text": "a" * 5000}))
+    assert len(reason(responses)) < 500
+    assert "aaa..." in reason(responses)
 
 
-def test_a_fault_that_passes_leaves_no_trace(server: ChatServer) -> None:
+def test_a_retried_fault_is_not_in_the_run(server: ChatServer) -> None:
     faults = iter([Reply(status=503), Reply(cut=True), Reply(body=b"?")])
     server.answer = lambda request: next(faults, None) or echo(request)
-    found = run(server, concurrency=1)
-    assert not found.failed
+    responses = run(server, concurrency=1)
+    assert not responses.failed
     assert len(server.requests) == 11
 
 
-def test_a_server_that_asks_to_wait_too_long_is_not_waited_for(server: ChatServer) -> None:
+def test_a_retry_after_beyond_the_total_timeout_is_not_waited_for(server: ChatServer) -> None:
     reply = Reply("x", status=429, headers={"retry-after": "3600"})
-    found, asked = failing(server, reply, total_timeout=5)
-    assert asked == 1
-    assert "the server asks to wait 3600 s" in reason(found)
+    responses, counts = failing(server, reply, total_timeout=5)
+    assert counts == 1
+    assert "the server asks to wait 3600 s" in reason(responses)
 
 
 def test_no_server_at_all() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        made = HTTPGenerator(url, retries=1, backoff=0.01)
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}"
+        http_generator = HTTPGenerator(url, retries=1, backoff=0.01)
         with pytest.raises(GenerationError, match=r"all 8 .*ConnectError.*; 2 attempts"):
-            made.run(QUERIES, progress=False)
+            http_generator.run(QUERIES, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -218,12 +218,18 @@ def test_header_values_are_in_no_error(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     server.answer = lambda request: reply if request["query"] == "Ìbéèrè 1?" else echo(request)
-    made = generator(server, headers={"Authorization": "Bearer sk-canary"}, retries=1)
+    http_generator = generator(server, headers={"Authorization": "Bearer sk-canary"}, retries=1)
     out = tmp_path / "run.jsonl"
-    found = made.run(QUERIES, out=out, progress=False)
+    responses = http_generator.run(QUERIES, out=out, progress=False)
     assert all(headers["authorization"] == "Bearer sk-canary" for headers in server.headers)
-    assert len(found.failed) == 1
-    for text in (reason(found), repr(made), str(vars(made)), out.read_text(), caplog.text):
+    assert len(responses.failed) == 1
+    for text in (
+        reason(responses),
+        repr(http_generator),
+        str(vars(http_generator)),
+        out.read_text(),
+        caplog.text,
+    ):
         assert "sk-c" not in text
 
 
@@ -239,7 +245,7 @@ def test_an_illegal_header_is_not_repeated(server: ChatServer) -> None:
 @pytest.mark.parametrize(
     "url", ["http://me:sk-canary@localhost/", "http://localhost/?key=sk-canary", "localhost:80/"]
 )
-def test_addresses_hold_no_secrets(url: str) -> None:
+def test_addresses_with_secrets_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="endpoint") as caught:
         HTTPGenerator(url)
     assert "canary" not in str(caught.value)
@@ -249,7 +255,7 @@ def test_addresses_hold_no_secrets(url: str) -> None:
     "settings",
     [{"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"total_timeout": 0}, {"backoff": -1}],
 )
-def test_settings_that_make_no_sense(settings: dict[str, int]) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(SettingError, match="concurrency must be at least 1"):
         HTTPGenerator("http://localhost/", **settings)  # type: ignore[arg-type]
 
@@ -263,9 +269,9 @@ def test_requests_are_bounded(server: ChatServer) -> None:
 def test_an_answer_that_is_too_long_fails_its_query_alone(server: ChatServer) -> None:
     bomb = Reply(body=gzip.compress(b" " * (8 << 20)), headers={"content-encoding": "gzip"})
     server.answer = lambda request: bomb if request["query"] == "Ìbéèrè 1?" else echo(request)
-    found = run(server, max_bytes=100_000)
-    assert "more than 100000 bytes, and was not read further" in reason(found)
-    assert [response.query_id for response in found.failed] == ["q1"]
+    responses = run(server, max_bytes=100_000)
+    assert "more than 100000 bytes, and was not read further" in reason(responses)
+    assert [response.query_id for response in responses.failed] == ["q1"]
     assert len(server.requests) == len(QUERIES)
     assert server.headers[0]["accept-encoding"] == "gzip"
     server.answer = lambda _: Reply(body=b"{}", headers={"content-encoding": "gzip"})

@@ -66,28 +66,28 @@ def generator(model: Any, tokenizer: Any, **settings: Any) -> TransformersGenera
     return TransformersGenerator((model, tokenizer), **{"max_new_tokens": 24} | settings)
 
 
-def texts(made: Generator, dataset: MirageDataset = QUERIES) -> list[str | None]:
-    return [response.text for response in made.run(dataset, progress=False)]
+def texts(local_generator: Generator, dataset: MirageDataset = QUERIES) -> list[str | None]:
+    return [response.text for response in local_generator.run(dataset, progress=False)]
 
 
 # Batches ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_batches_answer_as_one_by_one(model: Any, tokenizer: Any, temperature: float) -> None:
+def test_answers_do_not_depend_on_the_batch(model: Any, tokenizer: Any, temperature: float) -> None:
     single = texts(generator(model, tokenizer, batch_size=1, temperature=temperature))
     assert len(set(single)) > 8
     for size in (2, 5, 11):
-        made = generator(model, tokenizer, batch_size=size, temperature=temperature)
-        assert texts(made) == single
+        local_generator = generator(model, tokenizer, batch_size=size, temperature=temperature)
+        assert texts(local_generator) == single
 
 
 def test_greedy_answers_are_those_of_the_model_itself(
     torch: Any, model: Any, tokenizer: Any
 ) -> None:
-    made = generator(model, tokenizer)
-    for response in made.run(QUERIES, progress=False):
-        (message,) = made.prompt(QUERIES[response.query_id]).messages
+    local_generator = generator(model, tokenizer)
+    for response in local_generator.run(QUERIES, progress=False):
+        (message,) = local_generator.prompt(QUERIES[response.query_id]).messages
         text = f"<|start|>user\n{message['content']}<|end|>\n<|start|>assistant\n"
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         written: list[int] = []
@@ -97,7 +97,7 @@ def test_greedy_answers_are_those_of_the_model_itself(
             if written[-1] == tokenizer.eos_token_id:
                 break
         assert response.text == tokenizer.decode(written, skip_special_tokens=True)
-        assert response.shown == made.prompt(QUERIES[response.query_id]).shown
+        assert response.shown == local_generator.prompt(QUERIES[response.query_id]).shown
 
 
 def test_sampling_draws_from_the_model_s_distribution(
@@ -108,10 +108,10 @@ def test_sampling_draws_from_the_model_s_distribution(
     def bare(_: Query) -> Prompt:
         return Prompt(({"role": "user", "content": "Who?"},), ())
 
-    made = generator(
+    local_generator = generator(
         model, tokenizer, prompt=bare, temperature=2.0, max_new_tokens=1, batch_size=200
     )
-    drawn = [tokenizer(text)["input_ids"] for text in texts(made, queries)]
+    drawn = [tokenizer(text)["input_ids"] for text in texts(local_generator, queries)]
     ids = tokenizer("<|start|>user\nWho?<|end|>\n<|start|>assistant\n", add_special_tokens=False)
     with torch.no_grad():
         logits = model(torch.tensor([ids["input_ids"]])).logits[0, -1]
@@ -120,7 +120,7 @@ def test_sampling_draws_from_the_model_s_distribution(
     for token in likely.topk(8).indices.tolist():
         text = tokenizer.decode([token], skip_special_tokens=True)
         if tokenizer(text)["input_ids"] == [token]:  # else its text does not tell that it was drawn
-            share = sum(found == [token] for found in drawn) / len(drawn)
+            share = sum(sample == [token] for sample in drawn) / len(drawn)
             chance = float(likely[token])
             assert share == pytest.approx(chance, abs=4 * (chance * (1 - chance) / 2000) ** 0.5)
             checked += 1
@@ -156,15 +156,15 @@ def test_batch_that_does_not_fit_is_halved(
 
     expected = texts(generator(model, tokenizer))
     hook = model.register_forward_pre_hook(limited, with_kwargs=True)
-    made = generator(model, tokenizer, max_new_tokens=24, batch_size=8)
-    assert texts(made) == expected
+    local_generator = generator(model, tokenizer, max_new_tokens=24, batch_size=8)
+    assert texts(local_generator) == expected
     hook.remove()
     assert sizes[:2] == [8, 4]
     assert set(sizes[2:]) == {2, 1}  # 11 = 5 * 2 + 1: the smaller size is kept
     assert not caplog.records
 
 
-def test_query_that_fails_by_itself_sinks_no_other(
+def test_a_query_that_fails_by_itself_does_not_affect_the_others(
     model: Any, tokenizer: Any, tmp_path: Path
 ) -> None:
     sound = RagPrompt()
@@ -181,46 +181,48 @@ def test_query_that_fails_by_itself_sinks_no_other(
     assert [r for r in run if r.error is None] == [r for r in expected if r.query_id != "q5"]
     assert read_run(out, language="en", model=run.model) == run
     # What failed is asked again, and nothing else.
-    asked = []
+    sizes = []
 
     def counted(query: Query) -> Prompt:
-        asked.append(query.id)
+        sizes.append(query.id)
         return sound(query)
 
     again = generator(model, tokenizer, prompt=counted).run(QUERIES, out=out, progress=False)
-    assert (asked, again) == (["q5"], expected)
+    assert (sizes, again) == (["q5"], expected)
 
 
 def test_failing_everywhere_is_an_error(model: Any, tokenizer: Any) -> None:
-    made = generator(model, tokenizer, prompt=RagPrompt(context_tokens=100, answer_tokens=30))
+    local_generator = generator(
+        model, tokenizer, prompt=RagPrompt(context_tokens=100, answer_tokens=30)
+    )
     with pytest.raises(GenerationError, match=r"failed on all 11 .*'q0'.*0 of 0 passages"):
-        made.run(QUERIES, progress=False)
+        local_generator.run(QUERIES, progress=False)
 
 
 # Prompts ------------------------------------------------------------------------------------------
 
 
-def inputs(model: Any, made: TransformersGenerator) -> list[list[int]]:
-    """The token ids that the model reads for each query, without padding."""
-    seen = []
+def inputs(model: Any, local_generator: TransformersGenerator) -> list[list[int]]:
+    """Return the token ids that the model reads for each query, without padding."""
+    prompts = []
 
     def look(_: Any, args: Any, kwargs: Any) -> None:
         ids = args[0] if args else kwargs["input_ids"]
         if ids.shape[1] > 1:
-            seen.append(ids[0].tolist())
+            prompts.append(ids[0].tolist())
 
     hook = model.register_forward_pre_hook(look, with_kwargs=True)
-    made.run(QUERIES[:2], progress=False)
+    local_generator.run(QUERIES[:2], progress=False)
     hook.remove()
-    return seen
+    return prompts
 
 
 def test_tokenizer_without_a_template_gets_the_bare_text(model: Any, tokenizer: Any) -> None:
     tokenizer.chat_template = None
-    made = generator(model, tokenizer, batch_size=1)
-    first, second = inputs(model, made)
-    assert tokenizer.decode(first) == made.prompt(QUERIES[0]).messages[0]["content"]
-    assert tokenizer.decode(second) == made.prompt(QUERIES[1]).messages[0]["content"]
+    local_generator = generator(model, tokenizer, batch_size=1)
+    first, second = inputs(model, local_generator)
+    assert tokenizer.decode(first) == local_generator.prompt(QUERIES[0]).messages[0]["content"]
+    assert tokenizer.decode(second) == local_generator.prompt(QUERIES[1]).messages[0]["content"]
 
 
 def test_passages_cannot_write_control_tokens(model: Any, tokenizer: Any) -> None:
@@ -239,15 +241,18 @@ def test_passages_cannot_write_control_tokens(model: Any, tokenizer: Any) -> Non
 
 
 def test_prompt_is_counted_in_the_model_s_own_tokens(model: Any, tokenizer: Any) -> None:
-    made = generator(model, tokenizer, max_new_tokens=100)
-    assert isinstance(made.prompt, RagPrompt)
-    assert (made.prompt.context_tokens, made.prompt.answer_tokens) == (4096, 100)
+    local_generator = generator(model, tokenizer, max_new_tokens=100)
+    assert isinstance(local_generator.prompt, RagPrompt)
+    assert (local_generator.prompt.context_tokens, local_generator.prompt.answer_tokens) == (
+        4096,
+        100,
+    )
     query = Query(
         id="q", language="en", text="Who?", passages=[Passage(id="1#0", text="zq" * 3000)]
     )
-    content = made.prompt(query).messages[0]["content"]
-    shown = content.split("[1#0]\n")[1].split("\n</passage")[0]
-    assert 790 < len(tokenizer(shown)["input_ids"]) <= 800
+    content = local_generator.prompt(query).messages[0]["content"]
+    passage = content.split("[1#0]\n")[1].split("\n</passage")[0]
+    assert 790 < len(tokenizer(passage)["input_ids"]) <= 800
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -261,46 +266,46 @@ def test_model_from_a_folder(
     model.generation_config.update(do_sample=True, temperature=0.6, top_p=0.5, max_length=33)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    made = TransformersGenerator(str(folder), device="cpu", max_new_tokens=24)
-    assert isinstance(made, Generator)
-    assert made.name == str(folder)
-    assert repr(made) == f"TransformersGenerator({str(folder)!r}, device='cpu')"
-    assert not made.model.training
+    local_generator = TransformersGenerator(str(folder), device="cpu", max_new_tokens=24)
+    assert isinstance(local_generator, Generator)
+    assert local_generator.name == str(folder)
+    assert repr(local_generator) == f"TransformersGenerator({str(folder)!r}, device='cpu')"
+    assert not local_generator.model.training
     expected = texts(generator(model, tokenizer))
     caplog.clear()
-    assert texts(made) == expected
+    assert texts(local_generator) == expected
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
     half = TransformersGenerator(folder, device="cpu", dtype="bfloat16", name="half")
     assert (half.model.dtype, half.name) == (torch.bfloat16, "half")
 
 
-def test_given_model_and_tokenizer_stay_as_they_are(model: Any, tokenizer: Any) -> None:
+def test_a_model_that_is_passed_in_is_not_changed(model: Any, tokenizer: Any) -> None:
     before = model.generation_config.to_dict()
-    made = generator(model, tokenizer)
-    texts(made)
-    assert made.name == "LlamaForCausalLM"
+    local_generator = generator(model, tokenizer)
+    texts(local_generator)
+    assert local_generator.name == "LlamaForCausalLM"
     assert (tokenizer.pad_token, tokenizer.padding_side) == (None, "right")
     assert model.generation_config.to_dict() == before
 
 
 @pytest.mark.parametrize("name", ["cuda", "mps"])
-def test_accelerator_is_used_where_there_is_one(
+def test_an_accelerator_is_used_if_there_is_one(
     torch: Any, model: Any, tokenizer: Any, tmp_path: Path, name: str
 ) -> None:
     if not {"cuda": torch.cuda, "mps": torch.backends.mps}[name].is_available():
         pytest.skip(f"there is no {name} device here")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    made = TransformersGenerator(tmp_path, max_new_tokens=24, temperature=0.5)
-    assert made.model.device.type == name
-    assert texts(made) == texts(made)
+    local_generator = TransformersGenerator(tmp_path, max_new_tokens=24, temperature=0.5)
+    assert local_generator.model.device.type == name
+    assert texts(local_generator) == texts(local_generator)
 
 
 @pytest.mark.parametrize(
     "settings", [{"batch_size": 0}, {"max_new_tokens": 0}, {"temperature": -1}]
 )
 @pytest.mark.parametrize("make", [TransformersGenerator, VLLMGenerator])
-def test_settings_that_make_no_sense(make: Callable[..., Any], settings: dict[str, int]) -> None:
+def test_invalid_settings_are_refused(make: Callable[..., Any], settings: dict[str, int]) -> None:
     with pytest.raises(SettingError, match="temperature at least 0"):
         make("m", **settings)
 
@@ -320,7 +325,7 @@ def test_missing_package_is_named(make: Callable[..., Any], package: str, extra:
 
 
 @pytest.mark.filterwarnings("ignore")  # importing vllm warns of what it imports itself
-def test_vllm_is_called_as_its_signatures_say(tokenizer: Any) -> None:
+def test_vllm_is_called_with_valid_arguments(tokenizer: Any) -> None:
     vllm = pytest.importorskip("vllm", reason="needs the extra 'vllm', which wants a GPU")
     inspect.signature(vllm.LLM).bind(model="m", tensor_parallel_size=2)
     engine = create_autospec(vllm.LLM, instance=True)
@@ -343,8 +348,8 @@ def test_vllm_is_called_as_its_signatures_say(tokenizer: Any) -> None:
         return vllm.RequestOutput("r", None, [1], None, [completion], True)
 
     engine.chat.side_effect = chat
-    made = VLLMGenerator(engine, temperature=0.5, max_new_tokens=100, batch_size=4)
-    run = made.run(QUERIES, progress=False)
+    vllm_generator = VLLMGenerator(engine, temperature=0.5, max_new_tokens=100, batch_size=4)
+    run = vllm_generator.run(QUERIES, progress=False)
     assert (run.model, engine.chat.call_count) == ("tiny", 3)
     assert {r.text for r in run} == {"ory."}
     with pytest.raises(SettingError, match="pass dtype to the vllm"):

@@ -1,4 +1,4 @@
-"""The prompt: what it says, in which order, and how it keeps to its budget."""
+"""The prompt: its content, the order of passages, and its limit on tokens."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(query: Query, **settings: Any) -> str:
 
 
 def passages_of(text: str) -> list[tuple[str, str, str]]:
-    """Id, title and text of each marked passage."""
+    """Return id, title and text of each marked passage."""
     return [(m[2], m[3].strip(), m[4].rstrip("\n")) for m in MARK.finditer(text)]
 
 
@@ -62,7 +62,7 @@ def test_the_form_that_is_asked_for_is_the_form_that_is_parsed() -> None:
 # Order --------------------------------------------------------------------------------------------
 
 
-def test_shown_is_the_order_of_the_text() -> None:
+def test_shown_ids_have_the_order_of_the_text() -> None:
     for seed in (None, 0, 1, 2):
         prompt = RagPrompt(seed=seed)(MANY)
         assert [id_ for id_, *_ in passages_of(prompt.messages[0]["content"])] == list(prompt.shown)
@@ -71,8 +71,8 @@ def test_shown_is_the_order_of_the_text() -> None:
 
 
 def test_passages_that_a_retriever_ranked_keep_their_order_unless_a_shuffle_is_asked_for() -> None:
-    own, ranked = MirageDataset([MANY]), MirageDataset([MANY], retrieved=True)
-    assert prompt_for(own, RagPrompt())(MANY) == RagPrompt(seed=0)(MANY)
+    plain, ranked = MirageDataset([MANY]), MirageDataset([MANY], retrieved=True)
+    assert prompt_for(plain, RagPrompt())(MANY) == RagPrompt(seed=0)(MANY)
     assert RagPrompt()(MANY).shown != MANY.passage_ids
     assert prompt_for(ranked, RagPrompt())(MANY).shown == MANY.passage_ids
     shuffled = prompt_for(ranked, RagPrompt(order="shuffled"))
@@ -96,10 +96,10 @@ def test_order_is_the_same_on_every_machine() -> None:
     assert order == [4, 6, 1, 0, 10, 8, 3, 9, 11, 7, 5, 2]
 
 
-def test_every_place_is_as_likely_for_a_passage() -> None:
+def test_the_shuffle_is_uniform() -> None:
     queries = [query_with(*MANY.passages, id_=f"q{i}") for i in range(1200)]
     places = [RagPrompt()(query).shown.index("0#0") for query in queries]
-    counts = [places.count(place) for place in range(12)]
+    counts = [places.count(position) for position in range(12)]
     assert sum((count - 100) ** 2 / 100 for count in counts) < 31.3  # chi2, 11 df, p = 0.001
 
 
@@ -109,8 +109,8 @@ def test_every_place_is_as_likely_for_a_passage() -> None:
 def test_long_passages_are_cut_and_short_ones_are_not() -> None:
     long = Passage(id="1#0", text="abcd" * 2000)
     short = Passage(id="2#0", text="ab")
-    shown = {id_: text for id_, _, text in passages_of(text_of(query_with(long, short)))}
-    assert shown == {"1#0": "abcd" * 800, "2#0": "ab"}
+    texts = {id_: text for id_, _, text in passages_of(text_of(query_with(long, short)))}
+    assert texts == {"1#0": "abcd" * 800, "2#0": "ab"}
 
 
 @pytest.mark.parametrize("seed", [None, 5])
@@ -125,14 +125,14 @@ def test_passages_that_do_not_fit_are_left_out_from_the_last_on(seed: int | None
     assert [id_ for id_, *_ in passages_of(prompt.messages[0]["content"])] == list(prompt.shown)
 
 
-def test_what_does_not_fit_at_all_is_an_error_that_says_so() -> None:
+def test_a_query_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(GenerationError, match=r"'q1'.* 1 of 12 passages.* has room for 186"):
         RagPrompt(context_tokens=350, answer_tokens=100)(MANY)
     with pytest.raises(GenerationError, match=r"'q1'.* 0 of 0 passages"):
         RagPrompt(context_tokens=2000)(query_with(text="abcd" * 2000))
 
 
-def test_query_without_passages_is_asked_all_the_same() -> None:
+def test_a_query_without_passages_has_a_prompt() -> None:
     prompt = RagPrompt()(query_with())
     assert prompt.shown == ()
     assert "There are no passages." in prompt.messages[0]["content"]
@@ -141,12 +141,12 @@ def test_query_without_passages_is_asked_all_the_same() -> None:
 @pytest.mark.parametrize(
     "settings", [{"answer_tokens": 8192}, {"passage_tokens": 0}, {"answer_tokens": 0}]
 )
-def test_budgets_that_leave_nothing_are_refused(settings: dict[str, int]) -> None:
+def test_token_limits_that_leave_no_room_are_refused(settings: dict[str, int]) -> None:
     with pytest.raises(SettingError, match="do not fit into a context of 8192"):
         RagPrompt(**settings)
 
 
-def test_tokens_are_counted_as_asked() -> None:
+def test_a_custom_token_counter_is_used() -> None:
     words = query_with(Passage(id="1#0", text=" ".join(["neno"] * 50)))
     prompt = RagPrompt(passage_tokens=7, count=lambda text: len(text.split()))(words)
     ((_, _, text),) = passages_of(prompt.messages[0]["content"])
@@ -158,19 +158,21 @@ CLUSTERS = ["क्षि", "é", "é", "กำ่", "👩‍👩‍👧", "👍
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(CLUSTERS), min_size=1, max_size=40), st.integers(1, 30))
-def test_cuts_do_not_part_a_letter_from_its_signs(clusters: list[str], tokens: int) -> None:
+def test_cuts_do_not_split_a_visible_character(clusters: list[str], tokens: int) -> None:
     whole = "".join(clusters)
     query = query_with(Passage(id="1#0", text=whole))
     text = text_of(query, passage_tokens=tokens)
-    shown = text.split("[1#0]\n")[1].split("\n</passage")[0]
-    assert whole.startswith(shown)
-    assert estimate_tokens(shown) <= tokens
-    rest = whole[len(shown) :]
+    passage = text.split("[1#0]\n")[1].split("\n</passage")[0]
+    assert whole.startswith(passage)
+    assert estimate_tokens(passage) <= tokens
+    rest = whole[len(passage) :]
     assert not rest or unicodedata.category(rest[0])[0] != "M"
-    assert "\u200d" not in (shown[-1:], rest[:1])
-    assert not rest or shown[-1:] not in list("\u094d\u0bcd")  # viramas, which join two consonants
+    assert "\u200d" not in (passage[-1:], rest[:1])
+    assert not rest or passage[-1:] not in list(
+        "\u094d\u0bcd"
+    )  # viramas, which join two consonants
     if rest:  # no shorter than it has to be: the next characters would not fit, or stand apart
-        assert estimate_tokens(shown + rest[: max(map(len, CLUSTERS))]) > tokens
+        assert estimate_tokens(passage + rest[: max(map(len, CLUSTERS))]) > tokens
 
 
 # Marks --------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ def test_any_text_stands_in_the_prompt_unchanged(texts: list[str], question: str
     assert f">\n{question}\n</question " in prompt
 
 
-def test_a_prompt_fills_its_room_and_no_more() -> None:
+def test_a_prompt_has_as_many_passages_as_fit() -> None:
     passage = Passage(id="1#0", text="The Nile ends in the Mediterranean Sea.")
     query = Query(id="q", language="en", text="Where does it end?", passages=(passage,))
     length = len(RagPrompt(context_tokens=10**6, count=len)(query).messages[0]["content"])

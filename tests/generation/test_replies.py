@@ -1,4 +1,4 @@
-"""What a system may return: a text, a text with its passages, or a response."""
+"""The values that a system may return: a text, a text with its passages, or a response."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HARBOUR = "The harbour opened in 1912."
 
 
 def with_passages(query: Query) -> tuple[str, list[Passage]]:
-    """Answers from the last passage of the query, under an id of its own."""
+    """Return an answer from the last passage of the query, with another id."""
     last = query.passages[-1].model_copy(update={"id": "mine:1"})
     return f"{last.text} [1]", [last]
 
@@ -82,7 +82,7 @@ def test_ids_name_passages_of_the_query() -> None:
     assert [p.text for p in QUERY.passages_shown_to(response)][1] == HARBOUR
 
 
-def test_no_passages_are_closed_book() -> None:
+def test_an_empty_list_of_passages_means_closed_book() -> None:
     assert response_of(QUERY, (TEXT, [])).shown == ()
 
 
@@ -119,7 +119,7 @@ def test_a_response_with_passages_alone_was_made_from_them() -> None:
         ((None, [HARBOUR]), "is of type tuple, not a text"),
     ],
 )
-def test_what_is_no_reply_is_one_error_that_names_the_query(reply: Any, message: str) -> None:
+def test_an_invalid_reply_is_an_error_that_names_the_query(reply: Any, message: str) -> None:
     with pytest.raises(GenerationError) as error:
         response_of(QUERY, reply)
     assert "response to query 'q1'" in str(error.value)
@@ -159,7 +159,7 @@ def test_files_and_tests_keep_the_passages(system: Callable[[Query], Any], tmp_p
     assert saved.table.mean()[saved.table.features.index("support_lexical")] > 0.7
 
 
-def test_a_mapping_may_hold_them() -> None:
+def test_a_mapping_may_contain_passages() -> None:
     check(respond({query.id: with_passages(query) for query in DATASET}, DATASET, progress=False))
 
 
@@ -190,10 +190,10 @@ def test_a_service_may_return_its_passages(server: ChatServer) -> None:
 
 
 def test_systems_get_queries_without_gold() -> None:
-    seen: list[Query] = []
+    queries: list[Query] = []
 
     def spy(query: Query) -> str:
-        seen.append(query)
+        queries.append(query)
         return "x"
 
     async def spy_later(query: Query) -> str:
@@ -204,9 +204,9 @@ def test_systems_get_queries_without_gold() -> None:
         CallableGenerator(system).run(DATASET, progress=False)
         Pipeline(None, generator=system).run(DATASET, progress=False)
         assert_feature(system, "answer_length", ge=0, on=DATASET)
-    assert len(seen) == 8 * len(DATASET)
+    assert len(queries) == 8 * len(DATASET)
     empty = Query(id="q", language="en", text="x")
-    for query in seen:
+    for query in queries:
         assert all(getattr(query, name) == getattr(empty, name) for name in GOLD)
 
 
@@ -215,7 +215,7 @@ def test_systems_get_queries_without_gold() -> None:
 
 @dataclass
 class Document:
-    """The shape of LangChain's class."""
+    """A class with the attributes of LangChain's."""
 
     page_content: str
     metadata: dict[str, Any] = field(default_factory=dict)

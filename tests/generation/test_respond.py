@@ -1,4 +1,4 @@
-"""Runs from functions, sync and async, from runs, mappings and files."""
+"""Runs from sync and async functions, runs, mappings and files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def echo_later(query: Query) -> str:
 
 
 class Client:
-    """An object that is called, and counts how many calls are under way."""
+    """A callable that counts how many of its calls are under way."""
 
     def __init__(self) -> None:
         self.active = self.most = 0
@@ -129,7 +129,7 @@ def test_concurrency_below_one_is_refused() -> None:
 
 
 def fail(query: Query) -> str:
-    """A model that fails in a different way on each of four queries."""
+    """Fail in a different way on each of four queries."""
     match query.id:
         case "q02":
             raise TimeoutError
@@ -148,12 +148,12 @@ async def fail_later(query: Query) -> str:
 
 
 def fail_or_later(query: Query) -> Any:
-    """Proves async on the third query only, after two that failed or answered at once."""
+    """Return an awaitable on the third query only, after two sync results or failures."""
     return fail(query) if query.id < "q03" else fail_later(query)
 
 
 @pytest.mark.parametrize("model", [fail, fail_later, fail_or_later])
-def test_failures_say_why_and_stop_nothing(model: Callable[[Query], Any]) -> None:
+def test_failures_have_a_reason_and_do_not_stop_the_run(model: Callable[[Query], Any]) -> None:
     run = respond(model, QUERIES, progress=False)
     assert len(run) == 14
     assert {response.query_id for response in run.failed} == {"q02", "q03", "q05", "q07"}
@@ -229,8 +229,8 @@ def test_interrupts_pass_through(
 
     for either in (model, model_later):
 
-        async def notebook(asked: Any = either) -> Run:
-            return respond(asked, QUERIES, progress=False)
+        async def notebook(system: Any = either) -> Run:
+            return respond(system, QUERIES, progress=False)
 
         with pytest.raises(interrupt):
             asyncio.run(notebook()) if in_loop else respond(either, QUERIES, progress=False)
@@ -283,8 +283,8 @@ def test_whatever_fails_every_query_has_its_own_response(
         await asyncio.sleep(0)
         return model(query)
 
-    asked = model_later if is_async else model
-    run = respond(asked, QUERIES, progress=False, concurrency=concurrency)
+    answer = model_later if is_async else model
+    run = respond(answer, QUERIES, progress=False, concurrency=concurrency)
     assert [response.query_id for response in run] == list(QUERIES.query_ids)
     for query, response in zip(QUERIES, run, strict=True):
         if query.id in failing:
@@ -358,12 +358,12 @@ def test_run_in_another_language_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("nothing", [{}, {"q01": None}, {"q01": 1}])
-def test_nothing_but_gaps_is_an_error(nothing: Any) -> None:
+def test_a_recording_without_any_answer_is_an_error(nothing: Any) -> None:
     with pytest.raises(GenerationError, match="failed on all 14 queries"):
         respond(nothing, QUERIES)
 
 
-def test_what_cannot_answer_is_an_error(tmp_path: Path) -> None:
+def test_a_system_that_cannot_answer_is_an_error(tmp_path: Path) -> None:
     nothing: Any = 34
     with pytest.raises(DatasetError, match="34 cannot answer queries; pass a function"):
         respond(nothing, QUERIES)
@@ -375,7 +375,7 @@ def test_what_cannot_answer_is_an_error(tmp_path: Path) -> None:
 
 
 class Third:
-    """A generator of somebody else's, which answers a third of the queries."""
+    """A generator that is not the library's, and answers a third of the queries."""
 
     name = "third"
 
@@ -410,7 +410,7 @@ def run_ids(*numbers: int) -> list[str]:
 
 
 class _Elsewhere(Third):
-    """Answers other queries than it was asked."""
+    """A generator that answers other queries than those of the dataset."""
 
     def run(self, *_: Any, **settings: Any) -> Run:
         return super().run(QUERIES, **settings)
@@ -418,20 +418,22 @@ class _Elsewhere(Third):
 
 @pytest.mark.parametrize("model", [echo, echo_later, Client()])
 def test_a_function_is_a_generator(model: Any) -> None:
-    made = CallableGenerator(model, "m")
-    assert isinstance(made, Generator)
-    assert made.run(QUERIES, progress=False) == respond(model, QUERIES, "m", progress=False)
-    assert repr(made) == "CallableGenerator('m')"
+    callable_generator = CallableGenerator(model, "m")
+    assert isinstance(callable_generator, Generator)
+    assert callable_generator.run(QUERIES, progress=False) == respond(
+        model, QUERIES, "m", progress=False
+    )
+    assert repr(callable_generator) == "CallableGenerator('m')"
 
 
-def test_what_was_recorded_is_a_generator(tmp_path: Path) -> None:
+def test_a_recorded_run_is_a_generator(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     write_run(partial_run(), path)
     for source in (partial_run(), path, str(path)):
-        made = ReplayGenerator(source, "m")
-        assert isinstance(made, Generator)
-        assert made.run(QUERIES, progress=False) == respond(source, QUERIES, "m")
-        assert repr(made) == "ReplayGenerator('m')"
+        replay_generator = ReplayGenerator(source, "m")
+        assert isinstance(replay_generator, Generator)
+        assert replay_generator.run(QUERIES, progress=False) == respond(source, QUERIES, "m")
+        assert repr(replay_generator) == "ReplayGenerator('m')"
     assert ReplayGenerator({"q02": "mbili"}).run(QUERIES)["q02"].text == "mbili"
 
 
@@ -444,12 +446,12 @@ def test_a_run_prints_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_an_interrupted_run_goes_on_where_it_was(is_async: bool, tmp_path: Path) -> None:
-    asked: list[str] = []
+def test_an_interrupted_run_resumes(is_async: bool, tmp_path: Path) -> None:
+    query_ids: list[str] = []
     stop_at = "q06"
 
     def model(query: Query) -> str:
-        asked.append(query.id)
+        query_ids.append(query.id)
         if query.id == stop_at:
             raise KeyboardInterrupt
         return fail(query)
@@ -457,20 +459,20 @@ def test_an_interrupted_run_goes_on_where_it_was(is_async: bool, tmp_path: Path)
     async def model_later(query: Query) -> str:
         return model(query)
 
-    made = CallableGenerator(model_later if is_async else model, "m", concurrency=1)
+    callable_generator = CallableGenerator(model_later if is_async else model, "m", concurrency=1)
     out = tmp_path / "run.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        made.run(QUERIES, out=out, progress=False)
+        callable_generator.run(QUERIES, out=out, progress=False)
     assert texts(read_run(out, language="sw")) == [EXPECTED[0], None, None, EXPECTED[3], None]
-    asked.clear()
+    query_ids.clear()
     stop_at = ""
-    run = made.run(QUERIES, out=out, progress=False)
-    assert asked == ["q02", "q03", "q05", *run_ids(6, 15)]
+    run = callable_generator.run(QUERIES, out=out, progress=False)
+    assert query_ids == ["q02", "q03", "q05", *run_ids(6, 15)]
     assert run == respond(fail, QUERIES, "m", progress=False)
     assert read_run(out, language="sw", model="m") == run
 
 
-def test_what_is_recorded_goes_into_the_file_where_it_has_nothing(tmp_path: Path) -> None:
+def test_recorded_responses_fill_the_gaps_of_the_file(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     respond({"q01": "kwanza", "q04": "nne"}, QUERIES, out=out)
     run = respond(partial_run(), QUERIES, out=out)
@@ -499,17 +501,17 @@ def test_a_file_that_lost_the_end_of_its_last_line(tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     whole = respond(echo, QUERIES, out=out, progress=False)
     out.write_bytes(out.read_bytes()[:-9])
-    asked: list[str] = []
+    query_ids: list[str] = []
 
     def again(query: Query) -> str:
-        asked.append(query.id)
+        query_ids.append(query.id)
         return echo(query)
 
     assert respond(again, QUERIES, out=out, progress=False) == whole
-    assert asked == ["q14"]
+    assert query_ids == ["q14"]
 
 
-def test_who_is_examined_gets_no_gold() -> None:
+def test_systems_get_no_gold() -> None:
     gold = MirageDataset(
         [
             Query(
@@ -526,10 +528,10 @@ def test_who_is_examined_gets_no_gold() -> None:
             )
         ]
     )
-    seen: list[Query] = []
+    queries: list[Query] = []
 
     def system(query: Query) -> str:
-        seen.append(query)
+        queries.append(query)
         return "x"
 
     async def later(query: Query) -> str:
@@ -544,13 +546,13 @@ def test_who_is_examined_gets_no_gold() -> None:
             texts = {query.id: system(query) for query in dataset}
             return respond(texts, dataset, out=out, progress=progress)
 
-    for asked in (system, later, Own()):
-        assert respond(asked, gold, progress=False)["a"].text == "x"
+    for each in (system, later, Own()):
+        assert respond(each, gold, progress=False)["a"].text == "x"
     CallableGenerator(system).run(gold, progress=False)
     run_in_batches(
         "m", gold, lambda batch: [answered(q, system(q)) for q in batch], 2, None, progress=False
     )
-    assert len(seen) == 5
+    assert len(queries) == 5
 
     def asked_for(query: Query) -> Prompt:
         system(query)
@@ -565,8 +567,8 @@ def test_who_is_examined_gets_no_gold() -> None:
     ):
         with pytest.raises(GenerationError):
             generator.run(gold, progress=False)
-    assert len(seen) == 7
-    for query in seen:
+    assert len(queries) == 7
+    for query in queries:
         assert query == gold["a"].without_gold()
         assert (query.relevant, query.reference, query.answerable) == ((), None, None)
         assert (query.answers, query.wrong_answers, query.metadata) == ((), (), {})
@@ -610,7 +612,7 @@ def test_an_async_function_that_hangs_is_cancelled() -> None:
     assert cancelled == ["q03"]
 
 
-def test_an_error_within_the_time_is_the_functions_own() -> None:
+def test_an_error_before_the_timeout_is_the_functions_own() -> None:
     def answer(query: Query) -> str:
         if query.id == "q03":
             raise ValueError("no")
@@ -623,22 +625,22 @@ def test_an_error_within_the_time_is_the_functions_own() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\ud800b"])
-def test_a_name_that_no_run_can_have_is_refused_before_anything_is_asked(name: str) -> None:
-    asked: list[str] = []
+def test_an_invalid_model_name_is_refused_before_any_call(name: str) -> None:
+    query_ids: list[str] = []
 
     def answer(query: Query) -> str:
-        asked.append(query.id)
+        query_ids.append(query.id)
         return echo(query)
 
     with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
         respond(answer, QUERIES, name, progress=False)
     with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
         CallableGenerator(answer, name).run(QUERIES, progress=False)
-    assert asked == []
+    assert query_ids == []
 
 
 @pytest.mark.parametrize("bad", ["a\0b", "a\ud800b"])
-def test_a_path_that_is_none_is_refused(bad: str, tmp_path: Path) -> None:
+def test_an_invalid_path_is_refused(bad: str, tmp_path: Path) -> None:
     for work in (
         lambda: respond(echo, QUERIES, out=tmp_path / bad, progress=False),
         lambda: write_run(respond(echo, QUERIES, progress=False), tmp_path / bad),

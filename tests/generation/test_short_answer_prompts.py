@@ -1,4 +1,4 @@
-"""Prompts for short answers, and the upper bound."""
+"""Prompts for short answers, and the oracle."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUERY = Query(
 )
 
 
-def test_there_are_words_in_every_language_and_each_in_its_own() -> None:
+def test_every_language_has_its_own_prompt() -> None:
     assert _WORDS.keys() == LANGUAGES.keys()
     for code, words in _WORDS.items():
         assert words.material.count("{word}") == 1
@@ -68,14 +68,14 @@ def test_without_passages_it_is_closed_book() -> None:
     assert ShortAnswerPrompt()(QUERY).shown == ("1#0", "2#0")
 
 
-def test_it_keeps_to_its_budget() -> None:
+def test_the_prompt_fits_into_its_context() -> None:
     long = QUERY.model_copy(
         update={"passages": tuple(Passage(id=str(i), text="neno " * 300) for i in range(9))}
     )
     prompt = ShortAnswerPrompt(passage_tokens=100, context_tokens=1000)
-    shown = prompt(long).shown
-    assert shown == tuple(map(str, range(len(shown))))
-    assert 1 < len(shown) < 9
+    ids = prompt(long).shown
+    assert ids == tuple(map(str, range(len(ids))))
+    assert 1 < len(ids) < 9
     with pytest.raises(GenerationError, match="has room for"):
         ShortAnswerPrompt(context_tokens=260)(long)
     with pytest.raises(SettingError, match="do not fit into a context"):
@@ -85,7 +85,7 @@ def test_it_keeps_to_its_budget() -> None:
 
 
 @pytest.mark.parametrize("code", ["ar", "en", "ja", "th"])
-def test_the_oracle_answers_all_there_is_to_answer(code: str) -> None:
+def test_the_oracle_returns_the_gold_answers(code: str) -> None:
     dataset = MirageDataset.bundled(code)
     run = OracleAnswer().run(dataset, progress=False)
     names = ("qa_match", "qa_char3_recall")
@@ -97,7 +97,7 @@ def test_the_oracle_answers_all_there_is_to_answer(code: str) -> None:
     assert math.isnan(table["qa_match"][dataset.query_ids.index(run.failed[0].query_id)])
 
 
-def test_the_oracle_is_no_system_to_examine() -> None:
+def test_the_oracle_fails_on_queries_without_gold() -> None:
     dataset = MirageDataset.bundled("en")
     with pytest.raises(DatasetError, match=r"call OracleAnswer\(\)\.run"):
         respond(OracleAnswer(), dataset)

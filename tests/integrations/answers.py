@@ -9,18 +9,18 @@ from mirage.models import Query, Response, Run
 
 
 def answer(query: Query, number: int) -> str:
-    """By number: the reference, citations by position, no citation in English, or nothing."""
+    """Return by number the reference, citations by position, an uncited English text or nothing."""
     reference = query.reference or ""
     return (reference, f"{query.passages[0].text} [1][3]", "I do not know.", "")[number % 4]
 
 
 def answers(dataset: MirageDataset) -> dict[str, str]:
-    """An answer to each query, by its id."""
+    """Return an answer to each query by its id."""
     return {query.id: answer(query, number) for number, query in enumerate(dataset)}
 
 
 def table(dataset: MirageDataset, suite: FeatureSuite, failed: str = "") -> FeatureTable:
-    """What the suite itself gives for :func:`answers` to the prompts of :class:`RagPrompt`."""
+    """Return the suite's feature table for :func:`answers` to the prompts of :class:`RagPrompt`."""
     responses = [
         Response(query_id=query_id, text=None, error="out of memory")
         if query_id == failed

@@ -1,4 +1,4 @@
-"""Nothing here may reach a network: no name is looked up and no connection is made."""
+"""Fixtures that forbid network access: name look-ups and connections fail the test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """Refuses every look-up and connection, and fails the test that tried one."""
+    """Refuse every look-up and connection, and fail the test that tries one."""
     tried: list[object] = []
 
     def refuse(*args: object, **_: object) -> None:
@@ -33,14 +33,14 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """What harnesses leave open is collected in the test that may warn of it, and in no other."""
+    """Collect garbage, so that warnings about open resources appear in the test that left them."""
     yield
     gc.collect()
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The harnesses write into the current folder and the user's: give each test its own."""
+    """Use a new current folder and user data folder, because the tools write into both."""
     folder = tmp_path / "cwd"
     folder.mkdir()
     monkeypatch.chdir(folder)

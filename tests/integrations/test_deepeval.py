@@ -1,4 +1,4 @@
-"""DeepEval: its test cases as our records, our features as its metrics; no key, no network."""
+"""DeepEval: test cases as records and features as metrics, without key or network."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FAILED = DATASET[4].id
 
 
 def by_position(query: Query) -> str:
-    """An answer that cites positions, for test cases know no ids."""
+    """Return an answer that cites positions, because test cases have no ids."""
     text = answers(DATASET)[query.id]
     for number, passage in enumerate(query.passage_ids, 1):
         text = text.replace(f"[{passage}]", f"[{number}]")
@@ -73,9 +73,9 @@ def expected() -> Any:
 
 
 def metrics() -> list[FeatureMetric]:
-    """The first one with a threshold, without which DeepEval evaluates nothing."""
-    first, *others = FEATURES
-    return [FeatureMetric(first, "en", threshold=0.5), *(FeatureMetric(f, "en") for f in others)]
+    """Return metrics; the first one has a threshold, because DeepEval needs at least one."""
+    first, *rest = FEATURES
+    return [FeatureMetric(first, "en", threshold=0.5), *(FeatureMetric(f, "en") for f in rest)]
 
 
 def run(cases: list[LLMTestCase], metrics: list[FeatureMetric], **options: Any) -> list[Any]:
@@ -93,7 +93,7 @@ def test_telemetry_is_off() -> None:
     assert telemetry_opt_out()
 
 
-def test_what_is_read_scores_as_the_original() -> None:
+def test_records_that_are_read_score_as_the_original() -> None:
     goldens = EvaluationDataset()
     for case in CASES:
         goldens.add_test_case(case)
@@ -101,8 +101,8 @@ def test_what_is_read_scores_as_the_original() -> None:
         dataset, answered = read(cases, language="en", model="my-rag", name="mine")
         assert (dataset.name, answered.model, len(answered)) == ("mine", "my-rag", len(DATASET))
         assert [r.error for r in answered.failed] == ["the test case has no actual_output"]
-        found = FeatureSuite(FEATURES).score(dataset, answered).values
-        np.testing.assert_array_equal(found, expected())
+        values = FeatureSuite(FEATURES).score(dataset, answered).values
+        np.testing.assert_array_equal(values, expected())
 
 
 @pytest.mark.parametrize("run_async", [True, False])
@@ -114,13 +114,13 @@ def test_evaluate_gives_the_scores_of_the_suite(run_async: bool) -> None:
         error_config=ErrorConfig(ignore_errors=True),
     )
     for result, row in zip(results, expected(), strict=True):
-        found = {data.name: data for data in result.metrics_data}
-        assert tuple(found) == FEATURES
-        scores = [found[name].score for name in FEATURES]
+        data_by_name = {data.name: data for data in result.metrics_data}
+        assert tuple(data_by_name) == FEATURES
+        scores = [data_by_name[name].score for name in FEATURES]
         assert scores == [None if np.isnan(value) else value for value in row.tolist()]
-        for data in found.values():
+        for data in data_by_name.values():
             assert (data.score is None) == (data.error is not None)
-        verdicts = [found[name].success for name in FEATURES]
+        verdicts = [data_by_name[name].success for name in FEATURES]
         assert verdicts == [bool(row[0] >= 0.5), None, None]  # no threshold, no verdict
 
 
@@ -131,8 +131,8 @@ def test_a_metric_that_cannot_be_computed_is_left_out_on_request() -> None:
         error_config=ErrorConfig(skip_on_missing_params=True),
     )
     for result, row in zip(results, expected(), strict=True):
-        kept = {data.name for data in result.metrics_data or ()}
-        assert kept == {n for n, value in zip(FEATURES, row, strict=True) if not np.isnan(value)}
+        names = {data.name for data in result.metrics_data or ()}
+        assert names == {n for n, value in zip(FEATURES, row, strict=True) if not np.isnan(value)}
 
 
 def test_a_run_goes_to_cases_and_back() -> None:
@@ -144,11 +144,11 @@ def test_a_run_goes_to_cases_and_back() -> None:
         assert (query.id, query.passages) == (original.id, original.passages)
         assert query.relevant == original.relevant
     _, by_text = read(CASES, language="en", dataset=MirageDataset.bundled("en"))
-    found = FeatureSuite(FEATURES).score(DATASET, by_text).values
-    np.testing.assert_array_equal(found, expected())
+    values = FeatureSuite(FEATURES).score(DATASET, by_text).values
+    np.testing.assert_array_equal(values, expected())
 
 
-def test_a_metric_says_why() -> None:
+def test_a_metric_has_a_reason() -> None:
     case = LLMTestCase(
         input="Which river?",
         actual_output="The Nile [2].",
@@ -173,7 +173,7 @@ def test_the_threshold_decides() -> None:
     assert (metric.success, metric.is_successful(), metric.error) == (True, True, None)
 
 
-def test_of_a_feature_that_is_better_lower_the_threshold_is_the_highest() -> None:
+def test_the_threshold_is_an_upper_bound_if_lower_is_better() -> None:
     text = " ".join(p.text for p in MirageDataset.bundled("sw")[0].passages)
     case = LLMTestCase(input="Mto upi?", actual_output=text)
     english = FeatureMetric("english_language", "sw", threshold=0.5)
@@ -186,7 +186,7 @@ def test_of_a_feature_that_is_better_lower_the_threshold_is_the_highest() -> Non
     assert swahili.success is True
 
 
-def test_what_is_missing_is_said_and_leaves_no_score() -> None:
+def test_a_feature_that_cannot_be_computed_has_a_reason_and_no_score() -> None:
     metric = FeatureMetric("citation_recall@10", "en", threshold=0.5)
     metric.measure(CASES[0])
     bare = LLMTestCase(input="Which river?", actual_output="The Nile [1].")

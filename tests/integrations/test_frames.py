@@ -1,4 +1,4 @@
-"""Datasets, runs and feature tables to and from frames of pandas and polars, and files of them."""
+"""Datasets, runs and feature tables to and from pandas and polars, and files of frames."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_dataset_comes_back_equal(to_frame: Callable[[Any], Any], language: st
     assert dataset_from_frame(frame) == dataset
 
 
-def test_what_is_not_known_stays_unknown(to_frame: Callable[[Any], Any]) -> None:
+def test_missing_values_stay_missing(to_frame: Callable[[Any], Any]) -> None:
     assert dataset_from_frame(to_frame(BARE)) == BARE
 
 
@@ -116,7 +116,7 @@ def test_bad_frames_are_refused_with_their_place() -> None:
         dataset_from_frame([])  # type: ignore[arg-type]
 
 
-def test_other_columns_are_left_out_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_columns_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     assert run_from_frame(to_pandas(RUN).assign(latency=0.3, model_cost=1)) == RUN
     assert "run: columns that are ignored: 'latency', 'model_cost'" in caplog.text
     assert dataset_from_frame(to_pandas(BARE).assign(source="wiki")) == BARE
@@ -132,8 +132,8 @@ def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
             np.testing.assert_array_equal(back.values, table.values)
             assert back.reasons == table.reasons
             assert (back.model, back.language, back.query_ids) == ("m", "sw", table.query_ids)
-    named = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
-    assert (named.model, named.reasons) == ("n", {})
+    renamed = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
+    assert (renamed.model, renamed.reasons) == ("n", {})
     frame.attrs.clear()
     with pytest.raises(FeatureError, match="give model= and language="):
         table_from_frame(frame)
@@ -147,8 +147,8 @@ def test_an_index_with_a_name_is_a_column() -> None:
 
 def test_a_passage_of_the_response_comes_back(to_frame: Callable[[Any], Any]) -> None:
     passage = Passage(id="x", text="Nile.", document="d")
-    one = Response(query_id="q01", text="[1]", shown=("x",), passages=(passage,))
-    run = RUN.model_copy(update={"responses": (one, *RUN.responses[1:])})
+    response = Response(query_id="q01", text="[1]", shown=("x",), passages=(passage,))
+    run = RUN.model_copy(update={"responses": (response, *RUN.responses[1:])})
     assert run_from_frame(to_frame(run)) == run
 
 

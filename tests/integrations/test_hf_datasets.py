@@ -39,7 +39,7 @@ def test_a_dataset_comes_back_equal(language: str) -> None:
     assert back.name == "again"
 
 
-def test_types_do_not_depend_on_what_is_there() -> None:
+def test_types_do_not_depend_on_the_values() -> None:
     bare = MirageDataset([Query(id="1", language="yo", text="Kí ni?")])
     assert to_datasets(bare).features == to_datasets(MirageDataset.bundled("yo")).features
     assert dataset_from(to_datasets(bare)) == bare
@@ -51,16 +51,16 @@ def test_a_run_comes_back_equal() -> None:
     assert run_from(to_datasets(RUN)) == RUN
 
 
-def test_passages_keep_all_they_have() -> None:
+def test_passages_keep_all_their_fields() -> None:
     passage = Passage(id="x", text="Nile.", title="t", document="d")
     query = Query(id="1", language="sw", text="?", passages=(passage,))
     assert dataset_from(to_datasets(MirageDataset([query]))) == MirageDataset([query])
-    one = Response(query_id="1", text="[1]", shown=("x",), passages=(passage,))
-    run = Run(model="m", language="sw", responses=(one,))
+    response = Response(query_id="1", text="[1]", shown=("x",), passages=(passage,))
+    run = Run(model="m", language="sw", responses=(response,))
     assert run_from(to_datasets(run)) == run
 
 
-def test_splits_are_asked_for() -> None:
+def test_a_dataset_of_several_splits_is_refused() -> None:
     data = hf.DatasetDict(dev=to_datasets(MirageDataset.bundled("sw")))
     with pytest.raises(DatasetError, match=r"the splits 'dev'; give one of them"):
         dataset_from(data)
@@ -84,7 +84,7 @@ def test_a_feature_table_comes_back_equal() -> None:
         assert getattr(back, field) == getattr(table, field)
 
 
-def test_rows_of_others_are_read() -> None:
+def test_minimal_rows_are_read() -> None:
     data = hf.Dataset.from_list([{"query_id": 1, "text": "Yes."}, {"query_id": 2, "text": "No."}])
     run = run_from(data, model="m", language="en")
     assert [(r.query_id, r.text) for r in run] == [("1", "Yes."), ("2", "No.")]

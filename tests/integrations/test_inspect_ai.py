@@ -1,4 +1,4 @@
-"""inspect_ai, end to end on its mock model: the same scores as the suite's own."""
+"""inspect_ai, end to end on its mock model, with the same scores as the suite."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ def run(task: Task | str, dataset: MirageDataset, failed: str = "", **options: A
     def output(messages: Sequence[ChatMessage], *_: Any) -> ModelOutput:
         query = next(q for q in dataset if q.text in messages[-1].text)
         error = "out of memory" if query.id == failed else None
-        made = ModelOutput.from_content(MOCK, answers(dataset)[query.id], error=error)
-        made.usage = ModelUsage()  # else the mock counts tokens, by a table that it downloads
-        return made
+        model_output = ModelOutput.from_content(MOCK, answers(dataset)[query.id], error=error)
+        model_output.usage = (
+            ModelUsage()
+        )  # else the mock counts tokens, by a table that it downloads
+        return model_output
 
     model = get_model(MOCK, custom_outputs=output, memoize=False)
     [log] = eval(task, model=model, display="none", log_dir="logs", **options)
@@ -81,15 +83,15 @@ def test_scores_are_those_of_the_suite(language: str) -> None:
     expected = table(dataset, suite, failed)
     log = run(mirage_task(dataset, suite), dataset, failed)
 
-    found = results(log)
-    assert tuple(found) == suite.names
+    scores = results(log)
+    assert tuple(scores) == suite.names
     for name, mean in zip(suite.names, expected.mean().tolist(), strict=True):
         column = expected[name][~np.isnan(expected[name])]
-        metrics = {key: metric.value for key, metric in found[name].metrics.items()}
+        metrics = {key: metric.value for key, metric in scores[name].metrics.items()}
         assert metrics["mean"] == pytest.approx(mean, abs=1e-12)
         assert metrics["stderr"] == pytest.approx(np.std(column, ddof=1) / math.sqrt(len(column)))
-        assert found[name].scored_samples == len(column)
-        assert found[name].unscored_samples == len(dataset) - len(column) > 0
+        assert scores[name].scored_samples == len(column)
+        assert scores[name].unscored_samples == len(dataset) - len(column) > 0
 
     assert log.samples is not None
     for sample, row in zip(log.samples, expected.values, strict=True):
@@ -121,7 +123,7 @@ def test_samples_carry_prompt_and_query() -> None:
 
 @solver
 def silent() -> Solver:
-    """Calls no model."""
+    """A solver that calls no model."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         return state
@@ -131,7 +133,7 @@ def silent() -> Solver:
 
 @solver
 def own_order() -> Solver:
-    """Shows the passages in the order of the query."""
+    """A solver that shows the passages in the order of the query."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         state.metadata["shown"] = [p["id"] for p in state.metadata["query"]["passages"]]
@@ -141,12 +143,12 @@ def own_order() -> Solver:
 
 
 @solver
-def prying(seen: list[str]) -> Solver:
-    """Keeps all that a solver can read of a sample."""
+def prying(texts: list[str]) -> Solver:
+    """A solver that records all that it can read of a sample."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         target = state.target.text
-        seen.append(f"{state.input} {state.metadata} {state.messages} {target} {state.store}")
+        texts.append(f"{state.input} {state.metadata} {state.messages} {target} {state.store}")
         assert target == ""
         return await generate(state)
 
@@ -159,11 +161,11 @@ def test_a_solver_sees_no_gold() -> None:
         query.model_copy(update={"reference": f"gold-{query.id}", "answers": (("gold answer",),)})
         for query in plain
     )
-    seen: list[str] = []
-    log = run(mirage_task(dataset), dataset, solver=prying(seen))
-    assert len(seen) == 2
-    assert all(query.text in text for query, text in zip(dataset, seen, strict=True))
-    assert not any("gold" in text for text in seen)
+    texts: list[str] = []
+    log = run(mirage_task(dataset), dataset, solver=prying(texts))
+    assert len(texts) == 2
+    assert all(query.text in text for query, text in zip(dataset, texts, strict=True))
+    assert not any("gold" in text for text in texts)
     for sample in log.samples or ():
         assert sample.metadata["query"] == dataset[str(sample.id)].without_gold().model_dump(
             mode="json"
@@ -179,43 +181,43 @@ def test_a_sample_without_an_output_is_unscored() -> None:
     assert "answer_bleu not computed: the model failed: the model gave no output" in explanation
 
 
-def test_a_solver_says_what_it_showed() -> None:
+def test_a_solver_may_report_other_passages() -> None:
     dataset, suite = MirageDataset.bundled("en")[1:2], FeatureSuite(["citation_map@10"])
-    first, *others = dataset[0].passage_ids
+    first, *rest = dataset[0].passage_ids
     assert first in dataset[0].relevant
-    assert samples(dataset)[0].metadata["shown"][0] in others  # the prompt shows another one first
+    assert samples(dataset)[0].metadata["shown"][0] in rest  # the prompt shows another one first
     task = Task(
         dataset=samples(dataset),
         solver=[own_order(), generate()],
         scorer=feature_scorer(suite, dataset),
     )
-    made = ModelOutput.from_content(MOCK, "##Answer: It is so [1].")
-    made.usage = ModelUsage()
-    model = get_model(MOCK, custom_outputs=[made], memoize=False)
+    model_output = ModelOutput.from_content(MOCK, "##Answer: It is so [1].")
+    model_output.usage = ModelUsage()
+    model = get_model(MOCK, custom_outputs=[model_output], memoize=False)
     [log] = eval(task, model=model, display="none", log_dir="logs")
     assert results(log)["citation_map@10"].metrics["mean"].value == 0.5
 
 
-def test_a_teams_own_samples_are_scored() -> None:
-    known = {"passages": ["The Congo.", "The Nile."], "relevant": ["2"]}
-    own = [
-        Sample(id=1, input="Which river?", target="The Nile [2].", metadata=known),
+def test_samples_without_a_dataset_are_scored() -> None:
+    metadata = {"passages": ["The Congo.", "The Nile."], "relevant": ["2"]}
+    custom_samples = [
+        Sample(id=1, input="Which river?", target="The Nile [2].", metadata=metadata),
         Sample(id=2, input="Which river?"),
     ]
     task = Task(
-        dataset=own,
+        dataset=custom_samples,
         solver=generate(),
         scorer=feature_scorer(["citation_recall@10", "answer_bleu"], language="en"),
     )
-    made = ModelOutput.from_content(MOCK, "The Nile [2].")
-    made.usage = ModelUsage()
-    model = get_model(MOCK, custom_outputs=lambda *_: made, memoize=False)
+    model_output = ModelOutput.from_content(MOCK, "The Nile [2].")
+    model_output.usage = ModelUsage()
+    model = get_model(MOCK, custom_outputs=lambda *_: model_output, memoize=False)
     [log] = eval(task, model=model, display="none", log_dir="logs")
     assert log.status == "success", log.error
-    found = results(log)
-    assert found["citation_recall@10"].metrics["mean"].value == 1
-    assert found["answer_bleu"].metrics["mean"].value > 0.99
-    assert {score.unscored_samples for score in found.values()} == {1}
+    scores = results(log)
+    assert scores["citation_recall@10"].metrics["mean"].value == 1
+    assert scores["answer_bleu"].metrics["mean"].value > 0.99
+    assert {score.unscored_samples for score in scores.values()} == {1}
     assert read_run(log, language="en")["1"].text == "The Nile [2]."
     with pytest.raises(DatasetError, match="does not contain the language"):
         read_run(log)
@@ -223,15 +225,15 @@ def test_a_teams_own_samples_are_scored() -> None:
         feature_scorer(["answer_bleu"])
 
 
-def test_a_log_is_scored_anew_and_is_a_run() -> None:
+def test_a_log_can_be_scored_again_and_read_as_a_run() -> None:
     dataset, names = MirageDataset.bundled("sw"), ["citation_recall@10", "answer_bleu"]
     first = run(mirage_task(dataset, FeatureSuite(names)), dataset, dataset[5].id)
     log = read_eval_log(first.location)
     assert log.eval.task_version == version("mirage-rag")
     [entry] = log.eval.scorers or ()
     assert entry.options == {"features": names, "dataset": "bundled-sw"}
-    made = scorer_create(registry_info(feature_scorer).name, **(entry.options or {}))
-    again = score(log, made, action="overwrite")
+    new_scorer = scorer_create(registry_info(feature_scorer).name, **(entry.options or {}))
+    again = score(log, new_scorer, action="overwrite")
     for name in names:
         before, after = results(first)[name], results(again)[name]
         assert after.metrics["mean"].value == before.metrics["mean"].value
@@ -256,7 +258,7 @@ def test_the_bundled_task_is_found_by_its_name() -> None:
     assert tuple(results(log)) == FeatureSuite.offline().names
 
 
-def test_the_command_that_the_guide_gives_scores_a_log_anew() -> None:
+def test_the_command_of_the_guide_scores_a_log_again() -> None:
     if registry_info(feature_scorer).name == "feature_scorer":
         pytest.skip("inspect_ai gives no name of a package to what is installed in place")
     guide = Path(__file__).parents[2] / "docs" / "guides" / "harnesses.md"

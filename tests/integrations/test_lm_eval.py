@@ -1,4 +1,4 @@
-"""lm-evaluation-harness, end to end on a model of our own: the same scores as the suite's own."""
+"""lm-evaluation-harness, end to end on a test model, with the same scores as the suite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mirage.integrations.lm_eval import TASKS, DatasetTask, mirage_task, read_ru
 
 
 class Recorded(LM):
-    """Finds the query in the prompt, and answers it as :func:`answers` does."""
+    """A model that finds the query in the prompt and answers it as :func:`answers` does."""
 
     def __init__(self, dataset: MirageDataset) -> None:
         super().__init__()
@@ -53,45 +53,45 @@ class Recorded(LM):
 def run(
     dataset: MirageDataset, suite: FeatureSuite | None = None, model: LM | str | None = None
 ) -> dict[str, Any]:
-    found = lm_eval.simple_evaluate(
+    results = lm_eval.simple_evaluate(
         model=model or Recorded(dataset),
         tasks=[mirage_task(dataset, suite)],
         task_manager=TaskManager(include_defaults=False),
     )
-    assert found is not None
-    return found
+    assert results is not None
+    return results
 
 
 @pytest.mark.parametrize("language", ["sw", "ja", "ar"])
 def test_scores_are_those_of_the_suite(language: str) -> None:
     dataset, suite = MirageDataset.bundled(language), FeatureSuite.offline(language)
     expected = table(dataset, suite)
-    found = run(dataset, suite)
+    output = run(dataset, suite)
 
-    results = found["results"][dataset.name]
+    results = output["results"][dataset.name]
     for name, mean in zip(suite.names, expected.mean().tolist(), strict=True):
         column = expected[name][~np.isnan(expected[name])]
         error = np.std(column, ddof=1) / math.sqrt(len(column))
         assert results[f"{name},none"] == pytest.approx(mean, abs=1e-12)
         assert results[f"{name}_stderr,none"] == pytest.approx(error)
 
-    by_query = {sample["doc"]["query_id"]: sample for sample in found["samples"][dataset.name]}
+    by_query = {sample["doc"]["query_id"]: sample for sample in output["samples"][dataset.name]}
     for query_id, row in zip(expected.query_ids, expected.values, strict=True):
         sample = by_query[query_id]
         values = [sample.get(name, math.nan) for name in suite.names]
         np.testing.assert_array_equal(values, row)  # exactly, and nothing where there is NaN
 
 
-def test_the_harness_knows_which_way_is_better() -> None:
+def test_each_metric_declares_its_direction() -> None:
     suite = FeatureSuite.offline() + length
     for language, english in (("sw", False), ("en", True)):
         dataset = MirageDataset.bundled(language)
         better = run(dataset, suite)["higher_is_better"][dataset.name]
-        others = dict.fromkeys(suite.names, True)
+        expected = dict.fromkeys(suite.names, True)
         lower = ("incorrect_attempt", "invention", "unknown_facts", "wrong_answer")
-        others |= dict.fromkeys(lower, False)
-        others |= {"english_language": english, "passage_coverage": None, "length": None}
-        assert better == others
+        expected |= dict.fromkeys(lower, False)
+        expected |= {"english_language": english, "passage_coverage": None, "length": None}
+        assert better == expected
 
 
 def length(_: Query, response: Response) -> float:
@@ -103,8 +103,8 @@ def test_a_feature_that_no_query_has_is_not_in_the_results() -> None:
         return NotComputed(f"{query.id} {response.text}")
 
     dataset = MirageDataset.bundled("en")[:3]
-    found = run(dataset, FeatureSuite([never, "answer_bleu"]))
-    keys = {key.partition(",")[0] for key in found["results"][dataset.name]}
+    results = run(dataset, FeatureSuite([never, "answer_bleu"]))
+    keys = {key.partition(",")[0] for key in results["results"][dataset.name]}
     assert "answer_bleu" in keys
     assert "never" not in keys
 
@@ -125,16 +125,16 @@ def test_the_model_sees_no_gold() -> None:
         query.model_copy(update={"reference": f"gold-{query.id}", "answers": (("gold answer",),)})
         for query in MirageDataset.bundled("en")[:3]
     )
-    seen: list[str] = []
+    texts: list[str] = []
 
     class Prying(Recorded):
         def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-            seen.extend(str(vars(request)) for request in requests)
+            texts.extend(str(vars(request)) for request in requests)
             return super().generate_until(requests, disable_tqdm)
 
     run(dataset, model=Prying(dataset))
-    assert len(seen) == 3
-    assert not any("gold" in text or "relevant" in text for text in seen)
+    assert len(texts) == 3
+    assert not any("gold" in text or "relevant" in text for text in texts)
 
 
 def test_the_bundled_languages_are_tasks(tmp_path: Path) -> None:
@@ -142,22 +142,22 @@ def test_the_bundled_languages_are_tasks(tmp_path: Path) -> None:
     assert sorted(manager.all_subtasks) == [f"mirage_{code}" for code in sorted(LANGUAGES)]
     dataset = MirageDataset.bundled("sw")
     tracker = EvaluationTracker(output_path=str(tmp_path))
-    found = lm_eval.simple_evaluate(
+    results = lm_eval.simple_evaluate(
         model=Recorded(dataset),
         tasks=["mirage_sw"],
         task_manager=manager,
         evaluation_tracker=tracker,
     )
-    assert found is not None
-    assert found["versions"]["mirage_sw"] == version("mirage-rag")
+    assert results is not None
+    assert results["versions"]["mirage_sw"] == version("mirage-rag")
     expected = run(dataset)["results"]["bundled-sw"]
-    measured = {k: v for k, v in found["results"]["mirage_sw"].items() if "," in k}
+    measured = {k: v for k, v in results["results"]["mirage_sw"].items() if "," in k}
     assert measured == {k: v for k, v in expected.items() if k in measured}
     assert measured["answer_bleu,none"] > 0
 
     tracker.general_config_tracker.model_name_sanitized = "recorded"
     tracker.date_id = "2026"
-    tracker.save_results_samples("mirage_sw", found["samples"]["mirage_sw"])
+    tracker.save_results_samples("mirage_sw", results["samples"]["mirage_sw"])
     [file] = tmp_path.rglob("samples_*.jsonl")
     read = read_run(file)
     assert (read.model, read.language) == ("recorded", "sw")
@@ -173,10 +173,10 @@ def test_a_yaml_names_a_dataset_and_features(tmp_path: Path) -> None:
         f"metadata:\n  dataset: {tmp_path / 'mine.jsonl'}\n  features: [answer_bleu]\n"
     )
     manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
-    found = lm_eval.simple_evaluate(model="dummy", tasks=["mine"], task_manager=manager)
-    assert found is not None
-    assert found["n-samples"]["mine"]["original"] == 2
-    assert "answer_bleu,none" in found["results"]["mine"]
+    results = lm_eval.simple_evaluate(model="dummy", tasks=["mine"], task_manager=manager)
+    assert results is not None
+    assert results["n-samples"]["mine"]["original"] == 2
+    assert "answer_bleu,none" in results["results"]["mine"]
     with pytest.raises(DatasetError, match="task 'x': metadata has no dataset"):
         DatasetTask({"task": "x"})
 
@@ -188,8 +188,8 @@ def test_samples_of_other_tasks_are_refused() -> None:
         read_run([])
 
 
-def test_its_dummy_model_is_scored() -> None:
+def test_the_dummy_model_of_the_harness_is_scored() -> None:
     dataset = MirageDataset.bundled("de")
-    found = run(dataset, model="dummy")
-    assert found["results"]["bundled-de"]["citation_recall@10,none"] == 0
-    assert found["n-samples"]["bundled-de"] == {"original": 40, "effective": 40}
+    results = run(dataset, model="dummy")
+    assert results["results"]["bundled-de"]["citation_recall@10,none"] == 0
+    assert results["n-samples"]["bundled-de"] == {"original": 40, "effective": 40}

@@ -1,4 +1,4 @@
-"""Every integration: its example runs as it stands, and a missing package is said in one line."""
+"""Every integration's example runs unchanged, and a missing package is a one-line error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("name", EXTRAS)
-def test_a_missing_package_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_that_names_the_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for loaded in [key for key in sys.modules if key.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
@@ -47,7 +49,9 @@ def test_a_missing_package_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
-def test_a_missing_frame_package_is_said(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_frame_package_is_an_error_that_names_the_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     run = Run(model="m", language="en", responses=())
     with pytest.raises(MissingPackageError, match=rf"package {name}; .*'mirage-rag\[frames"):

@@ -1,4 +1,4 @@
-"""ragas: its samples as our records, our features as its metrics; no key, no network."""
+"""ragas: samples as records and features as metrics, without key or network."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FAILED = DATASET[4].id
 
 
 def sample_of(query: Query, *, ids: bool) -> SingleTurnSample:
-    """A query as ragas would keep it: its contexts by text only, or by id as well."""
+    """Return a query as a ragas sample, with contexts as texts only or with ids too."""
     relevant = [query[passage].text for passage in query.relevant]
     return SingleTurnSample(
         user_input=query.text,
@@ -54,7 +54,7 @@ def sample_of(query: Query, *, ids: bool) -> SingleTurnSample:
 
 
 def by_position(query: Query) -> str:
-    """An answer that cites positions, which mean the same with ids and without."""
+    """Return an answer that cites positions, which mean the same with and without ids."""
     text = answers(DATASET)[query.id]
     for number, passage in enumerate(query.passage_ids, 1):
         text = text.replace(f"[{passage}]", f"[{number}]")
@@ -73,7 +73,7 @@ def expected() -> np.ndarray:
 
 
 @pytest.mark.parametrize("ids", [True, False])
-def test_what_is_read_scores_as_the_original(ids: bool) -> None:
+def test_records_that_are_read_score_as_the_original(ids: bool) -> None:
     data = EvaluationDataset([sample_of(query, ids=ids) for query in DATASET])
     dataset, run = read(data, language="en", model="my-rag", name="mine")
     assert (dataset.name, run.model, len(run)) == ("mine", "my-rag", len(DATASET))
@@ -100,7 +100,7 @@ def test_evaluate_gives_the_scores_of_the_suite(
     assert "not computed: the model failed: the sample has no response" in caplog.text
 
 
-def test_a_score_by_fields_says_why_it_is_missing() -> None:
+def test_ascore_returns_the_reason_of_a_missing_score() -> None:
     fields = {"user_input": "Which river?", "response": "The Nile [2].", "retrieved_contexts": "ab"}
     fields["retrieved_contexts"] = ["The Congo.", "The Nile."]
     metric = FeatureMetric("citation_recall@10", "en")
@@ -147,9 +147,9 @@ def test_bad_samples_are_refused() -> None:
     turns = EvaluationDataset([MultiTurnSample(user_input=[HumanMessage(content="Who?")])])
     with pytest.raises(DatasetError, match="ragas, sample 1: must be a single-turn sample"):
         read(turns, language="en")
-    asked = SingleTurnSample(user_input="Who?")
+    sample = SingleTurnSample(user_input="Who?")
     with pytest.raises(DatasetError, match="ragas, sample 2, field 'text'"):
-        read(EvaluationDataset([asked, SingleTurnSample()]), language="en")
+        read(EvaluationDataset([sample, SingleTurnSample()]), language="en")
     odd = SingleTurnSample(
         user_input="Who?", retrieved_contexts=["a", "b"], retrieved_context_ids=["1"]
     )

@@ -1,4 +1,4 @@
-"""TREC run files: ir_measures agrees with our citation features, files come back equal."""
+"""TREC run files: ir_measures agrees with the citation features, and files are read back equal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MEASURES = {
 
 
 def cited_run(dataset: MirageDataset) -> Run:
-    """Cites wrong passages first, none, or twice the same; fails on one query."""
+    """Return a run that cites wrong passages first, none, or one twice, and fails on one query."""
 
     def text(number: int, query: Query) -> str:
-        shown = query.passage_ids
-        order = (shown[::-1], shown[:2], (), (*shown[2:], *shown))[number % 4]
+        ids = query.passage_ids
+        order = (ids[::-1], ids[:2], (), (*ids[2:], *ids))[number % 4]
         return "##Answer: " + " ".join(f"So [{passage}]." for passage in order)
 
     responses = [Response(query_id=q.id, text=text(i, q)) for i, q in enumerate(dataset)]
@@ -38,7 +38,7 @@ def cited_run(dataset: MirageDataset) -> Run:
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-def test_citation_features_are_what_ir_measures_computes(language: str, tmp_path: Path) -> None:
+def test_citation_features_equal_those_of_ir_measures(language: str, tmp_path: Path) -> None:
     dataset = MirageDataset.bundled(language)
     run = cited_run(dataset)
     table = FeatureSuite(MEASURES).score(dataset, run)
@@ -53,9 +53,9 @@ def test_citation_features_are_what_ir_measures_computes(language: str, tmp_path
         list(ir_measures.read_trec_run(str(tmp_path / "run"))),
     )
     for judged, ranked in ((relevance, cited), from_files):
-        found = ir_measures.calc_aggregate(list(MEASURES.values()), judged, ranked)
+        aggregate = ir_measures.calc_aggregate(list(MEASURES.values()), judged, ranked)
         for name, measure in MEASURES.items():
-            assert found[measure] == pytest.approx(expected[name], abs=1e-12), name
+            assert aggregate[measure] == pytest.approx(expected[name], abs=1e-12), name
 
 
 def test_each_query_has_its_value() -> None:
@@ -63,10 +63,10 @@ def test_each_query_has_its_value() -> None:
     run = cited_run(dataset)
     column = FeatureSuite(["citation_map@10"]).score(dataset, run)
     expected = dict(zip(column.query_ids, column["citation_map@10"].tolist(), strict=True))
-    found = ir_measures.iter_calc(
+    metrics = ir_measures.iter_calc(
         [ir_measures.AP @ 10], trec.qrels(dataset, run), trec.citations(dataset, run)
     )
-    values = {metric.query_id: metric.value for metric in found}
+    values = {metric.query_id: metric.value for metric in metrics}
     assert values == pytest.approx({id_: expected[id_] for id_ in values})
     assert set(values) == {id_ for id_, value in expected.items() if value == value}
 
@@ -154,7 +154,7 @@ def test_bad_run_files_are_refused(tmp_path: Path, text: str, message: str) -> N
         trec.read_run(tmp_path / "run")
 
 
-def test_what_a_file_cannot_say_is_refused(tmp_path: Path) -> None:
+def test_ids_that_a_file_cannot_contain_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="'my rag' cannot be written to a TREC file"):
         trec.write_run({"q": {"a": 1.0}}, tmp_path / "run", tag="my rag")
     with pytest.raises(DatasetError, match="'a b' cannot be written"):

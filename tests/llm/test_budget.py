@@ -1,4 +1,4 @@
-"""Caps on calls, tokens and money, against what really reaches a server."""
+"""Caps on calls, tokens and money, compared with the requests that reach a server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model(server: ChatServer, name: str = "m", **chosen: Any) -> LLM:
 
 
 def ask_all(count: int, *llms: LLM) -> tuple[list[int], list[BudgetError]]:
-    """Ask questions of models in turn; which were answered, and what the budget said to others."""
+    """Ask models questions in turn; return the answered ones and the errors of the others."""
     answered: list[int] = []
     refused: list[BudgetError] = []
 
@@ -38,7 +38,7 @@ def ask_all(count: int, *llms: LLM) -> tuple[list[int], list[BudgetError]]:
         async with AsyncExitStack() as stack:
             connections = [await stack.enter_async_context(llm.connect()) for llm in llms]
 
-            async def one(i: int) -> None:
+            async def ask_one(i: int) -> None:
                 try:
                     await connections[i % len(connections)].ask(question(i))
                 except BudgetError as error:
@@ -48,14 +48,14 @@ def ask_all(count: int, *llms: LLM) -> tuple[list[int], list[BudgetError]]:
                 else:
                     answered.append(i)
 
-            await for_each(range(count), one, sum(llm.concurrency for llm in llms))
+            await for_each(range(count), ask_one, sum(llm.concurrency for llm in llms))
 
     run_sync(main())
     return answered, refused
 
 
 def every_third_fails(request: Mapping[str, Any]) -> Reply:
-    """The first try of every third question ends with status 500."""
+    """Answer the first attempt at every third question with status 500."""
     number = int(last_user_text(request).split()[1])
     if number % 3 == 0 and number not in seen_by_server:
         seen_by_server.add(number)
@@ -98,7 +98,7 @@ def test_a_budget_that_is_spent_stops_retries_too(server: ChatServer) -> None:
 
 
 def test_work_goes_on_with_a_new_budget(server: ChatServer, tmp_path: Path) -> None:
-    """And what was answered is not asked again: cached answers are free, with nothing left too."""
+    """Cached answers are free, even if the budget is spent."""
     server.answer = lambda request: f"jibu {last_user_text(request)}"
     chosen: dict[str, Any] = {"cache": tmp_path / "cache.sqlite", "concurrency": 8}
     first, _ = ask_all(100, model(server, budget=Budget(calls=60), **chosen))
@@ -116,7 +116,7 @@ def test_work_goes_on_with_a_new_budget(server: ChatServer, tmp_path: Path) -> N
 
 
 def counting(prompt: int, completion: int) -> Reply:
-    """An answer for which the server counts that many tokens."""
+    """Return an answer for which the server counts this many tokens."""
     body = '{"choices": [{"message": {"content": "ndiyo"}, "finish_reason": "stop"}], "usage": '
     body += f'{{"prompt_tokens": {prompt}, "completion_tokens": {completion}}}}}'
     return Reply(body=body.encode(), delay=0.005)
@@ -159,14 +159,14 @@ def test_a_call_that_can_never_fit_is_refused_at_once(server: ChatServer) -> Non
     assert server.requests == []
 
 
-def test_a_server_that_counts_more_than_was_asked_for_is_believed(server: ChatServer) -> None:
+def test_tokens_above_the_limit_are_spent_as_the_server_counts_them(server: ChatServer) -> None:
     server.answer = lambda _: counting(5000, 5000)
     budget = Budget(tokens=2000)
     answered, refused = ask_all(3, model(server, budget=budget, max_tokens=10, concurrency=1))
     assert (len(answered), len(refused), budget.spent_tokens) == (1, 2, 10_000)
 
 
-def test_what_an_unusable_answer_costs_is_counted(server: ChatServer) -> None:
+def test_unusable_answers_are_spent(server: ChatServer) -> None:
     server.answer = lambda _: Reply(None, message={"refusal": "no"})
     budget = Budget(tokens=10_000)
     llm = model(server, budget=budget)
@@ -186,7 +186,9 @@ def test_what_an_unusable_answer_costs_is_counted(server: ChatServer) -> None:
     ],
     ids=["429", "500", "400", "hang", "cut", "no JSON"],
 )
-def test_what_may_have_been_billed_is_spent(server: ChatServer, reply: Reply, spent: int) -> None:
+def test_calls_without_an_answer_spend_their_reservation(
+    server: ChatServer, reply: Reply, spent: int
+) -> None:
     server.answer = lambda _: reply
     budget = Budget(tokens=100_000)
     timeout = 0.3 if reply.delay else 30
@@ -196,7 +198,7 @@ def test_what_may_have_been_billed_is_spent(server: ChatServer, reply: Reply, sp
     assert llm.usage.tokens == 0  # what is known
 
 
-def test_a_server_that_is_not_there_costs_nothing() -> None:
+def test_an_unreachable_server_costs_nothing() -> None:
     budget = Budget(tokens=10_000, calls=3)
     url = "http://127.0.0.1:1/v1"
     llm = LLM("m", base_url=url, cache=False, retries=1, backoff=0.01, budget=budget)
@@ -217,7 +219,7 @@ def test_two_models_share_a_budget(server: ChatServer) -> None:
 
 
 def test_two_threads_share_a_model_and_a_budget(server: ChatServer, tmp_path: Path) -> None:
-    """Each thread has an event loop of its own."""
+    """Each thread has its own event loop."""
     server.answer = lambda _: counting(10, 40)
     budget = Budget(calls=90, tokens=10_000)
     llm = model(server, budget=budget, max_tokens=50, cache=tmp_path / "cache.sqlite")
@@ -273,7 +275,7 @@ calls = st.tuples(
     st.none() | st.integers(0, 300),
     st.integers(0, 300),
 )
-def test_what_is_spent_and_put_aside_never_passes_the_cap(
+def test_spent_and_reserved_amounts_never_exceed_the_cap(
     wanted: list[tuple[int, float, int, str]], cap: int | None, tokens: int | None, cost: int
 ) -> None:
     budget = Budget(calls=cap, tokens=tokens, cost=float(cost))
@@ -314,7 +316,7 @@ def test_what_is_spent_and_put_aside_never_passes_the_cap(
     assert spent <= min(cost, cost if tokens is None else tokens)
 
 
-def test_a_call_that_needs_the_whole_budget_waits_for_what_another_gives_back() -> None:
+def test_a_call_waits_for_reservations_that_may_be_released() -> None:
     budget = Budget(tokens=10)
 
     async def main() -> None:
@@ -333,7 +335,7 @@ def test_a_call_that_needs_the_whole_budget_waits_for_what_another_gives_back() 
     assert (budget.spent_calls, budget.spent_tokens) == (2, 10)
 
 
-def test_budgets_that_make_no_sense() -> None:
+def test_invalid_budgets_are_refused() -> None:
     with pytest.raises(SettingError, match="pass calls, tokens or cost"):
         Budget()
     for cap in ({"calls": -1}, {"tokens": -5}, {"cost": float("nan")}, {"calls": "3"}):
@@ -357,7 +359,7 @@ def test_a_budget_of_money_needs_a_price_and_one_of_tokens_a_limit() -> None:
     assert llm.parameters == {"temperature": 0.0, "max_completion_tokens": 77}
 
 
-def test_what_is_shown() -> None:
+def test_repr_of_a_budget() -> None:
     budget = Budget(calls=3, cost=1.5)
     assert repr(budget) == "Budget(calls=0/3, cost=0/1.5)"
     assert Price(2.5, 10).cost(1_000_000, 100_000) == 3.5

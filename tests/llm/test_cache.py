@@ -1,4 +1,4 @@
-"""Answers on disk: what tells requests apart, several processes, and files that are damaged."""
+"""The cache of answers: digests of requests, several processes, and damaged files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def key(i: int) -> bytes:
 
 
 def answer(i: int) -> dict[str, Any]:
-    """About 2 kB, as real ones have: more than one page for some."""
+    """Return an answer of about 2 kB, as long as real ones; some need more than one page."""
     text = f"jibu {i}: " + "Kilimanjaro ni mlima mrefu. " * 70
     return {"text": text, "finish_reason": "stop", "prompt_tokens": i, "completion_tokens": 1}
 
@@ -51,7 +51,7 @@ def filled(path: Path, count: int) -> None:
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process that runs a script, which knows ``Cache``, ``key`` and ``answer``."""
+    """Start a process that runs a script, which can use ``Cache``, ``key`` and ``answer``."""
     head = "import itertools, os, random, sys, threading\nfrom typing import Any\n"
     head += f"from mirage.llm import Cache\n{inspect.getsource(key)}{inspect.getsource(answer)}"
     return subprocess.Popen(
@@ -64,7 +64,7 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finish(*processes: subprocess.Popen[str]) -> list[str]:
-    """Let the processes go once all of them wait for it; what each of them prints then."""
+    """Let the processes continue once all are ready, and return their output."""
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -83,7 +83,7 @@ READY = "print('ready', flush=True); input()\n"
 # A table of answers -------------------------------------------------------------------------------
 
 
-def test_what_is_put_is_there(path: Path) -> None:
+def test_an_answer_that_was_put_can_be_read(path: Path) -> None:
     cache = Cache(path)
     assert cache.get(key(1)) is None
     assert len(cache) == 0
@@ -115,7 +115,7 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", ":memory:"])
-def test_a_path_that_is_none(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(SettingError, match="is not a file path; pass cache=False"):
         LLM("m", base_url="http://localhost/v1", cache=path)
 
@@ -134,11 +134,11 @@ def test_the_default_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def ask(llm: LLM, sample: int = 0) -> Completion:
-    async def one() -> Completion:
+    async def ask_once() -> Completion:
         async with llm.connect() as connection:
             return await connection.ask(HABARI, sample=sample)
 
-    return run_sync(one())
+    return run_sync(ask_once())
 
 
 def test_an_answer_is_asked_for_once(server: ChatServer, path: Path) -> None:
@@ -155,13 +155,13 @@ def test_an_answer_is_asked_for_once(server: ChatServer, path: Path) -> None:
     assert (second.usage.calls, second.usage.cached, second.usage.tokens) == (0, 1, 0)
 
 
-def test_samples_are_kept_apart(server: ChatServer, path: Path) -> None:
+def test_samples_are_cached_separately(server: ChatServer, path: Path) -> None:
     server.answer = lambda _: str(len(server.requests))
     llm = LLM("m", base_url=server.url, cache=path)
     assert [ask(llm, sample).text for sample in (0, 1, 2, 1, 0)] == ["1", "2", "3", "2", "1"]
 
 
-def test_whatever_is_sent_tells_requests_apart() -> None:
+def test_requests_that_differ_in_content_have_different_digests() -> None:
     base = "http://localhost/v1"
     settings: list[dict[str, Any]] = [
         {},
@@ -189,8 +189,10 @@ def test_whatever_is_sent_tells_requests_apart() -> None:
     assert len(set(digests)) == len(digests)
 
 
-def test_how_it_is_sent_does_not() -> None:
-    one = LLM("m", base_url="http://localhost/v1", cache=False, parameters={"seed": 1, "stop": "x"})
+def test_requests_that_differ_in_transport_have_equal_digests() -> None:
+    first = LLM(
+        "m", base_url="http://localhost/v1", cache=False, parameters={"seed": 1, "stop": "x"}
+    )
     two = LLM(
         "m",
         base_url="http://localhost/v1/",
@@ -200,7 +202,7 @@ def test_how_it_is_sent_does_not() -> None:
         headers={"x-title": "t"},
         retries=0,
     )
-    assert one.digest(HABARI) == two.digest([{"content": "Habari?", "role": "user"}])
+    assert first.digest(HABARI) == two.digest([{"content": "Habari?", "role": "user"}])
 
 
 # Threads, forks, processes ------------------------------------------------------------------------
@@ -259,7 +261,7 @@ for i in itertools.count():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
 def test_a_fork_opens_its_own_connection(path: Path) -> None:
-    """Also while another thread uses the cache, and where the fork ends as a process does."""
+    """Another thread uses the cache meanwhile, and the fork ends like a normal process."""
     script = (
         READY
         + """
@@ -323,7 +325,7 @@ def page_overwritten(path: Path) -> None:
 
 
 def letters_overwritten(path: Path) -> None:
-    """What SQLite cannot see: other letters in the middle of the answers."""
+    """Overwrite letters in the middle of the answers, which SQLite cannot detect."""
     content = path.read_bytes()
     path.write_bytes(content.replace(b"Kilimanjaro", b"Kilimanjara"))
 
@@ -346,7 +348,7 @@ def page_of_zeros(path: Path) -> None:
         page_of_zeros,
     ],
 )
-def test_a_corrupt_file_is_set_aside_and_work_goes_on(
+def test_a_corrupt_file_is_renamed_and_replaced(
     path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(path, 300)
@@ -369,7 +371,7 @@ def test_a_corrupt_file_is_set_aside_and_work_goes_on(
 
 
 @pytest.mark.parametrize("damage", [garbage, truncated, letters_overwritten])
-def test_processes_that_meet_a_corrupt_file_do_not_set_aside_each_others(
+def test_processes_rename_a_corrupt_file_only_once(
     path: Path, damage: Callable[[Path], None]
 ) -> None:
     filled(path, 100)
@@ -392,43 +394,45 @@ assert all(cache.get(key(i)) == answer(i) for i in mine)
     assert len(list(path.parent.glob("cache.sqlite.corrupt-*[0-9]"))) == 1
 
 
-def test_a_file_set_aside_by_another_is_left(path: Path) -> None:
-    """Who has it open turns to the new one, and what it keeps from then on is there."""
-    one, two = Cache(path), Cache(path)
-    one.put(key(1), "m", answer(1))
+def test_a_file_that_another_process_renamed_is_not_renamed_again(path: Path) -> None:
+    """A cache that has the old file open uses the new file from then on."""
+    first, two = Cache(path), Cache(path)
+    first.put(key(1), "m", answer(1))
     two.put(key(2), "m", answer(2))
-    one.close()
+    first.close()
     two.close()
-    assert one.get(key(2)) == answer(2)  # open
+    assert first.get(key(2)) == answer(2)  # open
     garbage(path)
     assert two.get(key(2)) is None  # sets it aside
-    for cache, i in ((one, 3), (two, 4)):
+    for cache, i in ((first, 3), (two, 4)):
         cache.put(key(i), "m", answer(i))
     assert [i for i in range(1, 5) if Cache(path).get(key(i))] == [3, 4]
 
 
 @contextmanager
 def opening(path: Path) -> Iterator[None]:
-    """As if another process were opening the file, or setting it aside."""
+    """Hold the lock, as a process does while it opens or renames the file."""
     with open(f"{path}.lock", "ab") as file:
         portalocker.lock(file, portalocker.LOCK_EX)
         yield
 
 
-def test_it_is_opened_by_one_at_a_time(path: Path) -> None:
+def test_only_one_thread_opens_the_file(path: Path) -> None:
     filled(path, 1)
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(Cache(path).get(key(0))))
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(Cache(path).get(key(0))))
     with opening(path):
         thread.start()
         thread.join(0.3)
         assert thread.is_alive()
     thread.join()
-    assert found == [answer(0)]
+    assert results == [answer(0)]
 
 
-def test_a_new_file_is_not_set_aside_for_the_old_one(path: Path, tmp_path: Path) -> None:
-    """Two meet the same damage; the second comes when the first has begun a new file."""
+def test_a_new_file_is_not_renamed_because_the_old_one_was_corrupt(
+    path: Path, tmp_path: Path
+) -> None:
+    """Two caches detect the same damage; the second one after the first has started a new file."""
     filled(path, 300)
     filled(tmp_path / "new.sqlite", 1)
     cache = Cache(path)
@@ -491,13 +495,13 @@ def system_folder(_: Path) -> Path:
 
 
 @pytest.mark.parametrize("place", [in_a_file, a_folder, read_only, system_folder])
-def test_where_nothing_can_be_kept_answers_are_returned_all_the_same(
+def test_answers_are_returned_even_if_they_cannot_be_cached(
     server: ChatServer,
     tmp_path: Path,
-    place: Callable[[Path], Path],
+    make_path: Callable[[Path], Path],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    path = place(tmp_path)
+    path = make_path(tmp_path)
     server.answer = lambda _: "nzuri"
     llm = LLM("m", base_url=server.url, cache=path)
     assert [ask(llm).text for _ in range(3)] == ["nzuri"] * 3
@@ -508,7 +512,7 @@ def test_where_nothing_can_be_kept_answers_are_returned_all_the_same(
 
 
 def test_a_full_disk(path: Path) -> None:
-    """A limit on the size of files stands for it: what was kept before stays, and no crash."""
+    """A limit on file sizes simulates it: earlier answers stay, and nothing crashes."""
     filled(path, 5)
     script = (
         READY
@@ -535,7 +539,7 @@ print(len(cache))
 
 
 @pytest.mark.parametrize("table", ["songs (title TEXT)", "answers (question TEXT, answer TEXT)"])
-def test_a_database_of_something_else_is_left_alone(
+def test_the_database_of_another_program_is_not_changed(
     server: ChatServer, tmp_path: Path, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "songs.sqlite"
@@ -568,34 +572,34 @@ def test_a_database_locked_by_another_is_waited_for(path: Path) -> None:
 def test_a_cache_may_be_shared_by_two_models(server: ChatServer, path: Path) -> None:
     cache = Cache(path)
     server.answer = lambda request: f"{request['model']}: {last_user_text(request)}"
-    one, two = (LLM(name, base_url=server.url, cache=cache) for name in ("a", "b"))
-    assert [ask(llm).text for llm in (one, two, one, two)] == ["a: Habari?", "b: Habari?"] * 2
+    first, two = (LLM(name, base_url=server.url, cache=cache) for name in ("a", "b"))
+    assert [ask(llm).text for llm in (first, two, first, two)] == ["a: Habari?", "b: Habari?"] * 2
     assert len(server.requests) == 2
 
 
-def test_an_error_is_not_kept(path: Path) -> None:
+def test_errors_are_not_cached(path: Path) -> None:
     llm = LLM("m", base_url="http://127.0.0.1:1/v1", cache=path, retries=0)
     with pytest.raises(LLMError):
         ask(llm)
     assert len(Cache(path)) == 0
 
 
-def test_no_bit_of_the_table_s_definition_ends_the_work(path: Path) -> None:
-    """Where it is overwritten SQLite complains in many ways, one of them not even in Unicode."""
+def test_a_flipped_bit_in_the_table_definition_does_not_stop_the_work(path: Path) -> None:
+    """SQLite reports such damage in many ways, one of them with a message that is not Unicode."""
     filled(path, 1)
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
     content = path.read_bytes()
     first, last = content.index(b"CREATE TABLE answers"), content.index(b"WITHOUT ROWID")
-    for place in random.Random(0).sample(range(first * 8, last * 8), 60):
+    for bit in random.Random(0).sample(range(first * 8, last * 8), 60):
         for file in path.parent.iterdir():
             file.unlink()
         flipped = bytearray(content)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         path.write_bytes(flipped)
         cache = Cache(path)
         cache.get(key(0))
         cache.put(key(1), "m", answer(1))
-        assert cache.get(key(1)) == answer(1), place
+        assert cache.get(key(1)) == answer(1), bit
         cache.close()

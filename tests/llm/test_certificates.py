@@ -1,7 +1,7 @@
-"""Endpoints have to prove who they are: real handshakes on loopback, with certificates of our own.
+"""Certificates of endpoints, in real handshakes on loopback.
 
-No network and no authority has a part in it: openssl makes a certificate for the test, and
-``SSL_CERT_FILE`` says that it is trusted.
+No network and no certificate authority is needed: openssl makes a certificate for the test, and
+``SSL_CERT_FILE`` makes it trusted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mirage.cli._llms import ask_for_models
 
 @pytest.fixture(scope="module")
 def certified(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Makes a file with a key and its own certificate for a name, such as ``DNS:localhost``."""
+    """Return a function that makes a file with a key and a certificate for a name."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("no openssl, which would make a certificate for the test")
@@ -96,14 +96,16 @@ ASK = pytest.mark.parametrize("ask", [ask_llm, ask_service, ask_doctor])
 
 
 @ASK
-def test_nobody_vouches_for_it(encrypted: ChatServer, ask: Callable[[ChatServer], str]) -> None:
+def test_an_unknown_certificate_is_refused(
+    encrypted: ChatServer, ask: Callable[[ChatServer], str]
+) -> None:
     with pytest.raises((LLMError, GenerationError), match=r"(?i)certificate.verify.failed"):
         ask(encrypted)
     assert encrypted.requests == []
 
 
 @ASK
-def test_ssl_cert_file_vouches_for_it(
+def test_a_certificate_in_ssl_cert_file_is_accepted(
     encrypted: ChatServer,
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -118,7 +120,7 @@ def test_ssl_cert_file_vouches_for_it(
 
 
 @ASK
-def test_it_is_vouched_for_under_another_name(
+def test_a_certificate_for_another_name_is_refused(
     certified: Callable[[str], Path],
     monkeypatch: pytest.MonkeyPatch,
     ask: Callable[[ChatServer], str],
@@ -133,7 +135,7 @@ def test_it_is_vouched_for_under_another_name(
 
 @ASK
 @pytest.mark.parametrize("content", [None, "no certificate"])
-def test_a_file_of_certificates_that_is_none(
+def test_an_invalid_ssl_cert_file_is_an_error(
     server: ChatServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""What is sent where, how much of it at a time, and from which kind of program."""
+"""Requests of the client: their content, concurrency, and use in different programs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ HABARI: list[Message] = [
 
 
 def ask(llm: LLM, messages: list[Message] = HABARI, **chosen: Any) -> Completion:
-    async def one() -> Completion:
+    async def ask_once() -> Completion:
         async with llm.connect() as connection:
             return await connection.ask(messages, **chosen)
 
-    return run_sync(one())
+    return run_sync(ask_once())
 
 
 def model(server: ChatServer, **chosen: Any) -> LLM:
@@ -50,10 +50,10 @@ def test_certificates_are_checked_and_read_once(
     trusted = tls(client)
     assert (trusted.verify_mode, trusted.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert tls(client) is trusted
-    one = tls(httpx.AsyncClient).get_ca_certs(binary_form=True)[0]
-    (tmp_path / "one.pem").write_text(ssl.DER_cert_to_PEM_cert(one))
+    certificate = tls(httpx.AsyncClient).get_ca_certs(binary_form=True)[0]
+    (tmp_path / "one.pem").write_text(ssl.DER_cert_to_PEM_cert(certificate))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "one.pem"))
-    assert tls(client).get_ca_certs(binary_form=True) == [one]
+    assert tls(client).get_ca_certs(binary_form=True) == [certificate]
 
 
 # One call -----------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_settings_that_are_not_sent(server: ChatServer) -> None:
     assert set(server.requests[0]) == {"model", "messages"}
 
 
-def test_another_limit_stands_for_ours(server: ChatServer) -> None:
+def test_a_limit_in_parameters_replaces_max_tokens(server: ChatServer) -> None:
     ask(model(server, parameters={"max_completion_tokens": 5}))
     assert server.requests[0].keys() & {"max_tokens", "max_completion_tokens"} == {
         "max_completion_tokens"
@@ -197,7 +197,7 @@ def test_a_redirect_is_not_followed(server: ChatServer) -> None:
         ({"headers": {"x-a": "sk-canary\0"}}, "the header 'x-a' has characters"),
     ],
 )
-def test_settings_that_make_no_sense(chosen: dict[str, Any], says: str) -> None:
+def test_invalid_settings_are_refused(chosen: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=says) as caught:
         LLM(**{"model": "m", "base_url": "http://localhost/v1"} | chosen)
     assert "sk-canary" not in str(caught.value)
@@ -212,7 +212,7 @@ def test_openai_without_a_key() -> None:
         ask(LLM("m", cache=False, base_url="https://api.openai.com/v1"))
 
 
-def test_it_stays_in_its_process() -> None:
+def test_an_llm_cannot_be_pickled() -> None:
     llm = LLM("m", base_url="http://localhost/v1", cache=False)
     assert repr(llm) == "LLM('m', endpoint='http://localhost/v1')"
     for send in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -221,7 +221,7 @@ def test_it_stays_in_its_process() -> None:
 
 
 @pytest.mark.parametrize("cache", [True, False])
-def test_where_answers_are_kept_by_default(server: ChatServer, cache: bool) -> None:
+def test_the_default_cache(server: ChatServer, cache: bool) -> None:
     llm = model(server, cache=cache)
     ask(llm)
     path = Path(os.environ["MIRAGE_CACHE"]) / "llm.sqlite"
@@ -229,7 +229,7 @@ def test_where_answers_are_kept_by_default(server: ChatServer, cache: bool) -> N
     assert (llm.cache is not None) == llm.cached(HABARI) == cache
 
 
-def test_a_cache_of_ones_own(server: ChatServer, tmp_path: Path) -> None:
+def test_a_cache_object_can_be_passed(server: ChatServer, tmp_path: Path) -> None:
     cache = Cache(tmp_path / "mine.sqlite")
     ask(model(server, cache=cache))
     assert len(cache) == 1
@@ -249,10 +249,10 @@ def ask_many(llm: LLM, count: int, at_once: int) -> list[str]:
     async def main() -> None:
         async with llm.connect() as connection:
 
-            async def one(i: int) -> None:
+            async def ask_one(i: int) -> None:
                 texts[i] = (await connection.ask(question(i))).text
 
-            await for_each(range(count), one, at_once)
+            await for_each(range(count), ask_one, at_once)
 
     run_sync(main())
     return [texts[i] for i in range(count)]
@@ -260,7 +260,7 @@ def ask_many(llm: LLM, count: int, at_once: int) -> list[str]:
 
 @pytest.mark.parametrize("concurrency", [1, 7, 64, 200])
 def test_calls_under_way_at_a_time(server: ChatServer, concurrency: int) -> None:
-    """As many as there may be, and no more, however many ask; each gets its own answer."""
+    """Concurrency reaches its limit but not more, and each call gets its own answer."""
     server.answer = lambda request: Reply(
         f"jibu la {last_user_text(request)}", when=lambda: server.at_once >= concurrency
     )
@@ -269,8 +269,8 @@ def test_calls_under_way_at_a_time(server: ChatServer, concurrency: int) -> None
     assert server.at_once == concurrency
 
 
-def test_a_call_that_waits_to_be_sent_again_is_under_way(server: ChatServer) -> None:
-    """So a server that asks for a pause gets one."""
+def test_a_call_that_waits_for_a_retry_is_under_way(server: ChatServer) -> None:
+    """A server that asks for a pause gets no other calls meanwhile."""
     server.answer = lambda _: (
         Reply(status=429, headers={"retry-after": "0.3"}) if len(server.requests) == 1 else "ok"
     )
@@ -286,7 +286,7 @@ def test_connections_are_used_again(server: ChatServer) -> None:
 
 
 def test_inside_a_running_loop(server: ChatServer) -> None:
-    """As in a notebook: a loop runs already, and a plain function is called."""
+    """As in a notebook, a plain function is called while an event loop is running."""
 
     async def notebook() -> str:
         return ask(model(server)).text
@@ -310,7 +310,7 @@ def test_one_model_in_two_loops(server: ChatServer, tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_a_run_at_once(server: ChatServer, tmp_path: Path) -> None:
-    """And what was answered until then is kept."""
+    """The answers until then are in the cache."""
     server.answer = lambda request: Reply(when=lambda: last_user_text(request) < "swali 2")
     script = """
 import asyncio, sys

@@ -33,13 +33,13 @@ def model(server: ChatServer, **chosen: Any) -> LLM:
     return LLM("e", **{"base_url": server.url, "cache": False, "backoff": 0.01} | chosen)
 
 
-def test_each_distinct_text_is_asked_for_once_without_what_is_for_chats(server: ChatServer) -> None:
+def test_each_distinct_text_is_sent_once_without_chat_settings(server: ChatServer) -> None:
     server.answer = embeddings
     llm = model(server, parameters={"dimensions": 2}, price=Price(1, 2))
     outcomes = embed_all(llm, ["ab c", "d", "ab c"])
     assert [outcome.value for outcome in outcomes] == [[4.0, 1.0], [1.0, 1.0], [4.0, 1.0]]
-    asked = {"model": "e", "input": ["ab c", "d"], "encoding_format": "float", "dimensions": 2}
-    assert server.requests == [asked]
+    body = {"model": "e", "input": ["ab c", "d"], "encoding_format": "float", "dimensions": 2}
+    assert server.requests == [body]
     assert server.paths == ["/v1/embeddings"]
     assert (llm.usage.calls, llm.usage.prompt_tokens, llm.usage.completion_tokens) == (1, 3, 0)
     assert llm.usage.cost == pytest.approx(3e-6)
@@ -65,7 +65,7 @@ def test_the_cache_holds_texts_not_requests(server: ChatServer, tmp_path: Path) 
     assert len(server.requests) == 3
 
 
-def test_a_text_that_is_too_long_leaves_the_others(server: ChatServer) -> None:
+def test_a_text_that_is_too_long_does_not_affect_the_others(server: ChatServer) -> None:
     def strict(request: Mapping[str, Any]) -> Reply:
         if any(len(text) > 9 for text in request["input"]):
             return Reply("too long", status=400)
@@ -78,7 +78,7 @@ def test_a_text_that_is_too_long_leaves_the_others(server: ChatServer) -> None:
     assert "HTTP 400: too long" in outcomes[2].failed
 
 
-def test_a_passing_fault_is_tried_again(server: ChatServer) -> None:
+def test_transient_faults_are_retried(server: ChatServer) -> None:
     replies = [Reply(status=503), Reply(body=b'{"data": []}')]
     server.answer = lambda request: replies.pop(0) if replies else embeddings(request)
     assert embed_all(model(server), ["a"])[0].value == [1, 1]
@@ -96,7 +96,7 @@ def test_a_passing_fault_is_tried_again(server: ChatServer) -> None:
         '{"0": 1}',
     ],
 )
-def test_what_is_no_embeddings_is_said(server: ChatServer, data: str) -> None:
+def test_malformed_embeddings_are_errors(server: ChatServer, data: str) -> None:
     server.answer = lambda _: Reply(body=f'{{"data": {data}}}'.encode())
     first, second = embed_all(model(server, retries=0), ["a", "b"])
     assert first.value is None
@@ -112,7 +112,7 @@ def test_the_budget_holds(server: ChatServer) -> None:
     assert server.requests == []
 
 
-def test_text_that_is_not_unicode_is_mended(server: ChatServer) -> None:
+def test_lone_surrogates_are_replaced(server: ChatServer) -> None:
     server.answer = embeddings
     assert embed_all(model(server), ["a\ud800"])[0].value == [2, 1]
     assert server.requests[0]["input"] == ["a?"]

@@ -1,4 +1,4 @@
-"""What servers and networks do wrong, over real HTTP: how often we ask, and what we say then."""
+"""Faults of servers and networks over real HTTP: the number of attempts, and the errors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RETRIES = 2
 
 
 def ask(llm: LLM, text: str = "Habari?") -> Completion:
-    async def one() -> Completion:
+    async def ask_once() -> Completion:
         async with llm.connect() as connection:
             return await connection.ask([{"role": "user", "content": text}])
 
-    return run_sync(one())
+    return run_sync(ask_once())
 
 
 def model(server: ChatServer, **settings: Any) -> LLM:
@@ -46,7 +46,7 @@ def model(server: ChatServer, **settings: Any) -> LLM:
 
 @dataclass(frozen=True)
 class Fault:
-    """What the server does, and how it ends: ``passes`` if it is worth another try."""
+    """A faulty reply and the expected error; ``passes`` if the call should be retried."""
 
     reply: Reply
     passes: bool
@@ -159,7 +159,7 @@ passing = pytest.mark.parametrize(
 
 
 @faults
-def test_a_fault_that_stays_is_an_error_that_says_what_and_where(
+def test_a_permanent_fault_is_an_error_with_its_cause_and_endpoint(
     server: ChatServer, fault: Fault
 ) -> None:
     server.answer = lambda _: fault.reply
@@ -177,7 +177,7 @@ def test_a_fault_that_stays_is_an_error_that_says_what_and_where(
 
 
 @passing
-def test_a_fault_that_passes_is_asked_again(server: ChatServer, fault: Fault) -> None:
+def test_a_transient_fault_is_retried(server: ChatServer, fault: Fault) -> None:
     server.answer = lambda _: fault.reply if len(server.requests) == 1 else "nzuri"
     assert ask(model(server, **fault.settings)).text == "nzuri"
     if fault.settings is not QUICKLY:
@@ -186,7 +186,7 @@ def test_a_fault_that_passes_is_asked_again(server: ChatServer, fault: Fault) ->
 
 
 def test_a_batch_with_every_fault_in_it_is_otherwise_complete(server: ChatServer) -> None:
-    """Every fault stays on one of the calls; all others are answered."""
+    """Every fault affects one of the calls permanently; all others are answered."""
     names = list(FAULTS)
 
     def answer(request: Mapping[str, Any]) -> Reply | str:
@@ -202,7 +202,7 @@ def test_a_batch_with_every_fault_in_it_is_otherwise_complete(server: ChatServer
     async def batch() -> None:
         async with llm.connect() as connection:
 
-            async def one(text: str) -> None:
+            async def ask_one(text: str) -> None:
                 try:
                     completion = await connection.ask([{"role": "user", "content": text}])
                 except LLMError as error:
@@ -210,13 +210,15 @@ def test_a_batch_with_every_fault_in_it_is_otherwise_complete(server: ChatServer
                 else:
                     answered[text] = completion.text
 
-            await for_each(questions, one, llm.concurrency)
+            await for_each(questions, ask_one, llm.concurrency)
 
     run_sync(batch())
     assert answered == {f"question {i}": f"answer {i}" for i in range(len(names))}
     assert set(reasons) == {f"fault {i}" for i in range(len(names))}
-    asked = sum(1 + RETRIES if fault.passes else 1 for fault in FAULTS.values())
-    assert llm.usage.calls >= asked + len(names)  # more where a slow machine runs out of time
+    request_count = sum(1 + RETRIES if fault.passes else 1 for fault in FAULTS.values())
+    assert llm.usage.calls >= request_count + len(
+        names
+    )  # more where a slow machine runs out of time
 
 
 # Answers that look like faults --------------------------------------------------------------------
@@ -244,7 +246,7 @@ def test_an_empty_answer_is_an_answer(server: ChatServer) -> None:
         {"prompt_tokens": 10**400, "completion_tokens": 1},
     ],
 )
-def test_tokens_that_make_no_sense_are_estimated(server: ChatServer, usage: object) -> None:
+def test_invalid_token_counts_are_replaced_by_estimates(server: ChatServer, usage: object) -> None:
     body = {"choices": [{"message": {"content": "jibu moja"}}], "usage": usage}
     server.answer = lambda _: Reply(body=json.dumps(body).encode())
     completion = ask(model(server), "swali refu")
@@ -273,8 +275,8 @@ def test_a_closed_port() -> None:
 
 @contextmanager
 def resetting_server() -> Iterator[tuple[str, list[bytes]]]:
-    """A server that resets every connection (TCP RST) in the middle of the answer's body."""
-    seen: list[bytes] = []
+    """Run a server that resets every connection (TCP RST) in the middle of the answer's body."""
+    requests: list[bytes] = []
 
     def serve(listening: socket.socket) -> None:
         while True:
@@ -283,7 +285,7 @@ def resetting_server() -> Iterator[tuple[str, list[bytes]]]:
             except OSError:
                 return
             with connection:
-                seen.append(connection.recv(65536))
+                requests.append(connection.recv(65536))
                 connection.sendall(b'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"choices"')
                 time.sleep(0.02)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -292,18 +294,18 @@ def resetting_server() -> Iterator[tuple[str, list[bytes]]]:
         thread = threading.Thread(target=serve, args=(listening,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", seen
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", requests
         finally:
             listening.shutdown(socket.SHUT_RDWR)
             thread.join()
 
 
 def test_a_reset_in_mid_body() -> None:
-    with resetting_server() as (url, seen):
+    with resetting_server() as (url, requests):
         llm = LLM("mwalimu", base_url=url, cache=False, backoff=0.01, retries=RETRIES)
         with pytest.raises(LLMError, match=r"failed or lost.*; 3 attempts"):
             ask(llm)
-    assert len(seen) == 3
+    assert len(requests) == 3
 
 
 # Waiting ------------------------------------------------------------------------------------------
@@ -329,7 +331,7 @@ def http_date(seconds: float) -> str:
     ids=["seconds", "ms", "ms first", "ms unreadable", "date", "past", "below 0", "nan", "words"],
 )
 @pytest.mark.parametrize("status", [429, 503])
-def test_the_wait_that_a_server_asks_for_is_kept(
+def test_retry_after_is_respected(
     server: ChatServer, headers: Any, least: float, status: int
 ) -> None:
     server.answer = lambda _: (
@@ -349,7 +351,7 @@ def test_the_wait_that_a_server_asks_for_is_kept(
         "1e999999999x",
     ],
 )
-def test_a_date_that_is_none_counts_as_absent(server: ChatServer, date: str) -> None:
+def test_an_invalid_retry_after_is_ignored(server: ChatServer, date: str) -> None:
     server.answer = lambda _: (
         Reply(status=429, headers={"retry-after": date}) if len(server.requests) == 1 else "nzuri"
     )
@@ -357,7 +359,7 @@ def test_a_date_that_is_none_counts_as_absent(server: ChatServer, date: str) -> 
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[A-Z][a-z]{2}, \d+ [A-Z][a-z]{2} \d+ \d+:\d+:\d+ .*"))
-def test_whatever_a_server_asks_for_is_a_wait_or_none(value: str) -> None:
+def test_any_retry_after_is_a_number_of_seconds_or_none(value: str) -> None:
     fault = transient_status(429, "slow", {"retry-after": value})
     assert fault is not None
     assert fault.retry_after is None or fault.retry_after >= 0
@@ -368,7 +370,7 @@ def test_whatever_a_server_asks_for_is_a_wait_or_none(value: str) -> None:
     ["3600", "inf", http_date(3600), "99999999999999999999"],
     ids=["seconds", "for ever", "date", "digits"],
 )
-def test_a_wait_longer_than_the_total_is_not_begun(server: ChatServer, wait: str) -> None:
+def test_a_wait_beyond_the_total_timeout_is_not_begun(server: ChatServer, wait: str) -> None:
     server.answer = lambda _: Reply(status=429, headers={"retry-after": wait})
     started = time.monotonic()
     with pytest.raises(
@@ -379,7 +381,7 @@ def test_a_wait_longer_than_the_total_is_not_begun(server: ChatServer, wait: str
     assert len(server.requests) == 1
 
 
-def test_the_total_bounds_all_attempts_together(server: ChatServer) -> None:
+def test_the_total_timeout_covers_all_attempts(server: ChatServer) -> None:
     server.answer = lambda _: Reply(delay=300)
     llm = model(server, retries=1000, timeout=0.2, total_timeout=0.7)
     started = time.monotonic()
@@ -390,22 +392,24 @@ def test_the_total_bounds_all_attempts_together(server: ChatServer) -> None:
 
 
 @given(st.integers(1, 30), st.none() | st.floats(0, 100), st.floats(0, 10))
-def test_waits_grow_and_are_random(attempt: int, asked: float | None, backoff: float) -> None:
-    """From 0 to what doubles each time, or from what the server asks for to a bit more."""
-    fault = TransientError("slow", retry_after=asked)
+def test_waits_grow_and_are_random(attempt: int, retry_after: float | None, backoff: float) -> None:
+    """Waits are up to a bound that doubles each time, or slightly above ``Retry-After``."""
+    fault = TransientError("slow", retry_after=retry_after)
     state = RetryCallState(cast(Any, None), None, (), {})
     state.attempt_number = attempt
     state.set_exception((TransientError, fault, None))
     waits = [Retries(9, backoff, 1, 1)._wait(state) for _ in range(200)]
-    least = 0.0 if asked is None else asked
-    most = min(60.0, backoff * 2.0 ** (attempt - 1)) if asked is None else asked + backoff
+    least = 0.0 if retry_after is None else retry_after
+    most = (
+        min(60.0, backoff * 2.0 ** (attempt - 1)) if retry_after is None else retry_after + backoff
+    )
     spread = most - least
     assert least <= min(waits) <= least + 0.2 * spread
     assert most - 0.2 * spread <= max(waits) <= most
 
 
-def test_a_call_that_waits_for_its_turn_does_not_run_out_of_time(server: ChatServer) -> None:
-    """``total_timeout`` is for one call, not for those before it in the queue."""
+def test_waiting_for_a_slot_does_not_count_towards_the_timeout(server: ChatServer) -> None:
+    """``total_timeout`` covers one call, not the calls before it in the queue."""
     failing: set[str] = set()
 
     def answer(request: Mapping[str, Any]) -> Reply:
@@ -424,7 +428,7 @@ def test_a_call_that_waits_for_its_turn_does_not_run_out_of_time(server: ChatSer
     assert [completion.text for completion in run_sync(all_at_once())] == ["ok"] * 6
 
 
-def test_nothing_is_kept_of_a_call_that_failed(server: ChatServer, tmp_path: Path) -> None:
+def test_failed_calls_are_not_cached(server: ChatServer, tmp_path: Path) -> None:
     server.answer = lambda _: Reply("Hab", finish_reason="content_filter")
     llm = model(server, cache=tmp_path / "cache.sqlite")
     with pytest.raises(LLMError):
@@ -433,7 +437,7 @@ def test_nothing_is_kept_of_a_call_that_failed(server: ChatServer, tmp_path: Pat
     assert ask(llm).text == "nzuri"
 
 
-def test_an_attempt_may_take_no_longer_than_all_of_them() -> None:
+def test_an_attempt_ends_with_the_total_timeout() -> None:
     limits: list[float] = []
 
     async def attempt(seconds: float) -> None:
@@ -449,7 +453,7 @@ def test_an_attempt_may_take_no_longer_than_all_of_them() -> None:
 
 
 def packed(size: int, before: bytes = b"", after: bytes = b"", **headers: str) -> Reply:
-    """``size`` blanks in a JSON answer, which gzip makes a thousandth of."""
+    """Return a compressed JSON answer with ``size`` blanks, a thousand times its length."""
     packer = zlib.compressobj(9, wbits=31)
     parts = [packer.compress(before)]
     parts += [packer.compress(b" " * 2**20) for _ in range(size >> 20)]
@@ -457,8 +461,8 @@ def packed(size: int, before: bytes = b"", after: bytes = b"", **headers: str) -
     return Reply(body=body, headers={"content-encoding": "gzip"} | headers)
 
 
-def test_an_answer_that_unpacks_to_too_much_is_not_read_on(server: ChatServer) -> None:
-    """A gigabyte in a megabyte: benchmarks/long_answers.py measures that."""
+def test_a_compressed_answer_that_is_too_long_is_not_read_further(server: ChatServer) -> None:
+    """benchmarks/long_answers.py measures a gigabyte that is compressed to a megabyte."""
     bomb = packed(64 << 20)
     server.answer = lambda _: bomb
     tracemalloc.start()
@@ -472,14 +476,16 @@ def test_an_answer_that_unpacks_to_too_much_is_not_read_on(server: ChatServer) -
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_a_plain_answer_that_is_too_long_is_not_read_on(server: ChatServer, status: int) -> None:
+def test_an_uncompressed_answer_that_is_too_long_is_not_read_further(
+    server: ChatServer, status: int
+) -> None:
     server.answer = lambda _: Reply(body=b" " * 300_000, status=status)
     with pytest.raises(LLMError, match="more than 100000 bytes"):
         ask(model(server, max_bytes=100_000))
     assert len(server.requests) == 1
 
 
-def test_a_packed_answer_is_read_to_the_last_byte(server: ChatServer) -> None:
+def test_a_compressed_answer_is_read_to_the_last_byte(server: ChatServer) -> None:
     whole = Reply("nzuri" * 1000).content({"messages": [], "model": "m"})
     for wbits, name in ((31, "gzip"), (31, "x-gzip"), (15, "deflate"), (31, "identity, GZIP")):
         packer = zlib.compressobj(wbits=wbits)
@@ -492,19 +498,19 @@ def test_a_packed_answer_is_read_to_the_last_byte(server: ChatServer) -> None:
 
 
 @pytest.mark.parametrize("packing", ["br", "gzip, gzip", "zstd", "\x1b[2Jx"])
-def test_an_answer_packed_as_nobody_asked_is_not_unpacked(server: ChatServer, packing: str) -> None:
+def test_an_unrequested_compression_is_refused(server: ChatServer, packing: str) -> None:
     server.answer = lambda _: Reply(body=b"x", headers={"content-encoding": packing})
     with pytest.raises(LLMError, match="is compressed as"):
         ask(model(server))
 
 
-def test_an_answer_that_is_no_gzip_may_be_one_the_next_time(server: ChatServer) -> None:
+def test_an_invalid_gzip_answer_is_retried(server: ChatServer) -> None:
     broken = Reply(body=b"{}", headers={"content-encoding": "gzip"})
     server.answer = lambda _: broken if len(server.requests) == 1 else "nzuri"
     assert ask(model(server)).text == "nzuri"
 
 
-def test_a_list_of_parts_is_a_text(server: ChatServer) -> None:
+def test_a_list_of_parts_is_joined(server: ChatServer) -> None:
     parts = [{"type": "text", "text": "nzu"}, {"type": "text", "text": "ri"}]
     server.answer = lambda _: Reply(None, message={"content": parts})
     answer = ask(model(server))
@@ -516,7 +522,7 @@ def test_a_list_of_parts_is_a_text(server: ChatServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["tool_calls", "function_call"])
-def test_a_call_of_a_tool_is_final(server: ChatServer, name: str) -> None:
+def test_a_tool_call_is_not_retried(server: ChatServer, name: str) -> None:
     calls: Any = [{"id": "1", "function": {"name": "search"}}]
     server.answer = lambda _: Reply(None, message={name: calls}, finish_reason=name)
     with pytest.raises(
@@ -532,13 +538,13 @@ def test_a_call_of_a_tool_is_final(server: ChatServer, name: str) -> None:
 
 
 def attempts(retries: Retries, reach: Reach, *results: str | TransientError) -> int:
-    """How often a call tries whose attempts end so; the last way is that of all others."""
-    made = 0
+    """Return the number of attempts of a call; the last outcome repeats if there are more."""
+    count = 0
 
     async def attempt(_: float) -> str:
-        nonlocal made
-        result = results[min(made, len(results) - 1)]
-        made += 1
+        nonlocal count
+        result = results[min(count, len(results) - 1)]
+        count += 1
         if isinstance(result, TransientError):
             raise result
         return result
@@ -547,14 +553,14 @@ def attempts(retries: Retries, reach: Reach, *results: str | TransientError) -> 
         assert asyncio.run(retries.call(attempt, reach)) == "ok"
     except TransientError as error:
         assert "not there" in str(error)  # noqa: PT017
-    return made
+    return count
 
 
 NOT_THERE = TransientError("not there", unreached=True)
 FIVE = Retries(5, 0.001, 10, 10)
 
 
-def test_an_endpoint_that_no_call_reached_is_given_up_for_all_calls() -> None:
+def test_an_unreachable_endpoint_is_given_up_for_all_calls() -> None:
     reach = Reach()
     assert attempts(FIVE, reach, NOT_THERE) == 3
     assert attempts(FIVE, reach, NOT_THERE) == 0
@@ -563,7 +569,7 @@ def test_an_endpoint_that_no_call_reached_is_given_up_for_all_calls() -> None:
 
 
 @pytest.mark.parametrize("first", ["ok", TransientError("HTTP 503: not there", status=503)])
-def test_an_endpoint_that_was_reached_once_is_tried_as_often_as_was_asked_for(
+def test_an_endpoint_that_was_reached_once_gets_all_retries(
     first: str | TransientError,
 ) -> None:
     reach = Reach()
@@ -571,23 +577,23 @@ def test_an_endpoint_that_was_reached_once_is_tried_as_often_as_was_asked_for(
     assert attempts(FIVE, reach, NOT_THERE) == 6
 
 
-def test_nobody_waits_long_for_an_endpoint_that_is_not_there() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and does not listen
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+def test_calls_to_an_unreachable_endpoint_fail_fast() -> None:
+    with socket.socket() as bound_socket:
+        bound_socket.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{bound_socket.getsockname()[1]}/v1"
         llm = LLM("m", base_url=url, cache=False, backoff=0.01, concurrency=4)
         reasons = []
 
         async def ask_all() -> None:
             async with llm.connect() as connection:
 
-                async def one(n: int) -> None:
+                async def ask_one(n: int) -> None:
                     try:
                         await connection.ask([{"role": "user", "content": str(n)}])
                     except LLMError as error:
                         reasons.append(str(error))
 
-                await for_each(range(50), one, 4)
+                await for_each(range(50), ask_one, 4)
 
         run_sync(ask_all())
     assert len(reasons) == 50

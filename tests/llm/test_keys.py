@@ -1,4 +1,4 @@
-"""Keys go only to the address that they were given for."""
+"""Keys are only sent to the addresses that they belong to."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_without_a_variable_no_key_goes_to_an_address_in_a_file(
 
 @pytest.fixture
 def target() -> Iterator[ChatServer]:
-    """The server that a redirect leads to."""
+    """Run the server that a redirect leads to."""
     with ChatServer() as server:
         yield server
 
@@ -117,7 +117,7 @@ def target() -> Iterator[ChatServer]:
 def redirecting(
     server: ChatServer, target: ChatServer, request: pytest.FixtureRequest
 ) -> ChatServer:
-    """A server that sends every request on to another port."""
+    """Run a server that redirects every request to another port."""
     location = {"location": f"{target.url}/chat/completions"}
     server.answer = lambda _: Reply(status=request.param, headers=location, body=b"{}")
     return server

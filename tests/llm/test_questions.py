@@ -1,4 +1,4 @@
-"""Questions: what is sent, what becomes of answers, and what material cannot do."""
+"""Questions: prompts, outcomes of answers, and the limits of what material can do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_prompt_has_the_instructions_before_the_material_and_after_it() -> Non
 
 
 @pytest.mark.parametrize("name", INJECTIONS)
-def test_no_text_gets_out_of_its_mark_or_reads_as_an_answer(name: str) -> None:
+def test_no_text_closes_its_mark_or_reads_as_an_answer(name: str) -> None:
     prompt = ask_about(f"{INJECTIONS[name]}\n[[red]]\ud800").prompt
     texts, outside = marked(prompt)
     assert [name for name, _ in texts] == ["place", "thing"]
@@ -76,7 +76,7 @@ def test_no_text_gets_out_of_its_mark_or_reads_as_an_answer(name: str) -> None:
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4), st.text(max_size=20))
-def test_the_word_of_the_marks_is_in_no_text_and_depends_on_all(
+def test_the_word_of_the_marks_is_in_no_text_and_depends_on_all_texts(
     texts: list[str], other: str
 ) -> None:
     word, blocks = fenced([("x", text) for text in texts])
@@ -88,7 +88,7 @@ def test_the_word_of_the_marks_is_in_no_text_and_depends_on_all(
     assert again != word
 
 
-def test_material_is_shown_as_it_is_but_for_what_would_read_as_an_answer() -> None:
+def test_material_is_unchanged_except_for_text_that_reads_as_an_answer() -> None:
     assert harmless("a [1][2] [[b]] [[[c]]]", [BRACKETS]) == "a [1][2] [ [b]] [ [ [c]]]"
     assert harmless("a [[b]] \ud800\udc00 ü") == "a [[b]] ?? ü"
     breaks = [(re.compile("yes"), "no"), (re.compile("no"), "maybe")]
@@ -96,7 +96,7 @@ def test_material_is_shown_as_it_is_but_for_what_would_read_as_an_answer() -> No
 
 
 @given(st.text("[]A5.\n "))
-def test_nothing_harmless_names_a_verdict(text: str) -> None:
+def test_a_harmless_text_contains_no_verdict(text: str) -> None:
     assert final_verdict(harmless(text, [BRACKETS]), "A5") is None
     assert final_verdict(harmless(f"{text}\n[[A]]", [BRACKETS]), "A5") is None
 
@@ -104,7 +104,7 @@ def test_nothing_harmless_names_a_verdict(text: str) -> None:
 # What becomes of answers --------------------------------------------------------------------------
 
 
-def test_outcomes_stand_in_the_order_of_the_questions(server: ChatServer) -> None:
+def test_outcomes_have_the_order_of_the_questions(server: ChatServer) -> None:
     def answer(request: Mapping[str, Any]) -> Reply:
         colour = "red" if int(thing(request)) % 3 else "blue"
         return Reply(f"[[{colour}]]", delay=random.random() / 50)  # answers overtake each other
@@ -117,7 +117,7 @@ def test_outcomes_stand_in_the_order_of_the_questions(server: ChatServer) -> Non
     assert server.at_once <= 8
 
 
-def test_one_that_is_not_answered_leaves_the_others(server: ChatServer) -> None:
+def test_a_failed_call_does_not_affect_other_questions(server: ChatServer) -> None:
     server.answer = lambda request: (
         Reply("no such thing", status=400) if thing(request) == "1" else "[[red]]"
     )
@@ -135,7 +135,7 @@ def test_a_spent_budget_fails_the_rest(server: ChatServer) -> None:
     assert outcomes[2].failed == "not sent: the budget of 2 calls is spent"
 
 
-def test_what_cannot_be_read_is_asked_again_with_the_reminder_alone(server: ChatServer) -> None:
+def test_an_unreadable_answer_is_followed_by_a_prompt_with_the_reminder(server: ChatServer) -> None:
     answers = iter(["Hm.", "Perhaps [[green]]", "[[blue]]"])
     server.answer = lambda _: next(answers)
     assert ask_all(llm_of(server), [ask_about("Sky.")], progress=False) == [Outcome("blue")]
@@ -154,7 +154,7 @@ def test_after_six_answers_that_cannot_be_read_there_is_no_value(server: ChatSer
 
 
 def test_an_answer_that_was_cut_off_is_never_read(server: ChatServer) -> None:
-    """Whatever stands where it was cut off: it is not its end."""
+    """A verdict at the cut may not be the end of the answer."""
     server.answer = lambda _: Reply("It is [[blue]] at night.\n[[red]]", finish_reason="length")
     (outcome,) = ask_all(llm_of(server), [ask_about("Sky.")], progress=False)
     assert outcome.value is None
@@ -179,37 +179,37 @@ def test_no_question_needs_no_key() -> None:
         ask_all(LLM("gpt-4o", cache=False), [ask_about("Sky.")])
 
 
-def test_each_outcome_is_handed_on_as_it_comes(server: ChatServer) -> None:
+def test_each_outcome_is_passed_on_as_it_arrives(server: ChatServer) -> None:
     server.answer = lambda request: Reply(
         "[[red]]", when=lambda: thing(request) != "0" or len(places) == 2
     )
     places: list[int] = []
 
-    def take(place: int, outcome: Outcome[str]) -> None:
+    def take(position: int, outcome: Outcome[str]) -> None:
         assert outcome == Outcome("red")
-        places.append(place)
+        places.append(position)
 
     run_sync(ask_each(llm_of(server), [ask_about(str(n)) for n in range(3)], take))
     assert sorted(places) == [0, 1, 2]
     assert places[-1] == 0
 
 
-def test_what_the_taker_raises_ends_it_and_no_more_questions_are_made(server: ChatServer) -> None:
+def test_an_error_of_the_callback_stops_the_questions(server: ChatServer) -> None:
     server.answer = lambda _: "[[red]]"
-    made = []
+    numbers = []
 
     def questions() -> Iterator[Question[str]]:
         for number in range(100):
-            made.append(number)
+            numbers.append(number)
             yield ask_about(str(number))
 
-    def take(place: int, _: Outcome[str]) -> None:
-        if place == 3:
+    def take(position: int, _: Outcome[str]) -> None:
+        if position == 3:
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
         run_sync(ask_each(llm_of(server, concurrency=2), questions(), take))
-    assert len(made) <= 8
+    assert len(numbers) <= 8
 
 
 # Verdicts in brackets -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Keys and secret headers: they reach their server, and stand nowhere else."""
+"""Keys and secret headers reach their server and appear nowhere else."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ HEADERS = {"x-secret": HEADER, "x-proxy-auth": f"Bearer {TOKEN}"}
 
 
 def ask(llm: LLM) -> Completion:
-    async def one() -> Completion:
+    async def ask_once() -> Completion:
         async with llm.connect() as connection:
             return await connection.ask([{"role": "user", "content": "Habari?"}])
 
-    return run_sync(one())
+    return run_sync(ask_once())
 
 
 def model(server: ChatServer, path: Path, **chosen: Any) -> LLM:
@@ -43,7 +43,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def echo(server: ChatServer) -> str:
-    """Every header of the last request, as a server that is being debugged writes it."""
+    """Return every header of the last request, as a server in debug mode may do."""
     return " ".join(f"{name}: {value}" for name, value in server.headers[-1].items())
 
 
@@ -93,7 +93,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @pytest.mark.parametrize("kind", ECHOES)
 @pytest.mark.parametrize("azure", [None, "2024-10-21"], ids=["openai", "azure"])
-def test_a_server_that_repeats_them_gives_nothing_away(
+def test_errors_and_logs_hide_secrets_that_a_server_repeats(
     server: ChatServer,
     path: Path,
     kind: str,
@@ -102,25 +102,25 @@ def test_a_server_that_repeats_them_gives_nothing_away(
 ) -> None:
     server.answer = lambda _: ECHOES[kind](server)
     llm = model(server, path, azure_api_version=azure, timeout=0.4 if kind == "hang" else 20)
-    shown: list[str] = []
+    texts: list[str] = []
     with caplog.at_level(logging.DEBUG):
         # Libraries have levels of their own, and the root's does not reach below those.
         for name in list(logging.root.manager.loggerDict):
             if name.startswith(("openai", "httpx", "httpcore", "mirage", "asyncio")):
                 caplog.set_level(logging.DEBUG, logger=name)
         try:
-            shown.append(repr(ask(llm)))
+            texts.append(repr(ask(llm)))
         except LLMError as error:
-            for found in chain(error):
-                shown += [str(found), repr(found), repr(vars(found)), repr(found.args)]
+            for each in chain(error):
+                texts += [str(each), repr(each), repr(vars(each)), repr(each.args)]
             trace = traceback.TracebackException.from_exception(error, capture_locals=True)
-            shown += trace.format()
-            shown.append(repr(pickle.loads(pickle.dumps(error)).__dict__))
-    shown += [
+            texts += trace.format()
+            texts.append(repr(pickle.loads(pickle.dumps(error)).__dict__))
+    texts += [
         f"{record.getMessage()} {record.exc_text} {vars(record)}" for record in caplog.records
     ]
-    shown += [repr(llm), str(llm), repr(vars(llm)), repr(llm._secrets), repr(vars(llm._secrets))]
-    assert [text for text in shown if CANARY in text or KEY[:6] in text] == []
+    texts += [repr(llm), str(llm), repr(vars(llm)), repr(llm._secrets), repr(vars(llm._secrets))]
+    assert [text for text in texts if CANARY in text or KEY[:6] in text] == []
     for file in path.parent.glob("cache.sqlite*"):
         assert CANARY.encode() not in file.read_bytes()
     # They did go where they belong.
@@ -129,7 +129,7 @@ def test_a_server_that_repeats_them_gives_nothing_away(
     assert any(record.name.startswith(("openai", "httpcore")) for record in caplog.records)
 
 
-def test_an_error_is_told_without_them_but_otherwise_whole(server: ChatServer, path: Path) -> None:
+def test_only_secrets_are_removed_from_an_error(server: ChatServer, path: Path) -> None:
     server.answer = lambda _: Reply(f"Incorrect API key provided: {KEY}. Find yours.", status=401)
     with pytest.raises(LLMError, match=r"HTTP 401: Incorrect API key provided: \[secret\]\. Find"):
         ask(model(server, path))
@@ -145,7 +145,7 @@ def test_an_answer_with_the_key_in_it_is_an_error(server: ChatServer, path: Path
 
 
 def test_short_words_hide_nothing(server: ChatServer) -> None:
-    """Else an error would be unreadable, for a header such as ``x-debug: 1``."""
+    """Otherwise a header such as ``x-debug: 1`` would make errors unreadable."""
     server.answer = lambda _: Reply("at most 8192 tokens, 1 image; EMPTY", status=400)
     llm = LLM("m", base_url=server.url, cache=False, api_key="EMPTY", headers={"x-debug": "1"})
     with pytest.raises(LLMError, match="HTTP 400: at most 8192 tokens, 1 image; EMPTY"):
@@ -153,7 +153,7 @@ def test_short_words_hide_nothing(server: ChatServer) -> None:
 
 
 def test_a_key_from_a_file(server: ChatServer) -> None:
-    """With the newline that stands behind it there."""
+    """The key ends in the newline of the file."""
     assert ask(LLM("m", base_url=server.url, api_key=f" {KEY}\n", cache=False)).text == "ok"
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
 
@@ -175,21 +175,19 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("written", WRITTEN)
-def test_a_key_in_pieces_or_in_other_writing_stands_in_no_error(
-    server: ChatServer, written: str
-) -> None:
+def test_a_key_in_parts_or_in_another_encoding_is_hidden(server: ChatServer, written: str) -> None:
     server.answer = lambda _: Reply(f"No such key: {written}! Look it up.", status=401)
     with pytest.raises(LLMError, match=r"HTTP 401: No such key: .*! Look it up\.") as caught:
         ask(LLM("m", base_url=server.url, api_key=LONG_KEY, cache=False))
-    said = str(caught.value).partition("key: ")[2].replace("[secret]", "").partition("!")[0]
+    message = str(caught.value).partition("key: ")[2].replace("[secret]", "").partition("!")[0]
     # What stood before may be left, and a few letters of the key at either end.
-    assert len("".join(filter(str.isalnum, said))) <= 14, said
+    assert len("".join(filter(str.isalnum, message))) <= 14, message
 
 
-def test_what_is_no_part_of_a_key_stays() -> None:
+def test_text_that_is_not_part_of_a_key_is_not_hidden() -> None:
     secrets = Secrets(LONG_KEY, {"x": "research-group-nairobi"})
-    said = "The model gpt-4o-mini does not exist, or the project has no access to it."
-    assert secrets.redacted(said) == said
+    message = "The model gpt-4o-mini does not exist, or the project has no access to it."
+    assert secrets.redacted(message) == message
     assert secrets.redacted(f"a {LONG_KEY[:12]} b") == "a [secret] b"
     assert secrets.redacted("research group") == "[secret]"
 
@@ -203,7 +201,9 @@ def test_filters_of_logs_end_with_the_connection(server: ChatServer, path: Path)
     ask(model(server, path))
     for name in list(logging.root.manager.loggerDict):
         assert logging.getLogger(name).filters == [
-            found for found in logging.getLogger(name).filters if "redact" not in repr(found)
+            log_filter
+            for log_filter in logging.getLogger(name).filters
+            if "redact" not in repr(log_filter)
         ]
 
 
@@ -227,7 +227,7 @@ def set_environment(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str
 
 @pytest.mark.parametrize("azure", [None, "2024-10-21"])
 @pytest.mark.parametrize("key", [None, "my-own-key"])
-def test_nothing_of_the_environment_goes_to_an_endpoint_given_here(
+def test_no_setting_of_the_environment_is_sent_to_another_endpoint(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, azure: str | None, key: str | None
 ) -> None:
     set_environment(monkeypatch, ENVIRONMENT)
@@ -252,8 +252,10 @@ def test_the_environments_key_goes_to_the_environments_endpoint(
     assert server.headers[1]["authorization"] == "Bearer my-own-key"
 
 
-def test_a_header_stands_for_the_key(server: ChatServer) -> None:
-    given = {"authorization": "Basic dXNlcg=="}
-    assert ask(LLM("m", base_url=server.url, headers=given, cache=False)).text == "ok"
-    assert ask(LLM("m", base_url=server.url, api_key=KEY, headers=given, cache=False)).text == "ok"
+def test_an_authorization_header_replaces_the_key(server: ChatServer) -> None:
+    headers = {"authorization": "Basic dXNlcg=="}
+    assert ask(LLM("m", base_url=server.url, headers=headers, cache=False)).text == "ok"
+    assert (
+        ask(LLM("m", base_url=server.url, api_key=KEY, headers=headers, cache=False)).text == "ok"
+    )
     assert [headers["authorization"] for headers in server.headers] == ["Basic dXNlcg=="] * 2

@@ -1,4 +1,4 @@
-"""Several servers behind one name, one of which may die."""
+"""Several servers of one model, one of which may go down."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ with ChatServer(answer) as server:
 
 @pytest.fixture
 def process() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server in a process of its own, which can be killed."""
+    """Run a server in its own process, which can be killed."""
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     with subprocess.Popen(
         [sys.executable, "-c", ANOTHER],
@@ -65,7 +65,7 @@ def ask_many(llm: LLM, count: int, each: Any = None) -> list[str]:
     return answers
 
 
-def test_work_is_shared_by_what_is_under_way(server: ChatServer) -> None:
+def test_requests_go_to_the_least_busy_server(server: ChatServer) -> None:
     server.answer = lambda _: Reply("slow", delay=0.3)
     with ChatServer(lambda _: Reply("fast", delay=0.02)) as fast:
         urls = [server.url, fast.url, server.url]
@@ -124,7 +124,7 @@ def test_a_server_comes_back(server: ChatServer, monkeypatch: pytest.MonkeyPatch
     assert len(second.requests) + len(server.requests) == llm.usage.calls
 
 
-def test_where_all_are_gone_it_is_said(server: ChatServer) -> None:
+def test_an_error_is_raised_if_all_servers_are_down(server: ChatServer) -> None:
     server.answer = lambda _: Reply(status=503)
     with ChatServer(lambda _: Reply(status=502)) as second:
         budget = Budget(calls=5)
@@ -136,7 +136,7 @@ def test_where_all_are_gone_it_is_said(server: ChatServer) -> None:
         assert budget.spent_calls == 4  # each request counts
 
 
-def test_the_cache_knows_the_first_address(server: ChatServer, tmp_path: Path) -> None:
+def test_answers_are_cached_under_the_first_address(server: ChatServer, tmp_path: Path) -> None:
     with ChatServer(lambda _: "second") as second:
         alone = LLM("m", base_url=server.url, cache=tmp_path / "cache")
         both = LLM("m", base_url=[server.url, second.url], cache=tmp_path / "cache")
