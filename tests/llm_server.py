@@ -70,7 +70,7 @@ Answer = Callable[[Mapping[str, Any]], Reply | str]
 class ChatServer:
     """A server of ``POST .../chat/completions`` (``with ChatServer(answer) as server``).
 
-    ``answer`` maps the request's JSON to a :class:`Reply`, or to the text of one; it may be replaced
+    ``answer`` maps the request's JSON to a :class:`Reply`, or to the text of one; it can change
     at any time. Requests to other paths are passed to ``answer`` too, so the server can play other
     JSON services. With a ``certificate`` (a file with its key), the server uses https.
 

@@ -86,6 +86,7 @@ class Once(Generic[T, R]):
 
     def __call__(self, item: T, /) -> R:
         """Return the function's result for an item; create the function first if necessary."""
+        # Several threads may make the first call at once.
         with self._lock:
             if self._function is None:
                 self._function = self.make()
@@ -139,6 +140,7 @@ class LocalExecutor:
         under_way: dict[Future[R], int] = {}
         try:
             while True:
+                # More items than threads, so that no thread is idle while the caller uses a result.
                 while len(under_way) < 2 * self.threads and (entry := next(numbered, None)):
                     under_way[pool.submit(function, entry[1])] = entry[0]
                 if not under_way:
@@ -149,6 +151,7 @@ class LocalExecutor:
                         result = future.result()
                     yield number, result
         finally:
+            # Also reached when the caller stops iterating.
             pool.shutdown(cancel_futures=True)
 
 
@@ -177,7 +180,7 @@ def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T])
 
 @contextmanager
 def note_item(number: int) -> Iterator[None]:
-    """Add a note to errors in the block that names the item."""
+    """Add a note that names the item to errors that are raised in the block."""
     try:
         yield
     except Exception as error:

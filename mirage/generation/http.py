@@ -252,7 +252,7 @@ class HTTPGenerator:
         return GenerationError(reason)
 
     def _read(self, content: Any) -> Reply:
-        """Return the text or reply in the JSON of an answer."""
+        """Extract the text, or the text with passages, from the JSON of an answer."""
         try:
             reply: Reply = self._response(content)
         except Exception as error:

@@ -72,6 +72,7 @@ def repeated(
         ]
         run = Run.of_repeats(runs)
         journal.finish(run.responses)
+    # Deleted only now, because a run that is killed resumes from these files.
     for part in filter(None, parts):
         part.unlink()
     return run
@@ -112,13 +113,14 @@ def _run(
 
 
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
-    """Return the file of each repeat, with the responses of the whole file copied into it."""
+    """Return a file for each repeat, started with the responses that the whole file has of it."""
     if journal.path is None:
         return [None] * times
     whole = journal.path
     parts: list[Path | None] = []
     for number in range(times):
         part = whole.with_name(f"{whole.name}.repeat-{number}")
+        # The name is predictable, so another user could have placed a link there.
         refuse_link(part)
         earlier = [
             response.model_copy(update={"repeat": 0})

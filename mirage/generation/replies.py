@@ -23,6 +23,7 @@ position, from 1, as their id.
 Reply = str | Response | tuple[str, Sequence[PassageLike]]
 """A text, a tuple of a text and the passages that it was made from, or a response."""
 
+# A single word with digits or punctuation looks like an id, not like the text of a passage.
 _ONE_WORD = re.compile(r"(?=.*[\d#:/._-])[!-~]{1,80}")
 _FORMS = "a text, a (text, passages) tuple or a Response"
 
@@ -51,6 +52,7 @@ def response_of(query: Query, reply: object) -> Response:
             f"{_advice(reply)}"
         )
     for text in (response.text or "", *(passage.text for passage in response.passages)):
+        # Fails here, with the query, and not later while the run is written.
         text.encode()
     return response
 
@@ -88,6 +90,7 @@ def _with_passages(query: Query, text: str, passages: object) -> Response:
     new_passages: dict[str, Passage] = {}
     for position, item in enumerate(passages, 1):
         id_, passage = _read(query, item, position, query_passages)
+        # A citation of the id would be ambiguous.
         if passage is not None and new_passages.setdefault(id_, passage).text != passage.text:
             raise _fault(query, f"two of them have the id {id_!r}, but different texts")
         ids.append(id_)

@@ -49,8 +49,11 @@ def respond(
 
     A function is called once per query. If it is async, ``concurrency`` calls are under way at a
     time. If an event loop is already running, as in a notebook, they run in a thread with its own
-    loop. A query is a failure, with the reason in its response, if the function raises an exception
-    or returns a value of another type, or if a run, mapping or file has no response to it.
+    loop.
+
+    A query is a failure, with the reason in its response, if the function raises an exception or
+    returns a value of another type. It is also a failure if a run, mapping or file has no response
+    to it.
 
     Args:
         system: The system; see :data:`ModelLike`.

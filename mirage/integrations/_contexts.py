@@ -32,6 +32,7 @@ def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
     if dataset.removeprefix("bundled-") in LANGUAGES:
+        # Language codes alone are accepted too, so the prefix is optional.
         return MirageDataset.bundled(dataset.removeprefix("bundled-"))
     if not Path(dataset).is_file():
         raise DatasetError(
@@ -71,6 +72,7 @@ def wanted_names(suite: FeatureSuite) -> list[str] | None:
 
     def is_described(item: object, name: str) -> bool:
         try:
+            # A feature of the user may have the name of a built-in feature.
             return type(item) is type(feature(name))
         except MirageError:
             return False
@@ -137,6 +139,7 @@ def _match_query(sample: Asked, dataset: MirageDataset, where: str) -> Asked:
         for passage in sample.query.passages
     }
     passages = (p.model_copy(update={"id": new_ids[p.id]}) for p in sample.query.passages)
+    # Two retrieved texts may equal one passage of the query.
     unique = {passage.id: passage for passage in passages}
     query = same[0].model_copy(update={"passages": tuple(unique.values())})
     return Asked(query, tuple(new_ids.get(id_, id_) for id_ in sample.shown))
@@ -161,6 +164,7 @@ def score(suite: FeatureSuite, query: Query, response: Response) -> Scores:
     """Return the scores of one response, computed as :meth:`mirage.FeatureSuite.score` does."""
     run = Run(model="model", language=query.language, responses=(response,))
     dataset = MirageDataset([query], name=f"query {query.id!r}")
+    # A dataset of one query reuses all checks and reasons of the suite.
     table = suite.score(dataset, run, progress=False)
     reasons = {feature: why for (_, feature), why in table.reasons.items()}
     row = zip(table.features, table.values[0].tolist(), strict=True)

@@ -43,6 +43,7 @@ def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]
 
 
 def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
+    # Otherwise the feature would overwrite the column, and be lost.
     clash = next((name for name in table.features if name in TABLE_COLUMNS), None)
     if clash is not None:
         raise FeatureError(
@@ -62,6 +63,7 @@ def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
 
 
 def _or_none(value: float) -> float | None:
+    # Data frames store missing values as None; NaN would become a number in some formats.
     return None if np.isnan(value) else float(value)
 
 
@@ -114,6 +116,7 @@ def run_from(data: Any, *, model: str | None = None, language: str | None = None
     rows = _locate_rows(rows_in(data), "run", model=model, language=language)
     fields = {name: _common_value(rows, name) for name in ("model", "language")}
     for _, row in rows:
+        # A failure has an error and no text; Response requires the field.
         row.setdefault("text", None)
         del row["model"], row["language"]
     rows = _drop_columns(Response, rows, "run")
@@ -137,6 +140,7 @@ def table_from(data: Any, *, model: str | None = None, language: str | None = No
             counted from 0, and field).
         FeatureError: If a query occurs twice.
     """
+    # FeatureTable.to_pandas() has the queries as its index and model and language as attributes.
     if hasattr(data, "attrs") and "query_id" not in data.columns:
         return FeatureTable.from_pandas(data, model=model, language=language)
     rows = rows_in(data)

@@ -200,7 +200,9 @@ class FeatureMetric(BaseMetric):
         if self.threshold is None:
             return summary
         bound = "at most" if self._lower_is_better() else "at least"
-        return f"{summary}, and {'must be' if not self.success else 'so'} {bound} {self.threshold:g}"
+        return (
+            f"{summary}, and {'must be' if not self.success else 'so'} {bound} {self.threshold:g}"
+        )
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
         """Return the score of a test case; see :meth:`measure`."""

@@ -128,6 +128,7 @@ def _config(
     def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
         query = dataset[doc["query_id"]]
         response = response_to(query.id, results[0], error="", shown=doc["shown"])
+        # The harness leaves out metrics that are missing here, which 0 or NaN would distort.
         return score(suite, query, response).values
 
     return {
@@ -202,6 +203,7 @@ def _logged_response(where: str, row: Mapping[str, Any]) -> tuple[str, Response]
         doc, text = row["doc"], row["filtered_resps"][0]
         language = Language.of(doc["language"]).code
         return language, response_to(doc["query_id"], text, error="", shown=doc["shown"])
+    # Rows of other tasks have other documents.
     except (KeyError, IndexError, TypeError) as error:
         raise DatasetError(
             f"{where}: not a logged sample of a task of mirage.integrations.lm_eval "

@@ -145,6 +145,7 @@ class FeatureMetric(SingleTurnMetric):
         sample: SingleTurnSample,
         callbacks: Any,  # noqa: ARG002
     ) -> float:
+        # In a thread, because features compute synchronously and would block the event loop.
         result = await asyncio.to_thread(self._result, sample)
         if result.reason:
             _LOG.warning(

@@ -246,6 +246,7 @@ def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
 
 def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:
     text = []
+    # Check every row before anything is written.
     for fields in rows:
         broken = next((field for field in fields if field.split() != [field]), None)
         if broken is not None:

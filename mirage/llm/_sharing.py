@@ -60,7 +60,7 @@ class Account:
 # In the driver ------------------------------------------------------------------------------------
 
 
-class _Visit:
+class _WorkerState:
     """The reservations and slots that one connected worker has not yet released."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class _Visit:
         self.slots: Counter[int] = Counter()
 
 
-class _Desk:
+class _DriverServer:
     """A server in the driver that answers the copies of all LLMs of this process."""
 
     def __init__(self, host: str) -> None:
@@ -82,7 +82,7 @@ class _Desk:
         threading.Thread(target=self._listen, daemon=True, name="mirage: LLMs").start()
 
     def number_of(self, account: Account, owner: object) -> int:
-        """Return the number of an account; equal pairs of ``owner`` and cache share a number."""
+        """Return the number that identifies an account: one for each pair of owner and cache."""
         with self._lock:
             key = id(owner), id(account.cache)
             number = self._numbers.setdefault(key, len(self._numbers))
@@ -97,7 +97,7 @@ class _Desk:
             threading.Thread(target=work, daemon=True, name="mirage: a worker's LLMs").start()
 
     def _serve(self, connection: Connection) -> None:
-        visit = _Visit()
+        state = _WorkerState()
         try:
             deliver_challenge(connection, self.key)
             answer_challenge(connection, self.key)
@@ -105,7 +105,7 @@ class _Desk:
                 operation, number, *arguments = connection.recv()
                 try:
                     connection.send(
-                        (getattr(self, f"_{operation}")(visit, number, *arguments), None)
+                        (getattr(self, f"_{operation}")(state, number, *arguments), None)
                     )
                 except LLMError as error:
                     connection.send((None, error))
@@ -113,63 +113,67 @@ class _Desk:
             pass
         finally:
             connection.close()
-            self._close(visit)
+            self._close(state)
 
-    def _close(self, visit: _Visit) -> None:
+    def _close(self, state: _WorkerState) -> None:
         """Free the slots of a worker that is gone, and spend all that it has reserved."""
         with self._lock:
-            self._under_way.subtract(visit.slots)
-        for number, tokens, cost in visit.holds.elements():
+            self._under_way.subtract(state.slots)
+        for number, tokens, cost in state.holds.elements():
             budget = self._accounts[number].budget
             if budget is not None:
                 budget.settle(tokens, cost, Hold(tokens, cost))
 
-    def _get(self, _: _Visit, number: int, key: bytes) -> dict[str, Any] | None:
+    def _get(self, _: _WorkerState, number: int, key: bytes) -> dict[str, Any] | None:
         cache = self._accounts[number].cache
         return None if cache is None else cache.get(key)
 
-    def _put(self, _: _Visit, number: int, key: bytes, model: str, answer: dict[str, Any]) -> None:
+    def _put(
+        self, _: _WorkerState, number: int, key: bytes, model: str, answer: dict[str, Any]
+    ) -> None:
         cache = self._accounts[number].cache
         if cache is not None:
             cache.put(key, model, answer)
 
-    def _size(self, _: _Visit, number: int) -> int:
+    def _size(self, _: _WorkerState, number: int) -> int:
         cache = self._accounts[number].cache
         return 0 if cache is None else len(cache)
 
-    def _count(self, _: _Visit, number: int, amounts: Mapping[str, float]) -> None:
+    def _count(self, _: _WorkerState, number: int, amounts: Mapping[str, float]) -> None:
         self._accounts[number].count(**amounts)
 
-    def _take(self, visit: _Visit, number: int, tokens: int, cost: float) -> bool:
+    def _take(self, state: _WorkerState, number: int, tokens: int, cost: float) -> bool:
         budget = self._accounts[number].budget
         is_reserved = budget is None or budget.take(tokens, cost)
-        visit.holds[number, tokens, cost] += is_reserved
+        state.holds[number, tokens, cost] += is_reserved
         return is_reserved
 
-    def _settle(self, visit: _Visit, number: int, tokens: int, cost: float, hold: Hold) -> None:
+    def _settle(
+        self, state: _WorkerState, number: int, tokens: int, cost: float, hold: Hold
+    ) -> None:
         budget = self._accounts[number].budget
         if budget is not None:
             budget.settle(tokens, cost, hold)
-        visit.holds[number, tokens, cost] -= 1
+        state.holds[number, tokens, cost] -= 1
 
-    def _begin(self, visit: _Visit, number: int) -> bool:
+    def _begin(self, state: _WorkerState, number: int) -> bool:
         """Reserve a slot for a call; return ``False`` if all slots are taken."""
         with self._lock:
             if self._under_way[number] >= self._accounts[number].concurrency:
                 return False
             self._under_way[number] += 1
-            visit.slots[number] += 1
+            state.slots[number] += 1
         return True
 
-    def _end(self, visit: _Visit, number: int) -> None:
+    def _end(self, state: _WorkerState, number: int) -> None:
         with self._lock:
             self._under_way[number] -= 1
-            visit.slots[number] -= 1
+            state.slots[number] -= 1
 
 
 @cache
-def _desk(host: str) -> _Desk:
-    return _Desk(host)
+def _driver_server(host: str) -> _DriverServer:
+    return _DriverServer(host)
 
 
 # In a worker --------------------------------------------------------------------------------------
@@ -194,7 +198,7 @@ class Copy:
             BudgetError: If the budget does not allow the call.
             LLMError: If the driver does not answer.
         """
-        return _line(self.address, self.key).ask(operation, self.number, *arguments)
+        return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 
     def count(self, **amounts: float) -> None:
         """Add these amounts to the usage of the original LLM."""
@@ -209,11 +213,11 @@ def copy_of(account: Account, owner: object, host: str) -> Copy:
         owner: The object that identifies the account: LLMs with one owner share a budget.
         host: The host name or address at which workers reach this process.
     """
-    desk = _desk(host)
-    return Copy(desk.address, desk.key, desk.number_of(account, owner))
+    server = _driver_server(host)
+    return Copy(server.address, server.key, server.number_of(account, owner))
 
 
-class _Line:
+class _DriverConnection:
     """A connection from a worker to the driver, shared by the threads of the worker."""
 
     def __init__(self, address: tuple[str, int], key: bytes) -> None:
@@ -241,7 +245,7 @@ class _Line:
             ) from None
 
 
-_line = cache(_Line)
+_driver_connection = cache(_DriverConnection)
 
 
 class SharedCache(Cache):

@@ -180,6 +180,7 @@ class Budget:
             hold: The amounts that the call has used.
         """
         with self._lock:
+            # Release and spend in one step, so that no other call sees the amount as free.
             self._add(-1, -tokens, -cost)
             self.spent_tokens += hold.tokens
             self.spent_cost += hold.cost
@@ -207,6 +208,7 @@ class Budget:
             ):
                 if cap is None or spent + reserved + wanted <= cap:
                     continue
+                # Other calls may use less than they have reserved, so waiting can help.
                 if self._holds and spent + wanted <= cap:
                     return False
                 raise BudgetError(

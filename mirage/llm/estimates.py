@@ -72,6 +72,7 @@ def estimate(llm: LLM, questions: Iterable[Question[Any]]) -> Estimate:
         else:
             calls += 1
             tokens += sum(estimate_tokens(message["content"]) for message in messages)
+    # Without calls nothing is written, so a missing limit does not matter.
     most = None if calls and llm.max_tokens is None else calls * (llm.max_tokens or 0)
     price = llm.price if calls else Price(0, 0)
     cost = None if price is None or most is None else price.cost(tokens, most)

@@ -61,6 +61,7 @@ def origin_of(url: str) -> str:
     """
     parts = urlsplit(checked_url(url))
     host = (parts.hostname or "").rstrip(".")
+    # Brackets keep the colons of an IPv6 address apart from the port.
     host = f"[{host}]" if ":" in host else host
     port = "" if parts.port in (None, _PORTS[parts.scheme]) else f":{parts.port}"
     return f"{parts.scheme}://{host}{port}"
@@ -92,6 +93,7 @@ def key_uses(
         if urls is not None or not os.environ.get(KEY_VARIABLE):
             return ()
         variable = KEY_VARIABLE
+    # A file that names another variable could send any secret of the environment away.
     is_own = typed or variable == KEY_VARIABLE
     addresses = [default_address()] if urls is None else [urls] if isinstance(urls, str) else urls
     home = origin_of(default_address())

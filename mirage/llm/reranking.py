@@ -44,6 +44,7 @@ def relevance_all(
     parts = [
         (query, distinct[i : i + TOGETHER])
         for query, texts in clean
+        # A text may occur twice for a query, but is sent only once.
         for distinct in [list(dict.fromkeys(texts))]
         for i in range(0, len(distinct), TOGETHER)
     ]

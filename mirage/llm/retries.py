@@ -108,8 +108,8 @@ class Retries:
     ("full jitter": Brooker 2015, Exponential Backoff And Jitter). If the server names a time, the
     wait is that time plus up to ``backoff_s`` seconds.
 
-    If no call has ever reached the endpoint, a call is retried twice at most, and after that no
-    other call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
+    If no call has ever reached the endpoint, a call is retried twice at most. After that no other
+    call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
 
     Attributes:
         most: Most retries of a call.

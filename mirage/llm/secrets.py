@@ -29,8 +29,8 @@ _LOGGERS = (
 class Secrets:
     """An API key and headers, and the redaction of texts that may repeat them.
 
-    Servers repeat the key or headers that they received in errors and headers. The secrets are the
-    key, and each word of a header that has at least 8 characters. Redaction also hides parts of the
+    Servers may repeat the key or headers of a request in their errors. The secrets are the key, and
+    each word of a header that has at least 8 characters. Redaction also hides parts of the
     key, and parts of words that have at least 12 characters. A part is hidden if it has at least 8
     letters and digits, whatever is between them, in any case, backwards, in base64 or in
     hexadecimal.

@@ -111,6 +111,7 @@ def _part(
         columns = tuple(next((row for _, row in split.rows()), ()))
         part = part._replace(columns=columns)
         count, names = read(split, left_out)
+    # Keep what was counted before the error.
     except DatasetError as error:
         return part._replace(rows=left_out.rows, left_out=tuple(left_out), problem=str(error))
     return part._replace(rows=left_out.rows, found=count, names=names, left_out=tuple(left_out))

@@ -70,5 +70,6 @@ def _pages(outputs: list[dict[str, Any]], where: str) -> list[str]:
         for page in output.get("provenance") or ():
             if not isinstance(page, dict) or "wikipedia_id" not in page:
                 raise DatasetError(f"{where}: field 'provenance': 'wikipedia_id' is missing")
+            # A dict is used as a set that keeps the order.
             pages[str(page["wikipedia_id"])] = None
     return list(pages)

@@ -57,7 +57,7 @@ FEWEST_JOINED = 12
 """If joining equal questions and sessions leaves fewer clusters, sessions alone are clusters."""
 
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
-"""The origin of the clusters of a log: a field, equal questions, or one user or session."""
+"""How questions are grouped into clusters: by a field, by equal text, or by user or session."""
 
 _LOG = logger("mirage.sources")
 _NO_ANSWER = "the log has no answer"
@@ -74,7 +74,7 @@ class Log(NamedTuple):
             ``metadata`` has the ``model`` if the line names one.
         run: The answers. A line with an error, or whose answer is null, is a failure.
         times: The time of each question in UTC by query id, for the lines that have a time.
-        clustering: The origin of the clusters.
+        clustering: How questions are grouped into clusters.
         sessions: The cluster of each question by session alone, by query id; empty if no line
             names a session or if lines name their cluster.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters if equal questions were
@@ -138,6 +138,7 @@ class Log(NamedTuple):
 
     def by_model(self) -> dict[str, Log]:
         """Return the part of each model by name; the whole log if there is only one model."""
+        # Lines without a model belong to the run's model.
         names = {query.id: query.metadata.get("model", self.run.model) for query in self.dataset}
         if len(set(names.values())) == 1:
             return {self.run.model: self}
@@ -326,6 +327,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """Return a value that names something: a text, or an integer as text."""
     value = _value(row, names)
+    # Not isinstance(): True and False are no names.
     if type(value) is int:
         return str(value)
     return _text(where, row, names) or None
@@ -377,6 +379,7 @@ def _answer(
 ) -> tuple[str | None, str]:
     """Return the answer and the reason to record if there is none."""
     error = _value(row, names["error"])
+    # Many loggers write an empty error into every line.
     if error not in (None, False, "", 0, {}, []):
         return None, error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
     text = _text(where, row, names["answer"])
@@ -543,6 +546,7 @@ def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None
         if line.session is not None:
             roots[root(question)] = root(f"session {line.session}")
     names = [root(question) for question in questions]
+    # A cluster of one line needs no name.
     sizes = Counter(names)
     return [name if sizes[name] > 1 else None for name in names]
 

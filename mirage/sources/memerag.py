@@ -102,6 +102,7 @@ def load(path: str | Path, language: str) -> Memerag:
             text = " ".join(sentence.text for sentence in labelled)
         except KeyError as error:
             raise DatasetError(f"{where}: field {error} is missing") from None
+        # For example, a row whose answer is null or a text.
         except TypeError as error:
             raise DatasetError(f"{where}: not a row of MEMERAG ({error})") from None
         queries.append(query)

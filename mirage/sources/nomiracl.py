@@ -127,6 +127,7 @@ def _query(
     try:
         query_id, docids, prompt = row["query_id"], row["docids"], row["prompt"]
         results = dict(row["results"])
+        # GPT-4's output is the reference, so GPT-4 must not be compared with it.
         reference = results.pop(REFERENCE_MODEL)
     except KeyError as error:
         raise DatasetError(f"{where}: field {error} is missing") from None
@@ -137,6 +138,7 @@ def _query(
             f"{where}: not a row of NoMIRACL ('prompt' must be a text, and 'docids' a list)"
         )
     question, contexts = _sections(prompt, where)
+    # split() alternates numbers and texts, after the text before the first number.
     texts = [text.strip() for text in _PASSAGE.split(contexts)[2::2]]
     if len(texts) != len(docids):
         raise DatasetError(
@@ -157,6 +159,7 @@ def _sections(prompt: str, where: str) -> tuple[str, str]:
     """Return the question and the numbered passages of a prompt."""
     _, _, rest = prompt.partition("QUESTION:\n")
     question, heading, rest = rest.partition("\n\nCONTEXTS:\n")
+    # From the right, because a passage may contain the heading too.
     contexts, output, _ = rest.rpartition("\n\nOUTPUT:")
     if not heading or not output:
         raise DatasetError(f"{where}: the prompt has no QUESTION, CONTEXTS or OUTPUT section")

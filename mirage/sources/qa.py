@@ -52,6 +52,7 @@ def queries(
     if form not in FORMS:
         raise UnknownNameError("format of questions and answers", form, FORMS)
     code = None if language is None else Language.of(language).code
+    # Files in these formats do not name a language, or have several.
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
         raise SettingError(f"queries in the format {form!r} need a language")
     judged = None if qrels is None else _relevance(Path(qrels))

@@ -128,6 +128,7 @@ def _problems(places: Sequence[tuple[str, Query]]) -> Iterator[str]:
         if query.id in first:
             yield f"{where}: query {query.id!r} occurs a second time; first: {first[query.id]}"
         first.setdefault(query.id, where)
+        # A dataset has one language, and so do features and surrogates.
         if query.language != language:
             yield (
                 f"{where}: query {query.id!r} is in {query.language!r}, but the first one is in "
