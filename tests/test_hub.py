@@ -259,7 +259,9 @@ def test_harmless_noise_in_prompts_is_accepted(split: Splitter) -> None:
 
 def test_a_missing_column_names_those_that_are_there(split: Splitter) -> None:
     rows = [{key: value for key, value in GOOD.items() if key != "positive_ids"}]
-    with pytest.raises(DatasetError, match="'positive_ids' is missing; there are query_id, prompt"):
+    with pytest.raises(
+        DatasetError, match="'positive_ids' is missing; the columns are query_id, prompt"
+    ):
         hub.read_queries(split(QUERIES, rows), CODE, {})
 
 

@@ -112,7 +112,7 @@ def test_mkqa_with_the_relevance_of_kilt(tmp_path: Path) -> None:
     assert (long.answers, long.answerable) == ((), None)
     file = json_lines(tmp_path / "one.jsonl", MKQA[:1])
     assert MirageDataset.from_qa(file, "mkqa", language="zh")[0].text == "谁演唱的"
-    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: no query in 'sw'"):
+    with pytest.raises(DatasetError, match=r"one\.jsonl, line 1: there is no query in 'sw'"):
         MirageDataset.from_qa(file, "mkqa", language="sw")
 
 
@@ -166,7 +166,11 @@ def test_beir(tmp_path: Path) -> None:
         ("kilt", {"id": "1", "output": []}, "field 'text'"),
         ("kilt", {"id": "1", "input": "?", "output": [{"provenance": [{}]}]}, "'wikipedia_id' is"),
         ("mkqa", {"example_id": 1}, "'queries' and 'answers' must be objects"),
-        ("xor-tydi", {"lang": "en", "id": "1"}, "field 'question' is missing; it has lang, id"),
+        (
+            "xor-tydi",
+            {"lang": "en", "id": "1"},
+            "field 'question' is missing; the row has lang, id",
+        ),
         ("answers", {"id": "1", "question": "?", "answers": {}}, "expected a text or a list"),
         ("answers", {"question": "?"}, "field 'id' is missing"),
         ("answers", {"id": "1", "question": "?", "lang": "xx"}, "unknown language 'xx'"),

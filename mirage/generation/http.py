@@ -51,6 +51,10 @@ class OpenAIGenerator:
 
     Raises:
         SettingError: If ``settings`` are passed together with an LLM.
+
+    Example:
+        >>> OpenAIGenerator("my-model", base_url="http://localhost:8000/v1", cache=False)
+        OpenAIGenerator(LLM('my-model', endpoint='http://localhost:8000/v1'), name='my-model')
     """
 
     def __init__(
@@ -62,7 +66,9 @@ class OpenAIGenerator:
         **settings: Any,
     ) -> None:
         if isinstance(llm, LLM) and settings:
-            raise SettingError(f"pass {', '.join(settings)} to LLM(...), because {llm} exists")
+            raise SettingError(
+                f"{llm} is configured already; pass {', '.join(settings)} to LLM(...)"
+            )
         self.llm: LLM = llm if isinstance(llm, LLM) else LLM(llm, **settings)
         self.name: str = name or self.llm.model
         self.prompt: PromptMaker = prompt or RagPrompt(
@@ -131,6 +137,10 @@ class HTTPGenerator:
 
     Raises:
         SettingError: If a setting is not valid, or the address contains a password or a query.
+
+    Example:
+        >>> HTTPGenerator("http://localhost:5000/answer", response="result.text")
+        HTTPGenerator('http://localhost:5000/answer', name='localhost:5000')
     """
 
     def __init__(

@@ -234,7 +234,9 @@ class VLLMGenerator:
             "temperature": temperature,
         }
         if engine and not by_name:
-            raise SettingError(f"pass {', '.join(engine)} to the vllm.LLM, because it exists")
+            raise SettingError(
+                f"the engine is configured already; pass {', '.join(engine)} to vllm.LLM(...)"
+            )
         self.model: Any = self._vllm.LLM(model=str(model), **engine) if by_name else model
         config = self.model.llm_engine.model_config
         self.name: str = name or str(config.model)

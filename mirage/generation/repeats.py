@@ -58,6 +58,13 @@ def repeated(
         SettingError: If ``repeats`` is below 1, or above the number of recorded repeats.
         DatasetError: If the generator does not return a run. Other errors are as in
             :meth:`mirage.Generator.run`.
+
+    Example:
+        >>> from mirage import CallableGenerator, MirageDataset
+        >>> dataset = MirageDataset.bundled("en").sample(1)
+        >>> generator = CallableGenerator(lambda query: "I do not know.")
+        >>> len(repeated(generator, dataset, 3).repeats)
+        3
     """
     if repeats is not None and repeats < 1:
         raise SettingError(f"repeats must be at least 1, got {repeats}")

@@ -39,6 +39,11 @@ def response_of(query: Query, reply: object) -> Response:
         GenerationError: If the value is of another type; the message names the query.
         UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
             within an emoji.
+
+    Example:
+        >>> query = Query(id="q1", language="en", text="Who?")
+        >>> response_of(query, ("Ada [1].", ["Ada wrote it."])).shown
+        ('1',)
     """
     if isinstance(reply, Response):
         response = _check_query(query, reply)

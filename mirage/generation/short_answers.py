@@ -123,6 +123,13 @@ class OracleAnswer:
 
     It is the only generator that reads the gold answers (BERGEN, section 4.3). It serves as an
     upper bound and is not a system to rank. A query without short answers is a failure.
+
+    Example:
+        >>> from mirage import MirageDataset, Query
+        >>> query = Query(id="q1", language="en", text="Who wrote it?", answers=[["Ada", "A. L."]])
+        >>> run = OracleAnswer().run(MirageDataset([query], name="example"), progress=False)
+        >>> run["q1"].text
+        'Ada'
     """
 
     name = "oracle answer"
@@ -138,8 +145,8 @@ class OracleAnswer:
         """
         if not any(query.answers for query in dataset):
             raise DatasetError(
-                "no query has short answers, which the oracle returns; queries that are passed to "
-                "a system have no gold answers, so call OracleAnswer().run(dataset) on the dataset"
+                "no query has short answers for the oracle to return; queries that are passed to a "
+                "system have no gold answers, so call OracleAnswer().run(dataset) on the dataset"
             )
         with recording(self.name, dataset, out, progress) as record:
             for pending in record.pending:

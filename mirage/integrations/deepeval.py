@@ -211,7 +211,7 @@ class FeatureMetric(BaseMetric):
 
 def _query(case: LLMTestCase, language: str, id: str, where: str) -> Asked:
     if not isinstance(case, LLMTestCase):
-        raise DatasetError(f"{where}: must be an LLMTestCase, because it has one response to score")
+        raise DatasetError(f"{where}: expected an LLMTestCase, which has one response to score")
     retrieved, metadata = case.retrieval_context or (), case.metadata or {}
     return query_of(
         where,

@@ -165,7 +165,7 @@ class FeatureMetric(SingleTurnMetric):
 def _query(sample: SingleTurnSample, language: str, id: str, where: str) -> Asked:
     if not isinstance(sample, SingleTurnSample):
         raise DatasetError(
-            f"{where}: must be a single-turn sample, because it has one response to score"
+            f"{where}: expected a single-turn sample, which has one response to score"
         )
     return query_of(
         where,

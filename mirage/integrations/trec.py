@@ -57,7 +57,14 @@ Scores = dict[str, dict[str, float]]
 
 
 def shown(dataset: MirageDataset) -> Scores:
-    """Return the passages of each query as a ranking in their order; the last one has score 1."""
+    """Return the passages of each query as a ranking in their order; the last one has score 1.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> scores = shown(MirageDataset.bundled("en").sample(1))
+        >>> [min(ranking.values()) for ranking in scores.values()]
+        [1.0]
+    """
     return {query.id: _descending(query.passage_ids) for query in dataset}
 
 
@@ -99,6 +106,12 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
     Args:
         dataset: The dataset.
         run: A run on it, or ``None`` to include all queries.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> grades = qrels(MirageDataset.bundled("en"))
+        >>> {grade for judged in grades.values() for grade in judged.values()} <= {0, 1}
+        True
     """
     judged = relevance(dataset)
     if run is None:
@@ -123,6 +136,14 @@ def ranked(
     Raises:
         UnknownNameError: If the ranking has a query that the dataset does not have.
         DatasetError: If there is no text for a ranked passage; the message names it and the query.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> dataset = MirageDataset.bundled("en").sample(1)
+        >>> first = dataset[0].passage_ids[0]
+        >>> new = ranked(dataset, {dataset[0].id: {first: 1.0}})
+        >>> new[0].passage_ids == (first,)
+        True
     """
     check_ids(scores, dataset, "in the ranking")
     texts = passages or {}
@@ -184,6 +205,13 @@ def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
     Raises:
         DatasetError: If an id or the tag cannot be written; see
             :meth:`mirage.retrieval.RetrievalRun.write`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_run({"q1": {"p2": 2.0, "p1": 1.0}}, f"{folder}/run.trec", tag="mine")
+        ...     read_run(f"{folder}/run.trec")
+        {'q1': {'p2': 2.0, 'p1': 1.0}}
     """
     RetrievalRun.of(scores).write(path, tag=tag)
 

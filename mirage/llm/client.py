@@ -135,6 +135,10 @@ class LLM:
 
     Raises:
         SettingError: If a setting is not valid, or the address contains a password or a query.
+
+    Example:
+        >>> LLM("my-model", base_url="http://localhost:8000/v1", max_tokens=100, cache=False)
+        LLM('my-model', endpoint='http://localhost:8000/v1')
     """
 
     def __init__(
@@ -334,9 +338,9 @@ class LLM:
             SettingError: If a parameter cannot be sent as JSON, or only the client may set it.
 
         Example:
-            >>> llm = LLM("gpt-4o", max_tokens=100, cache=False)
+            >>> llm = LLM("my-model", base_url="http://localhost:8000/v1", cache=False)
             >>> llm.with_parameters(seed=1).parameters
-            {'temperature': 0.0, 'max_completion_tokens': 100, 'seed': 1}
+            {'temperature': 0.0, 'max_tokens': 1024, 'seed': 1}
         """
         copy = object.__new__(LLM)
         copy.__dict__.update(self.__dict__)

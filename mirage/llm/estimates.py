@@ -25,6 +25,10 @@ class Estimate:
         prompt_tokens: Approximate tokens of the prompts (:func:`mirage.llm.estimate_tokens`).
         completion_tokens: Most tokens that the answers may have; ``None`` if an LLM has no limit.
         cost: Most money for prompts and answers; ``None`` if an LLM has no price or no limit.
+
+    Example:
+        >>> Estimate(2, 1, prompt_tokens=500, completion_tokens=200, cost=0.01).at_most(2).calls
+        2
     """
 
     calls: int

@@ -101,6 +101,18 @@ class Question(Generic[T]):
             ``"Grade the text marked <answer {word}>"``.
         form: The form of the answer.
         material: Pairs of a name and a text, in the order in which the prompt shows them.
+
+    Example:
+        >>> form = Form(
+        ...     text="Write [[yes]] or [[no]].",
+        ...     reminder="Write only [[yes]] or [[no]].",
+        ...     read=lambda answer: final_verdict(answer, {"yes", "no"}),
+        ...     sought="verdict",
+        ... )
+        >>> material = (("text", "Hello."),)
+        >>> question = Question("Is the text English?", "Judge the text", form, material)
+        >>> "Hello." in question.prompt, form.read("Final verdict: [[yes]]")
+        (True, 'yes')
     """
 
     task: str

@@ -580,5 +580,7 @@ def _judge(names: list[str], name: str | None) -> str:
 def _columns(where: str, row: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
     for name in names:
         if name not in row:
-            raise DatasetError(f"{where}: column {name!r} is missing; there are {', '.join(row)}")
+            raise DatasetError(
+                f"{where}: column {name!r} is missing; the columns are {', '.join(row)}"
+            )
     return [row[name] for name in names]

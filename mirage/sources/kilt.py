@@ -31,6 +31,15 @@ def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
+
+    Example:
+        >>> import tempfile
+        >>> row = '{"id": "1", "input": "Who?", "output": [{"answer": "Ada"}, {"answer": "A. L."}]}'
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "nq.jsonl")
+        ...     _ = path.write_text(row)
+        ...     [query.answers for query in queries(path)]
+        [(('Ada', 'A. L.'),)]
     """
     for where, row in read_rows(Path(path)):
         outputs = _outputs(row, where)

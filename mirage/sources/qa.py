@@ -84,6 +84,14 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
     Raises:
         DatasetError: If a row is not valid or has no language; the message names the file and the
             line.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "qa.jsonl")
+        ...     _ = path.write_text('{"id": "1", "question": "Who?", "answers": ["Ada", "A. L."]}')
+        ...     [query.answers for query in answers(path, "en")]
+        [(('Ada', 'A. L.'),)]
     """
     for where, row in read_rows(Path(path)):
         if {"language", "text"} <= row.keys():
@@ -122,7 +130,9 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
         # Chinese has the keys zh_cn, zh_hk and zh_tw.
         keys = [key for key in sorted(texts) if key.split("_")[0] == language]
         if not keys:
-            raise DatasetError(f"{where}: no query in {language!r}; it has {', '.join(texts)}")
+            raise DatasetError(
+                f"{where}: there is no query in {language!r}, only in {', '.join(texts)}"
+            )
         entries = answers_by_language.get(keys[0])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise DatasetError(f"{where}: field 'answers.{keys[0]}': expected a list of objects")
@@ -221,7 +231,7 @@ def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: 
     """Return the value of the first of these fields that a row has."""
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
-        raise DatasetError(f"{where}: field {names[0]!r} is missing; it has {', '.join(row)}")
+        raise DatasetError(f"{where}: field {names[0]!r} is missing; the row has {', '.join(row)}")
     return value
 
 

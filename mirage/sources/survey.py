@@ -77,6 +77,11 @@ def survey(name: str, queries: Iterable[Query]) -> Survey:
     Args:
         name: Name of the queries, for the printed survey.
         queries: The queries.
+
+    Example:
+        >>> from mirage import Query
+        >>> survey("mine", [Query(id="q1", language="en", text="Who?")]).remarks[0]
+        '1 of 1 queries have no passages, so nothing supports a response'
     """
     return _survey(name, [(f"query {query.id}", query) for query in queries], [])
 

@@ -352,5 +352,5 @@ def test_vllm_is_called_with_valid_arguments(tokenizer: Any) -> None:
     run = vllm_generator.run(QUERIES, progress=False)
     assert (run.model, engine.chat.call_count) == ("tiny", 3)
     assert {r.text for r in run} == {"ory."}
-    with pytest.raises(SettingError, match="pass dtype to the vllm"):
+    with pytest.raises(SettingError, match="pass dtype to vllm"):
         VLLMGenerator(engine, dtype="auto")

@@ -210,7 +210,7 @@ def test_contexts_with_sources_are_read() -> None:
 
 def test_bad_cases_are_refused() -> None:
     talk = ConversationalTestCase(turns=[Turn(role="user", content="Who?")])
-    with pytest.raises(DatasetError, match="deepeval, test case 1: must be an LLMTestCase"):
+    with pytest.raises(DatasetError, match="deepeval, test case 1: expected an LLMTestCase"):
         read([talk], language="en")
     with pytest.raises(DatasetError, match="deepeval, test case 1, field 'text'"):
         read([LLMTestCase(input="", actual_output="x")], language="en")

@@ -145,7 +145,7 @@ def test_a_function_is_a_metric() -> None:
 
 def test_bad_samples_are_refused() -> None:
     turns = EvaluationDataset([MultiTurnSample(user_input=[HumanMessage(content="Who?")])])
-    with pytest.raises(DatasetError, match="ragas, sample 1: must be a single-turn sample"):
+    with pytest.raises(DatasetError, match="ragas, sample 1: expected a single-turn sample"):
         read(turns, language="en")
     sample = SingleTurnSample(user_input="Who?")
     with pytest.raises(DatasetError, match="ragas, sample 2, field 'text'"):
