@@ -40,7 +40,7 @@ def run_on_workers(
         progress: Whether to show a progress bar.
     """
     with recording(generator.name, dataset, out, progress) as record:
-        size = _size(generator, executor)
+        size = _queries_per_part(generator, executor)
         parts = (
             (list(record.pending[start : start + size]), dataset.retrieved)
             for start in range(0, len(record.pending), size)
@@ -52,7 +52,7 @@ def run_on_workers(
         return record.finish()
 
 
-def _size(generator: Generator, executor: Executor) -> int:
+def _queries_per_part(generator: Generator, executor: Executor) -> int:
     batch = getattr(generator, "batch_size", None)
     if isinstance(batch, int):
         return batch

@@ -87,7 +87,7 @@ def _advice(reply: object) -> str:
 
 def _with_passages(query: Query, text: str, passages: object) -> Response:
     if isinstance(passages, str | Mapping) or not isinstance(passages, Iterable):
-        raise _fault(
+        raise _passage_error(
             query, f"they must be a list of passages, but are of type {type(passages).__name__}"
         )
     query_passages = {passage.id: passage for passage in query.passages}
@@ -97,7 +97,7 @@ def _with_passages(query: Query, text: str, passages: object) -> Response:
         id_, passage = _read(query, item, position, query_passages)
         # A citation of the id would be ambiguous.
         if passage is not None and new_passages.setdefault(id_, passage).text != passage.text:
-            raise _fault(query, f"two of them have the id {id_!r}, but different texts")
+            raise _passage_error(query, f"two of them have the id {id_!r}, but different texts")
         ids.append(id_)
     return Response(
         query_id=query.id, text=text, shown=tuple(ids), passages=tuple(new_passages.values())
@@ -113,7 +113,7 @@ def _read(
     if isinstance(item, Mapping):
         return _from_mapping(query, item, position)
     if not isinstance(item, str):
-        raise _fault(
+        raise _passage_error(
             query,
             f"number {position} is of type {type(item).__name__}; return a Passage, a dict with "
             "id and text, a text, or the id of one of the query's passages",
@@ -121,7 +121,7 @@ def _read(
     if item in query_passages:
         return item, None
     if not item.strip() or _ONE_WORD.fullmatch(item):
-        raise _fault(
+        raise _passage_error(
             query,
             f"number {position}, {item!r}, is neither a text nor the id of one of the query's "
             'passages; return its text, or {"id": ..., "text": ...}',
@@ -137,16 +137,18 @@ def _from_mapping(
         for field, names in PASSAGE_NAMES.items()
     }
     if values["id"] is None and values["text"] is None:
-        raise _fault(query, f"number {position} has neither text nor id, only {sorted(item)}")
+        raise _passage_error(
+            query, f"number {position} has neither text nor id, only {sorted(item)}"
+        )
     fields = {name: value for name, value in values.items() if value is not None}
     if "text" not in fields:
         return str(fields["id"]), None
     try:
         passage = Passage.model_validate({"id": str(position), **fields})
     except ValueError as error:
-        raise _fault(query, f"number {position}: {error}") from None
+        raise _passage_error(query, f"number {position}: {error}") from None
     return passage.id, passage
 
 
-def _fault(query: Query, why: str) -> GenerationError:
+def _passage_error(query: Query, why: str) -> GenerationError:
     return GenerationError(f"the passages of the response to query {query.id!r}: {why}")

@@ -96,11 +96,11 @@ def respond(
     # Our generators remove gold answers and labels from queries; other generators may not.
     queries = dataset.without_gold() if generator is system else dataset
     run = repeated(generator, queries, repeats, out=out, executor=executor, progress=progress)
-    runs = [_complete(each, dataset, model) for each in run.repeats]
+    runs = [_complete_run(each, dataset, model) for each in run.repeats]
     return runs[0] if len(runs) == 1 else Run.of_repeats(runs)
 
 
-def _complete(run: Run, dataset: MirageDataset, model: str) -> Run:
+def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
     """Return the run under this name, in the dataset's order, with failures for missing ones."""
     responses = recorded(run, dataset, model)
     if dataset.retrieved:  # a generator of the user may not have stored the passages

@@ -56,13 +56,13 @@ def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:
     return [
         same
         | {"query_id": query_id}
-        | dict(zip(table.features, map(_or_none, values), strict=True))
+        | dict(zip(table.features, map(_none_if_nan, values), strict=True))
         | {"not_computed": _as_json(reasons[query_id])}
         for query_id, values in zip(table.query_ids, table.values, strict=True)
     ]
 
 
-def _or_none(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     # Data frames store missing values as None; NaN would become a number in some formats.
     return None if np.isnan(value) else float(value)
 

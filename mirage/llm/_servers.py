@@ -54,7 +54,7 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     """
     tried: list[Server] = []
     while True:
-        server = _next(servers, tried)
+        server = _least_busy(servers, tried)
         tried.append(server)
         server.under_way += 1
         server.sent += 1
@@ -72,7 +72,7 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
             server.under_way -= 1
 
 
-def _next(servers: Sequence[Server], tried: Collection[Server]) -> Server:
+def _least_busy(servers: Sequence[Server], tried: Collection[Server]) -> Server:
     now = time.monotonic()
     rest = [server for server in servers if server not in tried]
     return min(rest, key=lambda s: (max(s.paused_until - now, 0), s.under_way, s.sent))

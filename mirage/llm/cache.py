@@ -111,7 +111,7 @@ class Cache:
                 raise _DamageError("a cached answer was overwritten")
             return cast(dict[str, Any], json.loads(row[0]))
 
-        return self._try(read)
+        return self._with_database(read)
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
         """Store an answer under the digest of its request; an answer that exists is not replaced.
@@ -129,7 +129,7 @@ class Cache:
                 (key, model, time.time(), content, zlib.crc32(content)),
             )
 
-        self._try(write)
+        self._with_database(write)
 
     def forget(self, keys: Iterable[bytes]) -> None:
         """Delete the answers to the requests with these digests."""
@@ -140,11 +140,11 @@ class Cache:
             database.executemany("DELETE FROM answers WHERE key = ?", rows)
             database.execute("COMMIT")
 
-        self._try(delete)
+        self._with_database(delete)
 
     def __len__(self) -> int:
         query = "SELECT count(*) FROM answers"
-        return self._try(lambda database: int(database.execute(query).fetchone()[0])) or 0
+        return self._with_database(lambda database: int(database.execute(query).fetchone()[0])) or 0
 
     def close(self) -> None:
         """Close the file; the next call of another method opens it again."""
@@ -153,7 +153,7 @@ class Cache:
                 self._database.close()
             self._database = None
 
-    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _with_database(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return the result of an operation on the database, or ``None`` if it is unusable."""
         with self._lock:
             for _ in range(3):

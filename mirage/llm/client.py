@@ -86,10 +86,10 @@ def estimate_tokens(text: str) -> int:
         >>> estimate_tokens("What is the capital of Kenya?")
         8
     """
-    return _by_size(len(text.encode("utf-8", "replace")))
+    return _estimate_from_size(len(text.encode("utf-8", "replace")))
 
 
-def _by_size(size: int) -> int:
+def _estimate_from_size(size: int) -> int:
     return -(-size // 4)
 
 
@@ -488,7 +488,7 @@ class Connection:
             BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.embedding_digest(text) for text in texts}
-        return await self._of_texts(keys, "embedding", self._embedding, texts)
+        return await self._request_missing(keys, "embedding", self._embedding, texts)
 
     async def relevance(self, query: str, texts: Sequence[str], form: RerankForm) -> list[float]:
         """Return the relevance of each text to a query, from the cache if it is there.
@@ -505,11 +505,11 @@ class Connection:
             BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
-        return await self._of_texts(
+        return await self._request_missing(
             keys, "relevance", lambda new: self._reranking(query, new, form), texts
         )
 
-    async def _of_texts(
+    async def _request_missing(
         self,
         keys: Mapping[str, bytes],
         field: str,
@@ -794,7 +794,7 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
         text = str(_text(answer["choices"][0]["message"]["content"]) or "")
     except (LookupError, TypeError):
         text = ""
-    return _by_size(size), estimate_tokens(text)
+    return _estimate_from_size(size), estimate_tokens(text)
 
 
 def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:

@@ -40,12 +40,12 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
         raise SettingError(f"max_bytes must be at least 1, got {most}")
 
     async def limit(response: Any) -> None:
-        response.aiter_bytes = partial(_unpacked, response, most)
+        response.aiter_bytes = partial(_decompress, response, most)
 
     return limit
 
 
-async def _unpacked(response: Any, most: int) -> AsyncIterator[bytes]:
+async def _decompress(response: Any, most: int) -> AsyncIterator[bytes]:
     """Yield the decompressed parts of a response, and fail before the limit is exceeded."""
     header = response.headers.get("content-encoding", "").lower().replace("identity", "")
     packing = [name.strip() for name in header.split(",") if name.strip()]

@@ -70,7 +70,7 @@ def query_of(
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]
     if retrieved_ids and texts and len(ids) != len(texts):
         raise DatasetError(f"{where}: there are {len(texts)} retrieved texts, but {len(ids)} ids")
-    passage_ids = tuple(ids) if retrieved_ids else _by_text(texts, ids)
+    passage_ids = tuple(ids) if retrieved_ids else _ids_of_distinct(texts, ids)
     # dict() keeps the last value of a key; reversed, so that of equal ids the first text counts.
     passages = dict(zip(reversed(passage_ids), reversed(texts), strict=False))
     row = {
@@ -81,19 +81,19 @@ def query_of(
             {"id": id_, "text": passages[id_]} for id_ in dict.fromkeys(passage_ids) if texts
         ],
         "relevant": list(map(str, relevant_ids or ()))
-        or _ids_of(relevant or (), texts, passage_ids, where),
+        or _relevant_ids(relevant or (), texts, passage_ids, where),
         "reference": reference,
     }
     return Asked(validated(Query, row, where), passage_ids)
 
 
-def _by_text(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+def _ids_of_distinct(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
     """Return the id of each text; equal texts get the id of the first one."""
     first: dict[str, str] = {}
     return tuple(first.setdefault(plain_text(t), id_) for t, id_ in zip(texts, ids, strict=True))
 
 
-def _ids_of(
+def _relevant_ids(
     relevant: Sequence[str], texts: Sequence[str], ids: Sequence[str], where: str
 ) -> list[str]:
     ids_by_text: dict[str, list[str]] = defaultdict(list)

@@ -114,7 +114,7 @@ def find(
         if dataset not in DATASETS:
             raise UnknownNameError("dataset of the benchmark", dataset, DATASETS)
     if path is None:
-        return _on_hub(name, code, revisions or {})
+        return _find_on_hub(name, code, revisions or {})
     if revisions:
         raise DatasetError("pass either path or revisions: files on disk have no revisions")
     folder = Path(path).expanduser() / _folder(name)
@@ -152,7 +152,7 @@ def _command(name: str, code: str, revision: str | None, folder: str) -> str:
     )
 
 
-def _on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
+def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
     client = _package("huggingface_hub")
     revision = revisions.get(name)
 
@@ -173,7 +173,7 @@ def _on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
         client.HfApi().dataset_info(name, revision=revision, timeout=seconds)
         folder = snapshot(allow_patterns=f"{code}/dev-*.parquet")
     except Exception as error:  # the client's HTTP library, and so the error's type, may vary
-        raise DatasetError(_unreachable(name, code, revisions, error)) from None
+        raise DatasetError(_unreachable_message(name, code, revisions, error)) from None
     if files := _files(folder, code):
         return Split(files, folder.name)
     raise DatasetError(f"{name} at revision {folder.name} has no files {code}/dev-*.parquet")
@@ -184,7 +184,9 @@ def _package(name: str) -> Any:
         return import_module(name)
 
 
-def _unreachable(name: str, code: str, revisions: Mapping[str, str], error: Exception) -> str:
+def _unreachable_message(
+    name: str, code: str, revisions: Mapping[str, str], error: Exception
+) -> str:
     commands = "".join(
         f"\n  {_command(dataset, code, revisions.get(dataset), f'FOLDER/{_folder(dataset)}')}"
         for dataset in DATASETS

@@ -246,8 +246,8 @@ def read(
         first = first_places.setdefault(line.entry.query.id, where)
         if first != where:
             raise DatasetError(
-                f"{where}, field {_name(row, names['id'])!r}: {line.entry.query.id!r} is also the "
-                f"id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
+                f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
+                f"the id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
                 "another field, as in id=request_id)"
             )
         lines.append(line)
@@ -306,20 +306,20 @@ def _look_up(row: Mapping[str, Any], name: str) -> Any:
     return None if is_missing(value) else value
 
 
-def _name(row: Mapping[str, Any], names: Sequence[str]) -> str:
+def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the first name under which a row has a value, or else the first name."""
     return next((name for name in names if _look_up(row, name) is not None), names[0])
 
 
 def _value(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return _look_up(row, _name(row, names))
+    return _look_up(row, _used_name(row, names))
 
 
 def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
     value = _value(row, names)
     if value is None or isinstance(value, str):
         return value
-    name, kind = _name(row, names), type(value).__name__
+    name, kind = _used_name(row, names), type(value).__name__
     hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
     raise DatasetError(f"{where}, field {name!r}: expected a text, got {kind}{hint}")
 
@@ -408,7 +408,7 @@ def _passages(
     value = _value(row, names)
     if value is None:
         return None, None
-    where = f"{where}, field {_name(row, names)!r}"
+    where = f"{where}, field {_used_name(row, names)!r}"
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list):
         raise DatasetError(f"{where}: expected a list of passages, got {type(value).__name__}")
@@ -420,12 +420,12 @@ def _passages(
     for n, (id_, text) in enumerate(rows, 1):
         id_ = id_ or str(n)
         # Two texts with one id, such as that of their document, are two passages.
-        unique = next(i for i in _numbered(id_) if texts_by_id.setdefault(i, text) == text)
+        unique = next(i for i in _id_variants(id_) if texts_by_id.setdefault(i, text) == text)
         ids.append(unique)
     return [text for _, text in rows], ids
 
 
-def _numbered(id_: str) -> Iterable[str]:
+def _id_variants(id_: str) -> Iterable[str]:
     """Yield an id and then variants of it: ``a``, ``a~2``, ``a~3``, ..."""
     yield id_
     number = 2
@@ -469,8 +469,8 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise DatasetError(
-            f"{where}, field {_name(row, names)!r}: {value!r} is not a time; use ISO 8601, such as "
-            "2026-11-22T20:00:00Z, or seconds since 1970"
+            f"{where}, field {_used_name(row, names)!r}: {value!r} is not a time; use ISO 8601, "
+            "such as 2026-11-22T20:00:00Z, or seconds since 1970"
         ) from None
 
 
@@ -504,14 +504,14 @@ def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
     """
     if all(_cluster_count(log) >= FEWEST_JOINED for log in logs if log.sessions):
         return tuple(logs)
-    return tuple(_by_session(log) if log.sessions else log for log in logs)
+    return tuple(_cluster_by_session(log) if log.sessions else log for log in logs)
 
 
 def _cluster_count(log: Log) -> int:
     return len({query.cluster or (query.id,) for query in log.dataset})
 
 
-def _by_session(log: Log) -> Log:
+def _cluster_by_session(log: Log) -> Log:
     if log.clustering == "sessions":
         return log
     queries = [

@@ -97,12 +97,12 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
         if {"language", "text"} <= row.keys():
             yield validated(Query, row, where)
         else:
-            code = _first(row, LANGUAGE, where, language)
+            code = _first_value(row, LANGUAGE, where, language)
             fields = {
-                "id": _first(row, IDS, where),
+                "id": _first_value(row, IDS, where),
                 "language": code,
-                "text": _first(row, QUESTIONS, where),
-                "answers": _answers(_first(row, ANSWERS, where, []), where),
+                "text": _first_value(row, QUESTIONS, where),
+                "answers": _answers(_first_value(row, ANSWERS, where, []), where),
             }
             yield validated(Query, fields, where)
 
@@ -143,7 +143,7 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
             "language": language,
             "text": texts[keys[0]],
             "answers": [forms] if forms else [],
-            "answerable": False if _unanswerable(entries) else None,
+            "answerable": False if _is_unanswerable(entries) else None,
         }
         yield validated(Query, fields, where)
 
@@ -161,11 +161,11 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
         DatasetError: If a row is not valid; the message names the file and the line.
     """
     for where, row in read_rows(Path(path)):
-        if _first(row, ("lang",), where) == language:
+        if _first_value(row, ("lang",), where) == language:
             fields = {
-                "id": _first(row, ("id",), where),
+                "id": _first_value(row, ("id",), where),
                 "language": language,
-                "text": _first(row, ("question",), where),
+                "text": _first_value(row, ("question",), where),
                 "answers": _answers(row.get("answers", []), where),
             }
             yield validated(Query, fields, where)
@@ -188,10 +188,10 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
     judged = beir_qrels(folder / "qrels" / "test.tsv")
     path = next((p for p in sorted(folder.glob("queries.jsonl*"))), folder / "queries.jsonl")
     for where, row in read_rows(path):
-        query_id = str(_first(row, ("_id", "id"), where))
+        query_id = str(_first_value(row, ("_id", "id"), where))
         if query_id in judged:
             relevant = [id_ for id_, grade in judged[query_id].items() if grade > 0]
-            text = _first(row, ("text",), where)
+            text = _first_value(row, ("text",), where)
             fields = {"id": query_id, "language": language, "text": text, "relevant": relevant}
             yield validated(Query, fields, where)
 
@@ -227,7 +227,9 @@ def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
     return beir_qrels(path) if first.rstrip().endswith("\tscore") else read_qrels(path)
 
 
-def _first(row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None) -> Any:
+def _first_value(
+    row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None
+) -> Any:
     """Return the value of the first of these fields that a row has."""
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
@@ -258,7 +260,7 @@ def _from_json(value: Any) -> Any:
     return value
 
 
-def _unanswerable(entries: list[dict[str, Any]]) -> bool:
+def _is_unanswerable(entries: list[dict[str, Any]]) -> bool:
     return bool(entries) and all(entry.get("type") == "unanswerable" for entry in entries)
 
 
