@@ -139,7 +139,7 @@ def yields(query: Query) -> Iterator[str]:
         (returns(("x",)), "tuple", "return only the text in it, or"),
         (returns(["x"]), "list", "return only the text in it, or"),
         (yields, "generator", "return the whole text at once instead of yielding its parts"),
-        (yields_late, "async_generator", "return the whole text at once, and do not yield its"),
+        (yields_late, "async_generator", "return the whole text at once instead of yielding"),
     ],
 )
 def test_a_function_that_returns_no_text(

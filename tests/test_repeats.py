@@ -69,7 +69,7 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
         read_run(tmp_path / "r.jsonl", language="sw")
     with pytest.raises(SettingError, match="recorded responses cannot be asked for again"):
         respond({"q01": "a"}, SWAHILI, repeats=2)
-    with pytest.raises(SettingError, match="repeats=0"):
+    with pytest.raises(SettingError, match="repeats must be at least 1, got 0"):
         respond(lambda _: "a", SWAHILI, repeats=0)
 
 

@@ -146,7 +146,7 @@ def test_what_generate_needs() -> None:
     assert "either --model" in refusal("generate", *IN_SWAHILI)
     assert "not both" in refusal("generate", *IN_SWAHILI, "--model", "m", "--service", "http://x")
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--base-url", "localhost")
-    assert "'localhost' is no endpoint" in message
+    assert "'localhost' is not the address of an endpoint" in message
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--out", "no/such/x.jsonl")
     assert "there is no folder no/such" in message
 

@@ -121,7 +121,7 @@ def test_sync_function_is_called_in_this_thread_one_query_at_a_time() -> None:
 
 
 def test_concurrency_below_one_is_refused() -> None:
-    with pytest.raises(SettingError, match="not 0"):
+    with pytest.raises(SettingError, match="at least 1, got 0"):
         respond(echo, QUERIES, concurrency=0)
 
 

@@ -207,7 +207,7 @@ def test_an_answer_without_a_score_for_each_is_none(
     server: ChatServer, corpus: Corpus, body: Any
 ) -> None:
     server.answer = answering(lambda _: body)
-    with pytest.raises(LLMError, match="the answer has no 5 scores"):
+    with pytest.raises(LLMError, match="the answer must have 5 scores"):
         EndpointReranker(llm(server)).rerank(RUN, corpus, QUERIES, 5)
     assert len(server.requests) == 3  # with two retries
 
