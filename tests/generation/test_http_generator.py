@@ -136,7 +136,7 @@ FINAL = {
     "404": (Reply("where?", status=404), "HTTP 404"),
     "307": (
         Reply("", status=307, headers={"location": "/other"}),
-        "HTTP 307: .*to /other; give",
+        "HTTP 307: .*to /other; pass",
     ),
     "no such key": (json_reply({"text": "a"}), r"KeyError: 'answer'\): \{\"text\": \"a\"\}"),
     "a list": (json_reply([{"answer": "a"}]), r"ValueError: .*\): \[\{\"answer\": \"a\"\}\]"),
