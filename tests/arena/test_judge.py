@@ -607,7 +607,7 @@ def test_an_estimate_reads_well(server):
     tokens = f"{estimate.prompt_tokens:,}"
     assert str(estimate) == (
         f"12 calls (and 0 answers from the cache): about {tokens} tokens of prompts and at most "
-        "12,288 of answers, 0.14 at most; more where an answer cannot be read and is asked for "
+        "12,288 of answers, 0.14 at most; more if an answer cannot be read and is requested "
         "again"
     )
 
