@@ -207,6 +207,9 @@ class LeftOut(list[str]):
     A bad row is left out, and the other rows of its language are read. Pass an object of this class
     to a reader to get the reasons; readers only log their number.
 
+    Args:
+        iterable: Reasons that the list has at the start; none by default.
+
     Attributes:
         rows: Number of rows that were read.
     """
