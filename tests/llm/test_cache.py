@@ -494,7 +494,7 @@ def system_folder(_: Path) -> Path:
     return Path("/proc/self/cache.sqlite")  # read-only for root too
 
 
-@pytest.mark.parametrize("place", [in_a_file, a_folder, read_only, system_folder])
+@pytest.mark.parametrize("make_path", [in_a_file, a_folder, read_only, system_folder])
 def test_answers_are_returned_even_if_they_cannot_be_cached(
     server: ChatServer,
     tmp_path: Path,
