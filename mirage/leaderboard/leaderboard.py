@@ -480,7 +480,8 @@ class Leaderboard:
         """Rank several models, by name, among the anchors and each other.
 
         ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. The
-        arguments are those of :meth:`rank`, except ``models``, which maps names to systems.
+        arguments, such as ``judge`` and ``timeout``, are those of :meth:`rank`, except ``models``,
+        which maps names to systems.
         """
         plan = _judged.make_plan(judge, judgments, until_width, until_against, out, seed)
         for name in models:
@@ -903,7 +904,8 @@ class MultilingualLeaderboard(Mapping[str, Leaderboard]):
         """Rank several models, by name, in every language.
 
         ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. The
-        arguments are those of :meth:`rank`, except ``models``, which maps names to systems.
+        arguments, such as ``judge`` and ``timeout``, are those of :meth:`rank`, except ``models``,
+        which maps names to systems.
         """
         judgments_by_language = self._judgments_by_language(judgments)
         by_language = {
