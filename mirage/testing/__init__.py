@@ -1,8 +1,8 @@
-"""Assertions about models for test suites, and the pytest plugin that comes with the package.
+"""Assertions about models for test suites, and the pytest plugin of this package.
 
-The plugin is loaded in every pytest run of whoever installed the package, so this module and
-:mod:`mirage.testing.plugin` import nothing but the standard library and pytest; the assertions are
-imported when they are first used, and need no pytest.
+pytest loads the plugin in every run if the package is installed. So this module and
+:mod:`mirage.testing.plugin` import only the standard library and pytest. The assertions are
+imported when they are first used; they work without pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The test that is running, where pytest runs one; loaded in every pytest run, so kept small."""
+"""The test that pytest is running, if any.
+
+Every pytest run loads this module, so it imports little.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,19 @@ __all__ = [
     "without_traces",
 ]
 
-# A pytest.Item; this module does without pytest, which need not be installed.
+# The type is Any instead of pytest.Item, because pytest may not be installed.
 CURRENT: ContextVar[Any] = ContextVar("mirage_current_test", default=None)
 
 
 def record(name: str, facts: Mapping[str, Any]) -> None:
-    """Put what an assertion found, as a JSON object, among the running test's properties.
+    """Add the result of an assertion, as a JSON object, to the running test's properties.
 
-    They stand in the JUnit file, and reach it from the workers of xdist too. Outside of pytest
-    nothing happens.
+    pytest writes these properties to its JUnit file, also those from xdist workers. Outside pytest
+    the function does nothing.
+
+    Args:
+        name: Name of the property.
+        facts: The result, with values that JSON can hold.
     """
     test = CURRENT.get()
     if test is not None:
@@ -35,7 +42,11 @@ def record(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def default_language() -> str | None:
-    """What the running test's marker ``mirage_language`` says, or else the ini option."""
+    """Return the language of the running test's marker ``mirage_language`` or of the ini option.
+
+    Returns:
+        A language code; ``None`` if neither is set or no test is running.
+    """
     test = CURRENT.get()
     if test is None:
         return None
@@ -46,25 +57,29 @@ def default_language() -> str | None:
 
 
 def option(name: str) -> str:
-    """What an ini option of pytest says; empty where it says nothing, or there is no pytest."""
+    """Return an ini option of pytest; empty if it is not set or no test is running."""
     test = CURRENT.get()
     return "" if test is None else str(test.config.getini(name))
 
 
 def leave_open(reason: str) -> None:
-    """Let the running test be shown as skipped if nothing else fails in it."""
+    """Make pytest show the running test as skipped if nothing fails in it.
+
+    Args:
+        reason: Why the assertion is inconclusive, in one line.
+    """
     test = CURRENT.get()
     if test is not None:
         test.mirage_open = [*getattr(test, "mirage_open", ()), reason]
 
 
 def is_listening() -> bool:
-    """Return whether a test is running that shows why it is skipped."""
+    """Return whether a test is running that :func:`leave_open` can mark as skipped."""
     return CURRENT.get() is not None and not isinstance(CURRENT.get(), _Untraced)
 
 
 class _Untraced:
-    """A running test that takes neither records nor skips; its settings are those of the test."""
+    """A stand-in for the running test that has its settings but discards records and skips."""
 
     def __init__(self, test: Any) -> None:
         self.config, self.get_closest_marker = test.config, test.get_closest_marker
@@ -73,7 +88,7 @@ class _Untraced:
 
 @contextmanager
 def without_traces() -> Iterator[None]:
-    """Let assertions in the block neither record anything in the running test nor skip it."""
+    """Prevent assertions in the block from recording results in the running test or skipping it."""
     test = CURRENT.get()
     token = CURRENT.set(None if test is None else _Untraced(test))
     try:

@@ -1,4 +1,4 @@
-"""Which correctness measures a comparison rests on, and on how many queries."""
+"""The correctness measures behind a comparison, and how many queries each of them covers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mirage.features.registry import DEFINITIONS, facts
 __all__ = ["COVERED", "Evidence", "evidence_of"]
 
 COVERED = 0.5
-"""Share of the changed answers that correctness measures have to cover for "no worse"."""
+"""Share of the changed answers that correctness measures must cover for "no worse"."""
 
 _KINDS: tuple[tuple[str, frozenset[Need]], ...] = (
     ("short answers", frozenset({"answers"})),
@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[str, frozenset[Need]], ...] = (
     ("relevant passages", frozenset({"relevant passages", "reference or relevant passages"})),
     ("questions without an answer", frozenset({"unanswerable queries"})),
 )
-_OWN = "features of your own"
+_USER_FEATURES = "features of your own"
 
 
 class Evidence(NamedTuple):
@@ -32,9 +32,9 @@ class Evidence(NamedTuple):
 
     Attributes:
         kinds: Number of queries that each kind of measure covers, by its name.
-        covered: Number of changed answers that a measure covers.
-        changed: Number of answers that differ from the baseline's; all, if this is not known.
-            Queries that the model failed on in either run have no answers to compare.
+        covered: Number of changed answers that at least one measure covers.
+        changed: Number of answers that differ from the baseline's; all answers if this is not
+            known. Queries that the model failed on in either run are not counted.
         queries: Number of queries.
     """
 
@@ -50,22 +50,22 @@ class Evidence(NamedTuple):
 
     def __str__(self) -> str:
         if not self.kinds:
-            return "Evidence: nothing that measures correctness"
+            return "Evidence: nothing measures correctness"
         counts = [f"{kind} on {number}" for kind, number in self.kinds.items()]
         counts[0] += f" of {self.queries} queries"
         line = f"Evidence: {', '.join(counts)}"
-        if self.kinds.keys() & {"short answers", "references", _OWN}:
+        if self.kinds.keys() & {"short answers", "references", _USER_FEATURES}:
             return line
-        return f"{line}; to see a fact that is denied in the same words takes references"
+        return f"{line}; add references to detect answers that deny a fact in the same words"
 
     @property
     def lack(self) -> str:
-        """What is missing, and what to add to the queries."""
+        """The evidence that is missing, and advice on how to add it to the queries."""
         if self.covered:
-            what = f"correctness could be measured on {self.covered} of {self.changed} answers only"
+            problem = f"correctness was measured on only {self.covered} of {self.changed} answers"
         else:
-            what = "nothing that measures correctness could be computed"
-        return f"{what}; give the queries short answers, references or relevant passages (qrels)"
+            problem = "nothing that measures correctness could be computed"
+        return f"{problem}; give the queries short answers, references or relevant passages (qrels)"
 
 
 def evidence_of(
@@ -79,15 +79,15 @@ def evidence_of(
     """Return the correctness measures of a comparison.
 
     A feature is a correctness measure if it needs short answers, a reference, relevant passages or
-    queries that no passage answers. So is a feature of the user's own with a known range. It counts
-    only if more than the margin of it can be lost: one that is at its worst in both runs cannot
-    discriminate.
+    unanswerable queries. A feature that the user defined is one if its range is known. A measure
+    counts only if it can drop by more than the margin: a feature that is at its worst value in
+    both runs cannot show a loss.
 
     Args:
-        before: The earlier run.
-        after: The later run, with the same queries and features in the same order.
-        lower: The features of which a smaller value is the better one.
-        margin: The loss that "no worse" excludes, as a share of a feature's range.
+        before: Features of the earlier run.
+        after: Features of the later run, with the same queries and features in the same order.
+        lower: Features for which smaller is better.
+        margin: The loss that "no worse" rules out, as a share of a feature's range.
         identical: Whether each answer is identical to the baseline's; ``None`` if not known.
         failed: Ids of the queries that the model failed on in either run.
     """
@@ -98,7 +98,7 @@ def evidence_of(
     if identical is not None:
         changed &= ~identical
     covered = np.logical_or.reduce([*covers.values(), np.zeros(len(before), dtype=bool)])
-    order = [kind for kind, _ in _KINDS] + [_OWN]
+    order = [kind for kind, _ in _KINDS] + [_USER_FEATURES]
     return Evidence(
         {kind: int(covers[kind].sum()) for kind in order if kind in covers},
         int((covered & changed).sum()),
@@ -110,30 +110,31 @@ def evidence_of(
 def _measures(
     before: FeatureTable, after: FeatureTable, lower: Collection[str], margin: float
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the kind of each correctness measure, and the queries that have a value of it."""
-    own = {**after.facts, **before.facts}
+    """Yield the kind of each correctness measure, and a mask of the queries that have its value."""
+    table_facts = {**after.facts, **before.facts}
     for j, name in enumerate(before.features):
-        known = facts(name, own)
-        width = known.high - known.low
-        kind = _kind(name, frozenset(known.needs))
+        feature_facts = facts(name, table_facts)
+        width = feature_facts.high - feature_facts.low
+        kind = _kind(name, frozenset(feature_facts.needs))
         both = ~np.isnan(before.values[:, j]) & ~np.isnan(after.values[:, j])
         if not kind or not np.isfinite(width) or not both.any():
             continue
         values = np.stack([table.values[both, j] for table in (before, after)])
-        if _room(values, known.low, known.high, lower=name in lower) > margin:
+        # A feature that is at its worst value in both runs would never show a loss.
+        if _room(values, feature_facts.low, feature_facts.high, lower=name in lower) > margin:
             yield kind, both
 
 
 def _kind(name: str, needs: frozenset[Need]) -> str:
-    for kind, wanted in _KINDS:
-        if needs & wanted:
+    for kind, kind_needs in _KINDS:
+        if needs & kind_needs:
             return kind
     stem = canonical_name(name).partition("@")[0]
-    return "" if stem in DEFINITIONS else _OWN
+    return "" if stem in DEFINITIONS else _USER_FEATURES
 
 
 def _room(values: Floats, low: float, high: float, *, lower: bool) -> float:
-    """Return how much of a feature the better of two runs can lose, as a share of its range."""
+    """Return the largest possible loss of the better of two runs, as a share of the range."""
     means = values.mean(axis=1)
     room = high - means if lower else means - low
     return float(room.max() / (high - low))

@@ -1,4 +1,7 @@
-"""Answers that turned from right to wrong, counted over all features that read facts."""
+"""A test of how many answers turned from right to wrong.
+
+A flip is such a turn, in any of the features that read facts.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from mirage.testing._lost_facts import FACTS
 __all__ = ["with_flips"]
 
 _FLIPPED = 0.5
-"""Share of a feature's range that a query has to lose to count as turned from right to wrong."""
+"""Loss, as a share of a feature's range, from which an answer counts as turned to wrong."""
 
 
 def with_flips(
@@ -25,18 +28,18 @@ def with_flips(
     names: Sequence[str],
     changed: NDArray[np.bool_],
 ) -> Floats:
-    """Return p-values that also count the answers that turned from right to wrong.
+    """Return p-values that combine the permutation test with a test of flips.
 
-    The permutation test is conservative if few answers turn: given that three did, all for the
-    worse, its p-value is ``0.5 ** 3 / 2`` at least, although few runs turn exactly three answers.
-    So the flips of all facts are counted together, whatever else changed. Their p-value is the
-    larger one of two: if flips go either way with equal chances, and if features misread reworded
-    answers at their usual rate (:mod:`mirage.statistics.flips`).
+    The permutation test is conservative if few answers flip. If three did, all for the worse, its
+    p-value is at least ``0.5 ** 3 / 2``, although few runs flip exactly three answers. So the flips
+    in all features that read facts are tested together. Their p-value is the larger of two: one
+    assumes that flips in both directions are equally likely, the other that features misread
+    reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.
-        losses: Loss of each query as a share of a feature's range, beyond what another wording
-            changes, ``(queries, features)``; NaN or infinite if there is none.
+        losses: Loss of each query as a share of a feature's range, after the allowance for
+            another wording, ``(queries, features)``; NaN or infinite if there is none.
         codes: Cluster of each query.
         names: Names of the features.
         changed: Whether the answer to each query changed.
@@ -46,7 +49,7 @@ def with_flips(
     if int(codes.max(initial=-1)) + 1 < FEWEST_UNITS or not columns.any():
         return p_values
     lost = (losses[:, columns] >= _FLIPPED).any(axis=1)
-    # Any gain counts: an answer that is right in one more of three repeats turned the other way.
+    # Any gain counts as a flip the other way, such as an answer right in one more of three repeats.
     gained = (losses[:, columns] < 0).any(axis=1)
     flips = np.stack([lost, gained, changed], axis=1).astype(np.float64)
     lost_sums, gained_sums, reworded = cluster_sums(codes, flips).T

@@ -1,4 +1,4 @@
-"""What an assertion is about: a model's run on some queries."""
+"""The queries and the run that an assertion checks."""
 
 from __future__ import annotations
 
@@ -26,22 +26,25 @@ __all__ = [
 ]
 
 STAND_IN = "MIRAGE_RESPONSES"
-"""The environment variable that names responses to read in place of whatever system is tested."""
+"""The environment variable with a file of responses to read instead of asking the tested system."""
 
 Place = str | MirageDataset | Leaderboard | None
-"""Which queries: a language code for the bundled ones, a dataset, or that of a leaderboard.
+"""The queries: a language code (for the bundled queries), a dataset or a leaderboard.
 
-``None``: the bundled ones of a run's own language; else those of the running test's marker
-``mirage_language`` or of the ini option.
+``None`` selects the bundled queries of the run's language if the model is a run. Otherwise it
+selects those of the running test's marker ``mirage_language`` or of the ini option.
 """
 
 
 def leaderboard(language: str | None = None) -> Leaderboard:
-    """The bundled leaderboard of a language, loaded once a process.
+    """Return the bundled leaderboard of a language, which each process loads once.
+
+    Args:
+        language: Language code; by default that of the running test's marker or ini option.
 
     Raises:
-        DatasetError: no language is given, and nothing else says which.
-        UnknownNameError: there is no such language.
+        DatasetError: No language is given, and neither the marker nor the ini option is set.
+        UnknownNameError: There is no such language.
     """
     return _bundled(Language.of(language or _default()).code)
 
@@ -52,7 +55,15 @@ def _bundled(code: str) -> Leaderboard:
 
 
 def dataset_of(on: Place, model: object) -> MirageDataset:
-    """The queries that a model is asked."""
+    """Return the queries that a model answers.
+
+    Args:
+        on: The queries, see :data:`Place`.
+        model: The model; if it is a run, its language is the default.
+
+    Raises:
+        DatasetError: ``on`` has no queries, or it is ``None`` and there is no default.
+    """
     if on is None:
         on = model.language if isinstance(model, Run) else _default()
     if isinstance(on, MirageDataset):
@@ -71,27 +82,34 @@ def _default() -> str:
     code = default_language()
     if code is None:
         raise DatasetError(
-            "nothing says which queries the model is to answer: give on='sw' for the bundled ones "
-            "in Swahili, on=dataset or on=leaderboard; in pytest, set mirage_language = sw among "
-            "its options or mark the test with @pytest.mark.mirage_language('sw')"
+            "no queries were specified: give on='sw' for the bundled queries in Swahili, "
+            "on=dataset or on=leaderboard; in pytest, set the ini option mirage_language = sw or "
+            "mark the test with @pytest.mark.mirage_language('sw')"
         )
     return code
 
 
 def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
-    """The system's run; a :class:`~mirage.Run` keeps its own name unless one is given."""
+    """Return the system's run on the queries.
+
+    Args:
+        system: The system, as for :func:`mirage.respond`.
+        dataset: The queries.
+        model: Name of the run; by default that of a :class:`~mirage.Run`.
+    """
     return respond(standing_in(system), dataset, model, progress=False)
 
 
 def standing_in(system: ModelLike) -> ModelLike:
-    """The system, or the file of responses that ``MIRAGE_RESPONSES`` names in its place."""
+    """Return the system, or the file of responses in ``MIRAGE_RESPONSES`` if it is set."""
     responses = os.environ.get(STAND_IN)
     return Path(responses) if responses else system
 
 
 def fingerprint(dataset: MirageDataset) -> str:
-    """SHA-256 of what the queries hold, but for their order, clusters and the user's metadata."""
+    """Return the SHA-256 digest of the queries, ignoring their order, clusters and metadata."""
     digest = hashlib.sha256()
+    # Clusters and metadata change no feature, so a baseline stays valid when they are edited.
     for query in sorted(dataset, key=lambda query: query.id):
         text = query.model_dump_json(exclude={"cluster", "metadata"}, exclude_defaults=True)
         digest.update(text.encode())

@@ -1,4 +1,7 @@
-"""What queries differ by though nothing got lost, and comparisons that are simulated from it."""
+"""The noise of a comparison, and comparisons that are simulated from it.
+
+Noise is how much the values of a query differ between two runs although the system got no worse.
+"""
 
 from __future__ import annotations
 
@@ -15,98 +18,126 @@ from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.testing._lost_facts import FACTS
 from mirage.testing.gate import GATED
 
-__all__ = ["Noise", "assumed", "measured", "observed", "simulated"]
+__all__ = ["Noise", "assumed_noise", "measured_noise", "observed_noise", "simulate_comparisons"]
 
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """What queries differ by though nothing got lost, in a form to draw from.
+    """Differences between equally good runs, in a form to sample from.
+
+    A unit is a query, or a cluster of which only the sum is known. A last unit, with the value 0,
+    fills up small clusters.
 
     Attributes:
-        pairs: how much worse one answer is than another, as a share of a feature's range, ``(pairs,
-            units + 1, features)``. A unit is a query, or a cluster of which only the sum is known;
-            the last is none, and 0.
-        members: the units of each cluster, ``(clusters, most of them)``; the last stands for none.
-        sizes: how many queries each cluster has.
-        rooms: how much the queries of each cluster can lose on average, as a share of a feature's
-            range, ``(clusters, features)``.
-        moved: share of the queries that a change moves one way or the other, besides.
-        correlation: of what happens to the queries of one cluster.
+        pairs: How much worse one answer is than another one to the same query, as a share of a
+            feature's range, ``(pairs, units + 1, features)``.
+        members: Indices of the units of each cluster, ``(clusters, size of the largest)``.
+        sizes: Number of queries in each cluster.
+        possible_losses: Largest mean loss of the queries of each cluster, as a share of a
+            feature's range, ``(clusters, features)``.
+        moved: Share of the queries that any change of the system makes better or worse, in
+            addition to ``pairs``.
+        correlation: Correlation of these changes between queries of one cluster.
         facts: Whether each feature reads facts, so that the gate counts its flips.
     """
 
     pairs: Floats
     members: Ints
     sizes: Ints
-    rooms: Floats
+    possible_losses: Floats
     moved: float
     correlation: float
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """How many clusters have about so many queries."""
+        """Return the number of clusters that have about this number of queries."""
         return max(1, round(queries / float(self.sizes.mean())))
 
-    def without_twins(self, column: int) -> Noise:
-        """The same without features that are as others, or never differ, and so say nothing.
+    def without_duplicates(self, column: int) -> Noise:
+        """Return the noise without features that equal another feature or never differ.
 
-        The feature of this column comes first.
+        Such features do not change a simulated verdict, and dropping them saves time.
+
+        Args:
+            column: Index of a feature to keep; it becomes the first one.
         """
         flat = self.pairs.reshape(-1, self.pairs.shape[2])
-        _, first, twins = np.unique(flat, axis=1, return_index=True, return_inverse=True)
-        kept = {int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()}
-        columns = [column, *sorted(kept - {column})]
+        _, first, groups = np.unique(flat, axis=1, return_index=True, return_inverse=True)
+        distinct = {
+            int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()
+        }
+        columns = [column, *sorted(distinct - {column})]
         facts = tuple(
-            any(fact for fact, twin in zip(self.facts, twins, strict=True) if twin == twins[j])
+            any(fact for fact, group in zip(self.facts, groups, strict=True) if group == groups[j])
             for j in columns
         )
-        pairs, rooms = self.pairs[:, :, columns], self.rooms[:, columns]
-        return replace(self, pairs=pairs, rooms=rooms, facts=facts)
+        pairs, possible_losses = self.pairs[:, :, columns], self.possible_losses[:, columns]
+        return replace(self, pairs=pairs, possible_losses=possible_losses, facts=facts)
 
 
-def assumed(unstable: float, moved: float, size: int, correlation: float) -> Noise:
-    """One feature that reads facts; a share of the answers differs if a query is asked again."""
+def assumed_noise(unstable: float, moved: float, size: int, correlation: float) -> Noise:
+    """Return the noise of one feature that reads facts, from assumed rates.
+
+    Args:
+        unstable: Share of the answers that differ when a query is repeated.
+        moved: Share of the queries that a change of the system makes better or worse.
+        size: Number of queries in each cluster.
+        correlation: Correlation of changes between queries of one cluster.
+    """
     values = np.zeros((1000, 2, 1))
     half = round(500 * unstable)
     values[:half, 0], values[half : 2 * half, 0] = 1.0, -1.0
-    members, rooms = np.zeros((1, size), np.intp), np.ones((1, 1))
-    return Noise(values, members, np.array([size]), rooms, moved, correlation, (True,))
+    members, possible_losses = np.zeros((1, size), np.intp), np.ones((1, 1))
+    return Noise(values, members, np.array([size]), possible_losses, moved, correlation, (True,))
 
 
-def measured(
+def measured_noise(
     table: FeatureTable,
-    rooms: Floats,
+    possible_losses: Floats,
     clusters: Mapping[str, str],
     moved: float,
     correlation: float,
 ) -> Noise:
-    """The features of a model that was asked several times, each in a column.
+    """Return the noise between the repeats of one run.
 
-    ``rooms`` are what each query can lose, ``(queries, features)``.
+    Each pair of answers to a query is used in both orders. It differs by twice the variance within
+    the query, whatever the number of repeats. So means over ``k`` sampled pairs vary as
+    differences between means over ``k`` answers do.
 
-    Each pair of answers to a query is as likely either way round, and differs by twice the
-    variance within the query, whatever the number of repeats: so means over ``k`` pairs that are
-    drawn vary as differences of means over ``k`` answers do.
+    Args:
+        table: Features of a run with repeats.
+        possible_losses: How much each query can lose, ``(queries, features)``.
+        clusters: Cluster of each query, by query id.
+        moved: Share of the queries that a change of the system makes better or worse.
+        correlation: Correlation of changes between queries of one cluster.
     """
     repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
     wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])
-    pairs = np.stack([one - other for one, other in permutations(repeats, 2)])
+    pairs = np.stack([first - second for first, second in permutations(repeats, 2)])
+    # The gate ignores differences this small, so they are no noise for it either.
     beyond = np.where(np.abs(pairs) <= wording + 1e-6, 0.0, np.nan_to_num(pairs))
     codes = cluster_codes(table.query_ids, clusters)
-    members, sizes = _members(codes)
-    rooms = cluster_sums(codes, rooms) / sizes[:, None]
-    pairs = _with_none(beyond / _widths(table))
-    return Noise(pairs, members, sizes, rooms, moved, correlation, _facts(table.features))
+    members, sizes = _cluster_members(codes)
+    possible_losses = cluster_sums(codes, possible_losses) / sizes[:, None]
+    pairs = _append_empty_unit(beyond / _widths(table))
+    return Noise(pairs, members, sizes, possible_losses, moved, correlation, _facts(table.features))
 
 
-def observed(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
-    """What the clusters of a comparison differ by, turned either way; ``shrink`` by feature."""
+def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
+    """Return the differences between clusters in a comparison, each in both directions.
+
+    Args:
+        losses: Loss of each query as a share of a feature's range, ``(queries, features)``.
+        codes: Cluster of each query.
+        shrink: Factor for the losses of each feature.
+        names: Names of the features.
+    """
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
-    rooms = np.ones(sums.shape)
-    pairs = _with_none(np.stack([sums, -sums]))
-    return Noise(pairs, members, sizes, rooms, 0.0, 0.0, _facts(names))
+    possible_losses = np.ones(sums.shape)
+    pairs = _append_empty_unit(np.stack([sums, -sums]))
+    return Noise(pairs, members, sizes, possible_losses, 0.0, 0.0, _facts(names))
 
 
 def _facts(names: Sequence[str]) -> tuple[bool, ...]:
@@ -115,16 +146,19 @@ def _facts(names: Sequence[str]) -> tuple[bool, ...]:
 
 
 def _widths(table: FeatureTable) -> Floats:
-    known = [facts(name, table.facts) for name in table.features]
-    return np.array([entry.high - entry.low for entry in known])
+    feature_facts = [facts(name, table.facts) for name in table.features]
+    return np.array([entry.high - entry.low for entry in feature_facts])
 
 
-def _with_none(pairs: Floats) -> Floats:
+def _append_empty_unit(pairs: Floats) -> Floats:
     return np.concatenate([pairs, np.zeros_like(pairs[:, :1])], axis=1)
 
 
-def _members(codes: Ints) -> tuple[Ints, Ints]:
-    """The queries of each cluster, filled up with one that is none, and how many they are."""
+def _cluster_members(codes: Ints) -> tuple[Ints, Ints]:
+    """Return the indices of each cluster's queries, and the sizes of the clusters.
+
+    Rows of small clusters are filled up with the index of the empty unit.
+    """
     sizes = np.bincount(codes)
     members = np.full((len(sizes), sizes.max()), len(codes), dtype=np.intp)
     for cluster in range(len(sizes)):
@@ -132,7 +166,7 @@ def _members(codes: Ints) -> tuple[Ints, Ints]:
     return members, sizes
 
 
-def simulated(
+def simulate_comparisons(
     noise: Noise,
     clusters: int,
     repeats: int,
@@ -141,13 +175,20 @@ def simulated(
     loss: float = 0.0,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    """Comparisons of so many clusters, each query asked so often in both runs.
+    """Return random comparisons between two runs, with a loss in the first feature.
 
-    So many queries lose all that they have of the first feature that its mean loses ``loss``.
+    Args:
+        noise: Differences between equally good runs.
+        clusters: Number of clusters in each comparison.
+        repeats: Number of answers per query in both runs.
+        simulations: Number of comparisons.
+        loss: Mean loss in the first feature, as a share of its range. Random queries drop to their
+            worst value until the mean loss is reached.
+        seed: Random seed.
 
     Returns:
-        How much worse the queries of each cluster are, ``(simulations, clusters, features)``, and
-        the sizes of the clusters.
+        How much worse the queries of each cluster are in total, ``(simulations, clusters,
+        features)``, and the sizes of the clusters, ``(simulations, clusters)``.
     """
     rng = np.random.default_rng(seed)
     picked = rng.integers(len(noise.sizes), size=(simulations, clusters))
@@ -156,20 +197,30 @@ def simulated(
     for _ in range(repeats):
         pair = rng.integers(len(noise.pairs), size=units.shape)
         sums += noise.pairs[pair, units].sum(axis=2) / repeats
-    better, worse = (_hit(rng, sizes, noise.moved / 2, noise.correlation) for _ in range(2))
-    rooms = noise.rooms[picked]
+    better, worse = (
+        _draw_affected(rng, sizes, noise.moved / 2, noise.correlation) for _ in range(2)
+    )
+    possible = noise.possible_losses[picked]
+    # A query that the change moves has one new value in all repeats, so its noise is dropped.
     sums *= (1 - (better + worse) / sizes).clip(0)[..., None]
-    sums += (worse - better)[..., None] * rooms
-    room = float(noise.sizes @ noise.rooms[:, 0] / noise.sizes.sum())
-    lost = _hit(rng, sizes, min(loss / room, 1.0), noise.correlation)
-    sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost * rooms[..., 0]
+    sums += (worse - better)[..., None] * possible
+    mean_possible = float(noise.sizes @ noise.possible_losses[:, 0] / noise.sizes.sum())
+    lost = _draw_affected(rng, sizes, min(loss / mean_possible, 1.0), noise.correlation)
+    sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost * possible[..., 0]
     return sums, sizes.astype(np.float64)
 
 
-def _hit(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:
-    """How many queries of each cluster something happens to, with this share and correlation.
+def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:
+    """Return the number of affected queries in each cluster, drawn at random.
 
-    A query goes with its cluster with the square root of the correlation, or else by itself.
+    Each query follows its cluster with the square root of the correlation as probability.
+    Otherwise it is drawn on its own. So two queries of a cluster have that correlation.
+
+    Args:
+        rng: Random generator.
+        sizes: Number of queries in each cluster.
+        share: Probability that a query is affected.
+        correlation: Correlation between queries of one cluster.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

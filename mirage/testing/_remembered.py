@@ -1,4 +1,4 @@
-"""Feature values that are kept while many runs with mostly the same responses are scored."""
+"""A cache of feature values, for scoring many runs that share most of their responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mirage.features import feature as feature_of_name
 from mirage.features.base import Answered, Facts, Feature, NotComputed
 from mirage.features.registry import facts
 
-__all__ = ["remembered", "remembering"]
+__all__ = ["cached_feature", "caching_features"]
 
 Value = float | NotComputed
 Values = dict[tuple[str, str, str], Value]
@@ -19,8 +19,9 @@ _VALUES: ContextVar[Values | None] = ContextVar("mirage_remembered_values", defa
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
-    """Compute each library feature once per query and response in the block."""
+def caching_features() -> Iterator[None]:
+    """Compute each feature of the library only once per query and response in the block."""
+    # Nested blocks share the cache of the outermost one.
     token = _VALUES.set(_VALUES.get() or {})
     try:
         yield
@@ -28,14 +29,14 @@ def remembering() -> Iterator[None]:
         _VALUES.reset(token)
 
 
-def remembered(name: str) -> Feature:
-    """Return the feature of this name; in a :func:`remembering` block it keeps its values."""
+def cached_feature(name: str) -> Feature:
+    """Return the feature of this name; in a :func:`caching_features` block it caches its values."""
     feature, values = feature_of_name(name), _VALUES.get()
-    return feature if values is None else _RememberedFeature(feature, values)
+    return feature if values is None else _CachedFeature(feature, values)
 
 
-class _RememberedFeature:
-    """A feature that looks up the values that it has computed before."""
+class _CachedFeature:
+    """A feature that caches its values by query and response."""
 
     def __init__(self, feature: Feature, values: Values) -> None:
         self.name: str = feature.name
@@ -43,7 +44,7 @@ class _RememberedFeature:
         self._feature, self._values = feature, values
 
     def compute(self, batch: Sequence[Answered]) -> list[Value]:
-        """Compute the values of the items that are new, and look up the others."""
+        """Return the values of the items; compute only those that are not in the cache."""
         keys = [
             (self.name, item.query.model_dump_json(), item.response.model_dump_json())
             for item in batch

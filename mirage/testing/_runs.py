@@ -1,4 +1,4 @@
-"""Runs that the tests of one session share, so that a model is asked once."""
+"""Runs that the tests of one session share, so that each model is asked only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mirage.errors import DatasetError
 from mirage.generation import ModelLike, respond
 from mirage.models import Run
 from mirage.testing._inputs import Place, dataset_of, fingerprint, standing_in
-from mirage.testing._shortfalls import from_here
+from mirage.testing._shortfalls import raise_at_caller
 
 if TYPE_CHECKING:
     import pytest
@@ -22,20 +22,21 @@ __all__ = ["Runs"]
 
 
 class Runs:
-    """Makes runs, and keeps them for the session; what the fixture ``mirage_run`` gives.
+    """The value of the fixture ``mirage_run``: a callable that makes runs and keeps them.
 
-    Under xdist the first worker that wants a run makes it, and the others wait and read it.
+    A run is kept until the test session ends. Under xdist the first worker that needs a run makes
+    it; the others wait and read it.
 
     Args:
-        shared: a folder that all workers of one session have in common; ``None`` for one process.
-        cache: pytest's, which outlasts the session; ``None`` where it is switched off.
+        shared: Folder that all workers of the session share; ``None`` if there is one process.
+        cache: pytest's cache, which outlasts the session; ``None`` if it is switched off.
     """
 
     def __init__(self, shared: Path | None, cache: pytest.Cache | None) -> None:
         self._shared, self._cache = shared, cache
-        self._known: dict[tuple[str, str, int | None], tuple[ModelLike, Run]] = {}
+        self._runs: dict[tuple[str, str, int | None], tuple[ModelLike, Run]] = {}
 
-    @from_here
+    @raise_at_caller
     def __call__(
         self,
         system: ModelLike,
@@ -45,34 +46,35 @@ class Runs:
         repeats: int | None = None,
         resume: bool = False,
     ) -> Run:
-        """The system's run on these queries.
+        """Return the system's run on the queries.
 
         Args:
-            system: what :func:`mirage.respond` takes.
-            model: its name; systems that differ need names that differ.
-            on: the queries, as the assertions take them.
-            repeats: how often each query is asked, as for :func:`mirage.respond`.
-            resume: keep responses in pytest's cache as they come, and do not ask again for what an
-                earlier session kept there under this name. That session may have had an older
-                version of the model: clear them with ``pytest --cache-clear``.
+            system: The system, as for :func:`mirage.respond`.
+            model: Name of the system; different systems need different names.
+            on: The queries, as for :func:`mirage.testing.assert_feature`.
+            repeats: Number of responses per query, as for :func:`mirage.respond`.
+            resume: Whether to store responses in pytest's cache as they arrive, and to reuse
+                those that an earlier session stored under this name. They may come from an older
+                version of the system; ``pytest --cache-clear`` deletes them.
 
         Raises:
-            DatasetError: another model was asked under this name, or there is no cache to resume
-                from; besides what :func:`mirage.respond` raises.
+            DatasetError: Another system has this name, or ``resume`` is set and pytest's cache is
+                switched off. :func:`mirage.respond` raises further errors.
         """
         dataset = dataset_of(on, system)
         key = (model, fingerprint(dataset), repeats)
-        if key not in self._known:
-            self._known[key] = (system, self._made(system, model, dataset, repeats, resume))
-        first, run = self._known[key]
-        if first is not system and first != system:  # a bound method equals itself, and is it not
+        if key not in self._runs:
+            self._runs[key] = (system, self._make_run(system, model, dataset, repeats, resume))
+        first, run = self._runs[key]
+        # Each access to a bound method creates a new object, so `is` alone would not do.
+        if first is not system and first != system:
             raise DatasetError(
-                f"two models were asked under the name {model!r}, {first!r} and {system!r}: give "
-                "each a name of its own, or make the model once for all tests"
+                f"two models have the name {model!r}, {first!r} and {system!r}: give each its own "
+                "name, or create the model once for all tests"
             )
         return run
 
-    def _made(
+    def _make_run(
         self,
         system: ModelLike,
         model: str,
@@ -81,30 +83,30 @@ class Runs:
         resume: bool,
     ) -> Run:
         replacement = standing_in(system)
-        if replacement is not system:  # nothing is asked, so nothing is to be kept
+        if replacement is not system:  # reading a file is cheap, so the run is not stored
             return respond(replacement, dataset, model, progress=False)
         file = _file_name(model, dataset, repeats)
-        out = self._cached(file) if resume else None
+        out = self._cache_path(file) if resume else None
         if self._shared is None:
             return respond(system, dataset, model, repeats=repeats, out=out, progress=False)
-        done = self._shared / file
-        with locked(done.with_suffix(".lock"), wait=True):
-            if not done.exists():
+        path = self._shared / file
+        with locked(path.with_suffix(".lock"), wait=True):
+            if not path.exists():
                 run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
-                write_run(run, done)
-            return read_run(done, language=dataset.language, model=model)
+                write_run(run, path)
+            return read_run(path, language=dataset.language, model=model)
 
-    def _cached(self, file: str) -> Path:
+    def _cache_path(self, file: str) -> Path:
         if self._cache is None:
             raise DatasetError(
-                "resume=True keeps responses in pytest's cache, which is switched off here: drop "
-                "'-p no:cacheprovider', or resume=True"
+                "resume=True needs pytest's cache, which is switched off: remove "
+                "'-p no:cacheprovider' or resume=True"
             )
         return self._cache.mkdir("mirage") / file
 
 
 def _file_name(name: str, dataset: MirageDataset, repeats: int | None) -> str:
-    """A name for the run's file, of its own for each model, dataset and number of repeats."""
-    asked = f"{name}\n{fingerprint(dataset)}" + (f"\n{repeats}" if repeats else "")
-    digest = hashlib.sha256(asked.encode()).hexdigest()[:16]
+    """Return a file name that is unique per model, dataset and number of repeats."""
+    identity = f"{name}\n{fingerprint(dataset)}" + (f"\n{repeats}" if repeats else "")
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:40]}-{digest}.jsonl"

@@ -1,4 +1,4 @@
-"""Falling short: the error, and its message with the queries that made a test fail."""
+"""The error of a failed assertion, whose message shows the worst queries."""
 
 from __future__ import annotations
 
@@ -23,70 +23,82 @@ __all__ = [
     "Finding",
     "check_failed",
     "check_lost",
-    "difference",
-    "fell_short",
-    "from_here",
-    "number",
-    "shortened",
-    "undecided",
+    "format_change",
+    "format_value",
+    "inconclusive_error",
+    "raise_at_caller",
+    "shorten",
+    "shortfall_error",
     "worse_queries",
-    "worst",
+    "worst_lines",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST = 5  # queries to show
-_QUESTION, _RESPONSE = 80, 120  # characters of them
+_QUESTION, _RESPONSE = 80, 120  # characters to show
 
 
 class FellShortError(AssertionError):
-    """A model is not as good as a test asked; the message shows the queries that say so."""
+    """The error of a model that is worse than a test requires; it shows the worst queries."""
 
 
-FellShortError.__module__ = "mirage.testing"  # where it is imported from, and shorter to read
+FellShortError.__module__ = "mirage.testing"  # users import it from there
 
 
-def from_here(function: Callable[P, T]) -> Callable[P, T]:
-    """Let what fell short, and bad input, be shown at the line of the test, without ours below."""
+def raise_at_caller(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorate an assertion so that pytest reports its errors at the calling line of the test.
+
+    The traceback of a :class:`FellShortError` or :class:`~mirage.MirageError` is cut there.
+    """
 
     @wraps(function)
-    def shown_here(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         __tracebackhide__ = True
         try:
             return function(*args, **kwargs)
         except (FellShortError, MirageError) as error:
             raise error.with_traceback(None) from error.__cause__
 
-    return shown_here
+    return wrapper
 
 
 class Finding(NamedTuple):
-    """A query to show, and what is wrong with the response to it."""
+    """A query to show, and the fault of the response to it."""
 
     query_id: str
     why: str
 
 
-def fell_short(
+def shortfall_error(
     title: str,
     header: Sequence[str],
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> FellShortError:
-    """What a failed assertion says, in 80 columns; each row comes with whether it stands out."""
-    cells, marked = zip(*rows, strict=True)
-    table = Table(title, tuple(header), tuple(cells), tuple(marked), tuple(notes), name=0)
+    """Return the error of a failed assertion; its message is a table of 80 columns.
+
+    Args:
+        title: Title of the table.
+        header: Names of the columns.
+        rows: Cells of each row, and whether to highlight the row.
+        notes: Lines below the table.
+    """
+    cells, highlights = zip(*rows, strict=True)
+    table = Table(title, tuple(header), tuple(cells), tuple(highlights), tuple(notes), name=0)
     return FellShortError(to_text(table))
 
 
-def undecided(text: str) -> FellShortError:
-    """Return the error of an assertion that the queries cannot decide."""
+def inconclusive_error(text: str) -> FellShortError:
+    """Return the error of an inconclusive assertion."""
     return FellShortError(visible(text))
 
 
-def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run) -> list[str]:
-    """Lines on the first five of these queries; ``about`` says what all of them have in common."""
+def worst_lines(
+    findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run
+) -> list[str]:
+    """Return lines on the first five findings; ``about`` is the heading above them."""
     if not findings:
         return []
     more = f", the {_MOST} worst" if len(findings) > _MOST else ""
@@ -97,28 +109,29 @@ def worst(findings: Sequence[Finding], about: str, dataset: MirageDataset, run: 
 
 
 def _line(finding: Finding, dataset: MirageDataset, run: Run) -> str:
-    question = shortened(dataset[finding.query_id].text)
+    question = shorten(dataset[finding.query_id].text)
     line = f"- {finding.query_id} “{question}” {finding.why}"
     response = run.get(finding.query_id)
     if response is None or response.text is None:
         return line
     answer = answered(dataset[finding.query_id], response).parsed.answer
-    return f"{line}; answer: {shortened(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
+    return f"{line}; answer: {shorten(answer, _RESPONSE)}" if answer else f"{line}; answer: none"
 
 
-def shortened(text: str, most: int = _QUESTION) -> str:
-    """A text on one line, of so many characters at most."""
+def shorten(text: str, most: int = _QUESTION) -> str:
+    """Return a text on one line, cut to at most ``most`` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def number(value: float) -> str:
-    """A feature's value as messages show it."""
+def format_value(value: float) -> str:
+    """Return the value of a feature, formatted for messages."""
     return f"{value:.3f}"
 
 
-def difference(before: float, after: float) -> str:
-    """A change as messages show it; one that rounds to nothing has no minus."""
+def format_change(before: float, after: float) -> str:
+    """Return a change of a feature, formatted for messages."""
+    # Adding 0.0 turns a rounded -0.0 into +0.0.
     return f"{round(after - before, 3) + 0.0:+.3f}"
 
 
@@ -129,10 +142,15 @@ def worse_queries(
     first: Sequence[int] = (),
     leading: Collection[int] = (),
 ) -> list[Finding]:
-    """The queries with something worse, the worst first, each with up to three features.
+    """Return the queries with a worse value, the worst first, each with up to three features.
 
-    ``worse`` is ``(queries, features)``, above 0 where a value is worse. The features ``first``
-    alone decide the order, where there are any, and come first; of them, ``leading`` do.
+    Args:
+        worse: How much worse each value is, ``(queries, features)``; above 0 is worse.
+        table: Features of the run.
+        show: Function that describes the value at a row and column.
+        first: Columns that decide the order of the queries and are described first; all columns
+            if empty.
+        leading: Columns to describe before the rest of ``first``.
     """
     amounts = np.nan_to_num(worse, nan=0.0).clip(min=0.0)
     columns = list(first) or list(range(amounts.shape[1]))
@@ -148,7 +166,7 @@ def worse_queries(
 
 
 def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
-    """Fall short if the model failed on more queries than this."""
+    """Raise an error if the model failed on more than ``allow_failed`` queries."""
     reasons = {response.query_id: response.error for response in run.failed}
     lost = [Finding(query_id, f"failed: {why}") for query_id, why in reasons.items()]
     check_lost(lost, "failed on", run, dataset, allow_failed)
@@ -157,15 +175,23 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Fall short if more queries than this are lost; ``how`` says how the model lost them."""
+    """Raise an error if more than ``allow_failed`` queries are lost.
+
+    Args:
+        lost: The lost queries, with reasons.
+        how: Verb phrase for the message, such as ``"failed on"``.
+        run: The responses.
+        dataset: All queries.
+        allow_failed: Number of queries that may be lost.
+    """
     if len(lost) <= allow_failed:
         return
     of = f"{len(lost)} of {len(dataset)}"
     facts = {"model": run.model, "queries": len(dataset), "failed": len(lost)}
     record("mirage.failed", {**facts, "allowed": allow_failed, "held": False})
-    raise fell_short(
+    raise shortfall_error(
         f"{run.model} {how} {of} queries of {dataset.name}; allow_failed is {allow_failed}",
         ("model", "queries lost", "allowed"),
         [((run.model, of, str(allow_failed)), True)],
-        worst(lost, "Queries", dataset, run),
+        worst_lines(lost, "Queries", dataset, run),
     )

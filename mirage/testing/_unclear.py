@@ -1,4 +1,4 @@
-"""What becomes of a test when the queries are too few to tell."""
+"""The outcome of a test whose assertion is inconclusive."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Literal, get_args
 
 from mirage.errors import SettingError
 from mirage.testing._current_test import is_listening, leave_open, option
-from mirage.testing._shortfalls import undecided
+from mirage.testing._shortfalls import inconclusive_error
 
 __all__ = ["Unclear", "settle_unclear", "unclear_action"]
 
 Unclear = Literal["skip", "fail", "pass"]
-"""What becomes of a test when nobody can tell."""
+"""The outcome of a test whose assertion is inconclusive."""
 
 
 def unclear_action(choice: str | None) -> str:
-    """Return what becomes of a test when nobody can tell.
+    """Return the outcome of a test whose assertion is inconclusive.
 
     Args:
-        choice: ``"skip"``, ``"fail"`` or ``"pass"``; ``None`` for what pytest's ini option
-            ``mirage_cannot_tell`` says, or else ``"skip"``.
+        choice: ``"skip"``, ``"fail"`` or ``"pass"``; ``None`` for pytest's ini option
+            ``mirage_cannot_tell``, or ``"skip"`` if it is not set.
 
     Raises:
         SettingError: There is no such choice.
@@ -28,7 +28,7 @@ def unclear_action(choice: str | None) -> str:
     action = option("mirage_cannot_tell") or "skip" if choice is None else choice
     if action not in get_args(Unclear):
         choices = ", ".join(get_args(Unclear))
-        raise SettingError(f"cannot_tell is one of {choices}, not {action!r}")
+        raise SettingError(f"cannot_tell must be one of {choices}, got {action!r}")
     return action
 
 
@@ -38,14 +38,15 @@ def settle_unclear(
     """Fail, skip or pass the running test.
 
     Args:
-        action: What :func:`unclear_action` returned.
-        reason: Returns why nobody can tell, in one line; pytest shows it for a skipped test.
-        details: Returns the message of a failure; ``reason`` by default.
+        action: Return value of :func:`unclear_action`.
+        reason: Function that returns why the assertion is inconclusive, in one line; pytest shows
+            it for a skipped test.
+        details: Function that returns the message of a failure; ``reason`` by default.
 
     Raises:
         FellShortError: ``action`` is ``"fail"``.
     """
     if action == "fail":
-        raise undecided((details or reason)())
+        raise inconclusive_error((details or reason)())
     if action == "skip" and is_listening():
         leave_open(reason())

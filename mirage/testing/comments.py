@@ -11,7 +11,7 @@ from mirage._base.quoting import xml_text
 from mirage._base.tables import Table, to_markdown
 from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
-from mirage.testing._shortfalls import Finding, difference, number, shortened
+from mirage.testing._shortfalls import Finding, format_change, format_value, shorten
 from mirage.testing.planning import More
 from mirage.testing.regressions import (
     Compared,
@@ -48,12 +48,12 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
         tuple(
             (
                 change.feature,
-                number(change.before),
-                number(change.after),
-                difference(change.before, change.after),
+                format_value(change.before),
+                format_value(change.after),
+                format_change(change.before, change.after),
                 _interval(runs, change.feature),
                 f"{change.p:.4f}",
-                number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any",
+                format_value(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any",
             )
             for change in comparison.compared
         ),
@@ -165,6 +165,6 @@ def _listed(title: str, findings: list[Finding], dataset: MirageDataset) -> str:
     if not findings:
         return ""
     more = f" ({len(findings)}, of which {_MOST} are shown)" if len(findings) > _MOST else ""
-    rows = tuple((id_, shortened(dataset[id_].text), why) for id_, why in findings[:_MOST])
+    rows = tuple((id_, shorten(dataset[id_].text), why) for id_, why in findings[:_MOST])
     header = ("query", "question", "what")
     return to_markdown(Table(f"{title}{more}", header, rows, name=0, texts=(1, 2)))

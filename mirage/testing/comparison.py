@@ -1,4 +1,4 @@
-"""Whether a run is worse than an earlier one on the same queries, no worse, or nobody can tell."""
+"""Comparison of a run with an earlier run on the same queries."""
 
 from __future__ import annotations
 
@@ -24,58 +24,59 @@ from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 __all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
 
 Verdict = Literal["worse", "no worse", "cannot tell"]
-"""What a comparison comes to.
+"""The result of a comparison.
 
-``worse``: a feature got worse, by more than chance. ``no worse``: no feature can have lost more
-than the margin, and correctness was measured; or all answers are identical to the baseline's.
-``cannot tell``: neither.
+``worse``: the loss in at least one feature is statistically significant. ``no worse``: no feature
+can have dropped by more than the margin, and correctness was measured; or all answers are identical
+to the baseline's. ``cannot tell``: the comparison is inconclusive.
 """
 
 DECIMALS = 6
-"""A difference that these decimals do not show is none: files and platforms round."""
+"""Number of decimals that are compared; smaller differences come from rounding."""
 
 
 FEWEST = 4
-"""Queries below which nothing can be called worse."""
+"""The smallest number of queries with which a run can be called worse."""
 
 FEWEST_CLUSTERS = 5
-"""Clusters below which nothing is called worse.
+"""The smallest number of clusters with which a run can be called worse.
 
-Of four that all differ, as clusters mostly do, one run in sixteen would be: each way to swap them
-is as likely, and in one of the sixteen all are worse.
+With four clusters that all differ, as clusters mostly do, the false positive rate would be 1/16.
+All 16 ways to swap the clusters are equally likely, and in one of them all clusters are worse.
 """
 
 
 FEW = 12
-"""Clusters below which a loss is only called one where it excludes what may not have been seen.
+"""The number of clusters below which a loss needs a second test, against unseen gains.
 
-Where most queries lose a little and few win much, a handful of queries may well show losses alone:
-three of four losing, all of eight are drawn so once in ten times, and all of twelve once in thirty.
+If most queries lose a little and few gain much, a small sample may contain only losses. For
+example, if three of four queries lose, a sample of eight contains only losses once in ten times,
+and a sample of twelve once in thirty.
 """
 
 
 @dataclass(frozen=True)
 class Change:
-    """How one feature changed, over the queries that have it in both runs.
+    """The change of one feature, over the queries that have a value in both runs.
 
     Attributes:
-        feature: its name.
-        before: mean in the earlier run; NaN where no query has it in both.
-        after: mean in the later run.
-        queries: how many have it in both.
-        worse: on how many of them it got worse.
-        better: on how many it got better.
-        p: chance of an outcome as bad in any feature if nothing got worse but by chance; corrected
-            for the number of features.
-        fell: whether the mean got worse, by more than another wording makes of it.
-        lost_at_most: upper end of a one-sided interval for the loss, at the level 1 less alpha: a
-            mean over all queries, of which those without the feature lose nothing, as a share of
-            the feature's range. 0.1 is as much as if every tenth query lost all that it can.
-            Infinite where the feature's range is not known, or no query has it in both runs.
-        gained_at_most: the same of the gain; below 0 it is a loss. Minus infinity from
-            :data:`FEW` clusters on, and where the range is not known: nothing is asked of it then.
-        allowance: how much of the mean loss counts as style, in units of the feature. It can stop
-            an alarm, and is no part of ``lost_at_most``.
+        feature: Name of the feature.
+        before: Mean in the earlier run; NaN if no query has a value in both runs.
+        after: Mean in the later run.
+        queries: Number of queries with a value in both runs.
+        worse: Number of these queries whose value got worse.
+        better: Number of these queries whose value got better.
+        p: P-value of the loss, corrected for the number of features.
+        fell: Whether the mean got worse after the allowance for another wording.
+        lost_at_most: Upper confidence bound of the mean loss, one-sided, at the level 1 - alpha,
+            as a share of the feature's range. Queries without the feature count as no loss. 0.1
+            is the loss if every tenth query drops from the best value to the worst. Infinite if
+            the range is not known, or if no query has a value in both runs.
+        gained_at_most: Upper confidence bound of the mean gain after the allowance; a loss is
+            certain if it is below 0. Minus infinity if there are :data:`FEW` clusters or more, or
+            if the range is not known; then the verdict does not depend on it.
+        allowance: Part of the mean loss that counts as style, in units of the feature. It can
+            prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
         beyond_at_most: ``lost_at_most`` after the allowance.
     """
 
@@ -95,24 +96,25 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two runs on the same queries, feature by feature.
+    """A comparison of two runs on the same queries, feature by feature.
 
     Attributes:
-        before: the features of the earlier run.
-        after: those of the later run, in the same order.
-        changes: one a feature.
-        worsening: how much worse each value is, ``(queries, features)``; above 0 is worse, NaN
-            where it is not in both runs. Of repeats, the mean.
-        tested: the same beyond what another wording changes.
-        losses: ``worsening`` as a share of the feature's range; 0 where a query has none, 1 where
-            the later run lacks it, infinite where the range is not known.
-        codes: the cluster of each query.
-        clusters: how many clusters the queries are in; as many as queries where none are shared.
-        lower: the features of which a smaller value is the better one.
-        alpha: the level of each verdict.
-        margin: the loss that ``no worse`` excludes, as a share of a feature's range.
-        identical: whether each answer is identical to the baseline's; ``None`` if not known.
-        failed: the ids of the queries that the model failed on in either run.
+        before: Features of the earlier run.
+        after: Features of the later run, with queries and features in the same order.
+        changes: The change of each feature.
+        worsening: How much worse each value is, ``(queries, features)``; above 0 is worse, NaN if
+            the value is missing in either run. With repeats, the mean over all pairs.
+        tested: ``worsening`` after the allowance for another wording.
+        losses: ``worsening`` as a share of the feature's range. It is 0 if the query has no value
+            in the earlier run, 1 if only the later run lacks it, and infinite if the range is not
+            known.
+        codes: Cluster of each query, as a number.
+        clusters: Number of clusters; equal to the number of queries if none share a cluster.
+        lower: Features for which smaller is better.
+        alpha: Significance level of each verdict.
+        margin: The loss that ``no worse`` rules out, as a share of a feature's range.
+        identical: Whether each answer is identical to the baseline's; ``None`` if not known.
+        failed: Ids of the queries that the model failed on in either run.
     """
 
     before: FeatureTable
@@ -131,7 +133,7 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the later run is worse, no worse than the margin, or nobody can tell."""
+        """The verdict on the later run, see :data:`Verdict`."""
         if self.unchanged:
             return "no worse"
         if self.regressed(self.alpha):
@@ -141,24 +143,24 @@ class Comparison:
 
     @property
     def unchanged(self) -> bool:
-        """Whether all answers are known to be identical to the baseline's, and any was measured."""
+        """Whether all answers are identical to the baseline's and at least one was measured."""
         return self.identical is not None and bool(self.identical.all() and self.compared)
 
     @cached_property
     def evidence(self) -> Evidence:
-        """The correctness measures that the verdict rests on."""
+        """The correctness measures that the verdict is based on."""
         return evidence_of(
             self.before, self.after, self.lower, self.margin, self.identical, self.failed
         )
 
     @property
     def compared(self) -> tuple[Change, ...]:
-        """The features that a query has in both runs."""
+        """The changes of the features that at least one query has in both runs."""
         return tuple(change for change in self.changes if change.queries)
 
     @property
     def not_compared(self) -> dict[str, str]:
-        """The features that no query has in both runs, and why."""
+        """The features that no query has in both runs, with the reason."""
         reasons = {**self.before.unmeasured, **self.after.unmeasured}
         why = "no query has it in both runs"
         return {
@@ -169,16 +171,23 @@ class Comparison:
 
     @property
     def unclear(self) -> tuple[Change, ...]:
-        """The features of which more than the margin may be lost, for all that is known."""
+        """The features for which a loss above the margin cannot be ruled out."""
         return tuple(change for change in self.compared if change.lost_at_most > self.margin)
 
     @property
     def fewest(self) -> int:
-        """Clusters, or queries that share none, below which nothing is called worse."""
+        """The smallest number of clusters with which a run can be called worse.
+
+        Without clusters, it is the number of queries.
+        """
         return FEWEST_CLUSTERS if self.clusters < len(self.before) else FEWEST
 
     def regressed(self, alpha: float) -> tuple[Change, ...]:
-        """The features that got worse by more than chance, at this level for all together."""
+        """Return the features whose loss is statistically significant.
+
+        Args:
+            alpha: Significance level for all features together.
+        """
         if self.clusters < self.fewest or self.unchanged:
             return ()
         return tuple(
@@ -201,48 +210,63 @@ def compare(
 ) -> Comparison:
     """Compare two runs query by query.
 
-    If the later run is no worse, each query's two responses could as well have come the other way
-    round, all their features together. What is tested, and how p is corrected for the number of
-    features, says :func:`mirage.statistics.single_step_p_values`. The draws are the same in every
-    call. What another wording alone changes is taken off before: see
-    :data:`mirage.testing.gate.GATED`.
+    The test for ``worse`` is a paired permutation test. Under the null hypothesis the two responses
+    to a query can be swapped, with all their features together.
+    :func:`mirage.statistics.single_step_p_values` defines the statistic and the correction for the
+    number of features. Its random draws are the same in every call. Differences that another
+    wording alone explains are subtracted first, see :data:`mirage.testing.gate.GATED`.
 
-    A run of the same system that answers anew is called worse with a probability of about
-    ``alpha``, mostly less. Four queries have to differ, all for the worse, before p can be below
-    0.05. From 28 queries on, answers that turned from right to wrong are counted as well, over all
-    features that read facts: three are enough if none turned the other way and at most 40 answers
-    changed, six if 100 did (:mod:`mirage.statistics.flips`). What hangs together is exchanged as
-    one: if queries are in clusters, what is tested are the sums over clusters, of which there have
-    to be :data:`FEWEST_CLUSTERS`. If a model was asked several times, each of its responses is
-    compared with each of the other run's, and a query counts once, with the mean. Below :data:`FEW`
-    clusters a loss also has to exclude, by :func:`mirage.statistics.upper_bounds`, that what was
-    not seen makes up for it.
+    * The false positive rate is about ``alpha``, mostly less. At least four queries must differ,
+      all for the worse, for a p-value below 0.05.
+    * From 28 queries on, a second test counts the answers that turned from right to wrong, over
+      all features that read facts. Three are significant if none turned the other way and at most
+      40 answers changed; six if 100 changed (:mod:`mirage.statistics.flips`).
+    * The queries of a cluster are swapped together, so the test uses sums over clusters. At least
+      :data:`FEWEST_CLUSTERS` clusters are needed.
+    * With repeats, each response is compared with each response of the other run to the same
+      query, and the query counts once, with the mean.
+    * Below :data:`FEW` clusters, :func:`mirage.statistics.upper_bounds` must also rule out that
+      unseen gains outweigh the loss.
 
-    A run is no worse if correctness measures cover at least half of the answers that changed
-    (:mod:`mirage.testing._evidence`), and if in every feature
-    :func:`mirage.statistics.upper_bounds` of the whole loss, style included, is within the margin,
-    each at the level of ``alpha``: to say so of all takes no correction for their number
-    (an intersection-union test, Berger 1982, Multiparameter Hypothesis Testing and Acceptance
-    Sampling, Technometrics 24, 295-300). Where the run has no value and the earlier one had one,
-    all is lost, but for a feature that good answers may lack. It takes 29 queries, or clusters,
-    without any change to exclude a loss of 0.1, and more the more answers change.
+    A run is ``no worse`` if two conditions hold. Correctness measures cover at least half of the
+    answers that changed (:mod:`mirage.testing._evidence`). And in every feature the upper bound of
+    the whole loss (:func:`mirage.statistics.upper_bounds`), style included, is within the margin.
+    Each bound has the level ``1 - alpha``. All of them must hold, so no correction for their
+    number is needed (an intersection-union test, Berger 1982, Multiparameter Hypothesis Testing
+    and Acceptance Sampling, Technometrics 24, 295-300). If only the later run lacks a value, the
+    query counts as a complete loss, except for features that a good answer may lack. At least 29
+    unchanged queries or clusters are needed to rule out a loss of 0.1, and more if answers change.
 
     Args:
-        before: the earlier run.
-        after: the later run; it has the queries and features of the earlier one, in any order.
-        lower_is_better: the features of which a smaller value is the better one.
-        clusters: by query id, what a query hangs together with; one that is not there is by itself.
-        alpha: the level of each verdict.
-        margin: the loss that ``no worse`` excludes; see :attr:`Change.lost_at_most`.
-        identical: whether each answer is identical to the baseline's, in the order of the earlier
-            run's queries; ``None`` if not known. If all are, the run is no worse.
-        failed: the ids of the queries that the model failed on in either run.
+        before: Features of the earlier run.
+        after: Features of the later run, with the same queries and features in any order.
+        lower_is_better: Features for which smaller is better.
+        clusters: Cluster of each query, by query id. A query that is not listed is its own
+            cluster.
+        alpha: Significance level of each verdict.
+        margin: The loss that ``no worse`` rules out, see :attr:`Change.lost_at_most`.
+        identical: Whether each answer is identical to the baseline's, in the order of the earlier
+            run's queries; ``None`` if not known. If all are identical, the run is no worse.
+        failed: Ids of the queries that the model failed on in either run.
+
+    Returns:
+        The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``cannot tell``.
+
+    Example:
+        >>> import numpy as np
+        >>> from mirage.features import FeatureTable
+        >>> ids = tuple(f"q{i}" for i in range(30))
+        >>> before = FeatureTable("m", "en", ids, ("answer_match",), np.ones((30, 1)))
+        >>> after = FeatureTable("m", "en", ids, ("answer_match",), np.zeros((30, 1)))
+        >>> compare(before, after).verdict
+        'worse'
     """
     after = after.select(before.query_ids).columns(before.features)
     earlier, later = each_time(before), each_time(after)
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
     pairs = sign * (later[:, None] - earlier[None])
     pairs = pairs.reshape(-1, *before.values.shape)
+    # Files and platforms round differently, so such small differences are not real.
     pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
     worsening = mean_of_pairs(pairs)
     tested = more_than_wording(pairs, before.features)
@@ -256,11 +280,11 @@ def compare(
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     losses = _losses(before, after, worsening)
     count = int(codes.max()) + 1
-    lost, left = (_bounds(each, codes, level=1 - alpha) for each in (losses, beyond))
-    gained = np.full(losses.shape[1], -np.inf)
+    lost, unexplained = (_bounds(each, codes, level=1 - alpha) for each in (losses, beyond))
+    gains = np.full(losses.shape[1], -np.inf)
     if count < FEW:
         bounds = _bounds(-beyond, codes, level=1 - alpha)
-        gained = np.where(np.isfinite(bounds), bounds, -np.inf)
+        gains = np.where(np.isfinite(bounds), bounds, -np.inf)
     allowed = np.nan_to_num(mean_of_pairs(worsening - tested))
     changes = [
         replace(
@@ -272,10 +296,10 @@ def compare(
                 p_values[j],
                 fell[j],
                 lost[j],
-                gained[j],
+                gains[j],
             ),
             allowance=max(float(allowed[j]), 0.0),
-            beyond_at_most=float(left[j]),
+            beyond_at_most=float(unexplained[j]),
         )
         for j, name in enumerate(before.features)
     ]
@@ -297,27 +321,27 @@ def compare(
 
 
 def _bounds(losses: Floats, codes: Ints, *, level: float) -> Floats:
-    """Return the most that each feature may have lost; infinite if its range is not known."""
+    """Return an upper confidence bound of each feature's mean loss; infinite without a range."""
     bounds = np.full(losses.shape[1], np.inf)
-    ranged = np.isfinite(losses).all(axis=0)
-    if ranged.any():
-        bounds[ranged] = upper_bounds(losses[:, ranged], codes, level=level)
+    has_range = np.isfinite(losses).all(axis=0)
+    if has_range.any():
+        bounds[has_range] = upper_bounds(losses[:, has_range], codes, level=level)
     return bounds
 
 
 def each_time(table: FeatureTable) -> Floats:
-    """The values of each time that the model was asked, ``(repeats, queries, features)``."""
+    """Return the values of each repeat, ``(repeats, queries, features)``."""
     values = table.values[None] if table.repeats is None else table.repeats
     return values.round(DECIMALS)
 
 
 def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
-    """What each query lost, as a share of the feature's range."""
-    known = [facts(name, {**after.facts, **before.facts}) for name in before.features]
-    width = np.array([entry.high - entry.low for entry in known])
+    """Return the loss of each query, as a share of the feature's range."""
+    feature_facts = [facts(name, {**after.facts, **before.facts}) for name in before.features]
+    width = np.array([entry.high - entry.low for entry in feature_facts])
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
-    gone = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
-    losses = np.where(gone, 1.0, np.nan_to_num(worsening) / width)
+    missing = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
+    losses = np.where(missing, 1.0, np.nan_to_num(worsening) / width)
     return np.where(np.isfinite(width), losses, np.inf)
 
 

@@ -24,15 +24,15 @@ from mirage.statistics.bounds import mean_bounds
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.testing._current_test import record
 from mirage.testing._inputs import Place, dataset_of, run_of
-from mirage.testing._remembered import remembered
+from mirage.testing._remembered import cached_feature
 from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
     check_failed,
-    fell_short,
-    from_here,
-    number,
-    worst,
+    format_value,
+    raise_at_caller,
+    shortfall_error,
+    worst_lines,
 )
 from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
 
@@ -125,7 +125,7 @@ def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
     return 1 - alpha / max(sides, 1)
 
 
-@from_here
+@raise_at_caller
 def assert_feature(
     system: ModelLike,
     feature: FeatureLike,
@@ -254,18 +254,19 @@ class CheckedRun(NamedTuple):
         )
         order = np.argsort(values if lowest else -values, kind="stable")[: result.queries]
         findings = [
-            Finding(table.query_ids[i], f"{result.feature} {number(values[i])}") for i in order
+            Finding(table.query_ids[i], f"{result.feature} {format_value(values[i])}")
+            for i in order
         ]
         with_it = f"{result.queries} of {len(table)}"
         row = (
             result.feature,
-            number(result.mean),
+            format_value(result.mean),
             _interval(result.interval),
             result.requirement,
             with_it,
         )
-        return fell_short(
-            f"{result.feature} of {self.run.model} is {number(result.mean)} on "
+        return shortfall_error(
+            f"{result.feature} of {self.run.model} is {format_value(result.mean)} on "
             f"{self.dataset.name}, not {result.requirement}",
             (
                 "feature",
@@ -277,7 +278,7 @@ class CheckedRun(NamedTuple):
             [(row, True)],
             [
                 *_without(table, result.feature),
-                *worst(findings, f"Queries by {result.feature}", self.dataset, self.run),
+                *worst_lines(findings, f"Queries by {result.feature}", self.dataset, self.run),
             ],
         )
 
@@ -286,7 +287,7 @@ class CheckedRun(NamedTuple):
         result = self.result
         start = (
             f"cannot tell whether {result.feature} of {self.run.model} is {result.requirement}: "
-            f"its mean is {number(result.mean)} on {_count(result)} of {self.dataset.name}"
+            f"its mean is {format_value(result.mean)} on {_count(result)} of {self.dataset.name}"
         )
         if math.isnan(sum(result.interval)):
             return (
@@ -410,7 +411,7 @@ def _finite(interval: Interval) -> list[float | None]:
 
 
 def _interval(interval: Interval) -> str:
-    low, high = ("?" if math.isnan(end) else number(end) for end in interval)
+    low, high = ("?" if math.isnan(end) else format_value(end) for end in interval)
     return f"[{low}, {high}]"
 
 
@@ -437,7 +438,7 @@ def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
         return FeatureSuite([feature])
     own = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}
     name = canonical_name(feature)
-    return FeatureSuite([own[name] if name in own else remembered(feature)])
+    return FeatureSuite([own[name] if name in own else cached_feature(feature)])
 
 
 def _without(table: FeatureTable, feature: str) -> list[str]:

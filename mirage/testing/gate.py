@@ -1,4 +1,7 @@
-"""The gate: which features a run is compared with its baseline in, and what of them is wording."""
+"""The features that the gate compares, and the differences that it attributes to wording.
+
+The gate is the test of :func:`~mirage.testing.assert_no_regression`.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +31,20 @@ class Gated(NamedTuple):
     """A feature that the gate compares.
 
     Attributes:
-        name: the feature's.
-        wording: a difference up to this on one query raises no alarm.
-        manner: what all answers may lose alike, by the median query, without an alarm, as they do
-            when they are written in another manner.
-        stands_in: what it stands in for: it is compared only if fewer than half of the queries
-            have any of these.
-        may_lack: whether an answer that is good may have no value.
+        name: Name of the feature.
+        wording: A difference up to this value on one query is ignored, because another wording
+            can cause it.
+        style: The largest loss that is ignored if most answers share it, as they do when all are
+            written in another style. The loss of the median query is compared with it.
+        substitute_for: Gold data that this feature replaces. The feature is compared only if
+            fewer than half of the queries have any of them.
+        may_lack: Whether a good answer may have no value.
     """
 
     name: str
     wording: float = 0.0
-    manner: float = 0.0
-    stands_in: tuple[Need, ...] = ()
+    style: float = 0.0
+    substitute_for: tuple[Need, ...] = ()
     may_lack: bool = False
 
 
@@ -48,65 +52,74 @@ GATED: Mapping[str, Gated] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            # The probability of a short answer's language is less than that of a long one's.
+            # The language of a short answer is less certain than that of a long one.
             Gated("target_language", wording=0.2, may_lack=True),
-            # Of two passages that say the same, it will do to cite one.
+            # If two passages state the same fact, citing one of them is enough.
             Gated("citation_recall@10", wording=0.5),
             Gated("citation_map@10"),
-            # Quotations have more of it than paraphrases, terse answers more than long ones.
-            # A heading or a signature in a few answers moves it by less than a tenth.
-            Gated("support_lexical", wording=0.1, manner=0.5),
+            # Quotations score higher than paraphrases, and terse answers higher than long ones.
+            # A heading or a signature in a few answers changes the value by less than 0.1.
+            Gated("support_lexical", wording=0.1, style=0.5),
             Gated("answer_match"),
             Gated("wrong_answer"),
-            Gated("fact_agreement", manner=0.2, stands_in=("answers",)),
-            Gated("fact_precision", manner=0.2, stands_in=("answers",)),
-            # True answers may share little with a reference; what they share seldom vanishes.
-            Gated("reference_recall", manner=1.0, stands_in=("answers", "relevant passages")),
-            Gated("unknown_facts", manner=0.2),
+            Gated("fact_agreement", style=0.2, substitute_for=("answers",)),
+            Gated("fact_precision", style=0.2, substitute_for=("answers",)),
+            # True answers may share few words with a reference, but rarely lose all of them.
+            Gated("reference_recall", style=1.0, substitute_for=("answers", "relevant passages")),
+            Gated("unknown_facts", style=0.2),
             Gated("abstention"),
             Gated("invention"),
         )
     }
 )
-"""What :func:`~mirage.testing.assert_no_regression` compares, in order.
+"""The features that :func:`~mirage.testing.assert_no_regression` compares by default, in order.
 
-Language, citations, support, facts, abstention; wording is compared on request alone. A feature
-that a dataset cannot have is left out.
+They measure language, citations, support, facts and abstention. Features of wording, such as
+``answer_bleu``, are compared only on request. A feature is left out if the dataset lacks the gold
+data that it needs.
 """
 
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
-    """The names of the features that the gate compares on these queries."""
-    asked = [query for query in dataset if query.answerable is not False]
+    """Return the names of the features that the gate compares on these queries.
+
+    Args:
+        dataset: The queries.
+    """
+    answerable = [query for query in dataset if query.answerable is not False]
     common = {
         need
         for need in ("answers", "relevant passages")
-        if sum(map(GIVEN[need], asked)) >= max(COVERED * len(asked), 1)
+        if sum(map(GIVEN[need], answerable)) >= max(COVERED * len(answerable), 1)
     }
-    return tuple(entry.name for entry in GATED.values() if common.isdisjoint(entry.stands_in))
+    return tuple(entry.name for entry in GATED.values() if common.isdisjoint(entry.substitute_for))
 
 
 def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ...]:
-    """Those of a baseline's features that are compared if nobody asks for others.
+    """Return the features of a baseline that are compared by default.
 
-    They are those of the gate, and what somebody put there who wanted it: features of their own
-    and features that need a model. Where there is nothing else, wording is what was wanted.
+    They are the features of the gate, and features that the user defined or that need a model. If
+    there are none of these, all features are compared.
+
+    Args:
+        names: Names of the baseline's features.
+        dataset: The queries.
     """
-    names, ours = tuple(names), set(feature_names())
-    compared = set(gated(dataset))
-    return tuple(name for name in names if name in compared or name not in ours) or names
+    names, library_names = tuple(names), set(feature_names())
+    gate_names = set(gated(dataset))
+    return tuple(name for name in names if name in gate_names or name not in library_names) or names
 
 
 def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """How much worse each value is than another wording alone makes it.
+    """Return how much worse each value is after the allowances for wording and style.
 
-    What a wording may change holds for two responses, and so does not depend on how many repeats
-    there are; what all answers lose alike is taken off the means.
+    The allowance for wording applies to each pair of responses, so it does not depend on the number
+    of repeats. The allowance for style is the loss of the median query, up to ``Gated.style``.
 
     Args:
-        worsening: how much worse each value is, ``(pairs of repeats, queries, features)``; NaN
-            where there is none.
-        names: of the features.
+        worsening: How much worse each value is, ``(pairs of repeats, queries, features)``; NaN if
+            a value is missing.
+        names: Names of the features.
 
     Returns:
         Means over the pairs, ``(queries, features)``.
@@ -115,25 +128,34 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     means = mean_of_pairs(worsening)
     allowances = np.zeros(len(names))
     for j, entry in enumerate(map(GATED.get, names)):
-        if entry is not None and entry.manner and not np.isnan(means[:, j]).all():
-            # Taken off first: a loss that most answers share must not hide below `wording` in some
-            # and stand out in the others.
-            allowances[j] = np.clip(np.nanmedian(means[:, j]), 0.0, entry.manner)
+        if entry is not None and entry.style and not np.isnan(means[:, j]).all():
+            # Subtract style before wording. Otherwise a loss that most answers share would be
+            # ignored in some of them and counted in the others.
+            allowances[j] = np.clip(np.nanmedian(means[:, j]), 0.0, entry.style)
     return beyond_wording(worsening - allowances, names)
 
 
 def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """As :func:`more_than_wording`, with what all answers lose alike left in."""
+    """Return how much worse each value is after the allowance for wording only.
+
+    Args:
+        worsening: As for :func:`more_than_wording`.
+        names: Names of the features.
+
+    Returns:
+        Means over the pairs, ``(queries, features)``.
+    """
     entries = [GATED.get(name) for name in names]
     wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
+    # Multiplying by 0.0 instead of writing 0.0 keeps NaN as NaN.
     return mean_of_pairs(np.where(np.abs(worsening) <= wording + 1e-9, worsening * 0.0, worsening))
 
 
 def mean_of_pairs(values: Floats) -> Floats:
-    """Means along the first axis of what is known; NaN where nothing is."""
-    known = ~np.isnan(values)
-    counts = known.sum(axis=0)
-    totals = np.where(known, values, 0.0).sum(axis=0)
+    """Return means along the first axis that ignore NaN; NaN if there is no value."""
+    is_value = ~np.isnan(values)
+    counts = is_value.sum(axis=0)
+    totals = np.where(is_value, values, 0.0).sum(axis=0)
     means: Floats = np.full_like(totals, np.nan)
     np.divide(totals, counts, out=means, where=counts > 0)
     return means

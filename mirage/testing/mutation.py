@@ -30,7 +30,7 @@ from mirage.statistics.clusters import cluster_codes
 from mirage.surrogate.drafts import Draft, Scene, bundled_texts
 from mirage.surrogate.faults import FAULTS, Fault
 from mirage.testing._current_test import without_traces
-from mirage.testing._remembered import remembered, remembering
+from mirage.testing._remembered import cached_feature, caching_features
 from mirage.testing.feature_bounds import (
     ALPHA,
     BoundVerdict,
@@ -396,12 +396,12 @@ class _Effects:
     """Means of the watched features and their intervals, of the responses and of mutants.
 
     Values are computed once per query and response in a
-    :func:`mirage.testing._remembered.remembering` block.
+    :func:`mirage.testing._remembered.caching_features` block.
     """
 
     def __init__(self, dataset: MirageDataset, run: Run) -> None:
         applicable = FeatureSuite([entry.feature for entry in WATCHED]).applicable(dataset)
-        self._suite = FeatureSuite([remembered(name) for name in applicable.names])
+        self._suite = FeatureSuite([cached_feature(name) for name in applicable.names])
         self._dataset, self.names = dataset, self._suite.names
         known = [self._suite.facts[name] for name in self.names]
         self._ends = tuple(np.array([getattr(fact, end) for fact in known]) for end in _ENDS)
@@ -675,7 +675,7 @@ def fates_of(
     Arguments and errors are those of :func:`mutation_score`.
     """
     draws = _draws(dataset, run, kinds, shares, seed, seeds)
-    with remembering():
+    with caching_features():
         already = tuple(falling(run))
         effects = _Effects(dataset, run)
         failures: dict[tuple[Response, ...], tuple[str, ...]] = {}
@@ -750,7 +750,7 @@ def suggested_bounds(
     """
     draws = _draws(dataset, run, kinds, shares, seed, seeds)
     fates = []
-    with remembering():
+    with caching_features():
         effects = _Effects(dataset, run)
         bounds = effects.bounds()
         measured: dict[tuple[Response, ...], _Measured] = {}

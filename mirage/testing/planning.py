@@ -1,4 +1,4 @@
-"""How many queries, and repeats of each, tell whether a loss worth finding is there."""
+"""Planning how many queries, and repeats of each, a gate needs to detect a loss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.power import simulated_verdicts
 from mirage.statistics.variance import variance_components
 from mirage.testing._inputs import Place, dataset_of
-from mirage.testing._noise import Noise, assumed, measured, observed, simulated
+from mirage.testing._noise import (
+    Noise,
+    assumed_noise,
+    measured_noise,
+    observed_noise,
+    simulate_comparisons,
+)
 from mirage.testing.baseline import Baseline, read_baseline
 from mirage.testing.comparison import Comparison
 from mirage.testing.gate import default_names
@@ -27,22 +33,22 @@ from mirage.testing.gate import default_names
 __all__ = ["Chances", "Design", "More", "Plan", "plan", "what_would_tell"]
 
 REPEATS = (1, 2, 3, 5)
-"""How often a query may be asked, of which a plan names the cheapest."""
+"""Numbers of repeats per query that a plan compares."""
 
 MOST = 2000
-"""Queries above which nobody plans."""
+"""The largest number of queries that a plan considers."""
 
-_ROUGH, _FINE = 200, 600  # simulated comparisons, while a number is looked for and at its end
+_ROUGH, _FINE = 200, 600  # simulated comparisons during the search, and for its result
 _AT_ONCE = 500_000  # numbers in an array of simulated comparisons
-_SLACK = 0.03  # by which a chance may be off, of those
+_SLACK = 0.03  # tolerance for the random error of _FINE simulations
 
 
 class Chances(NamedTuple):
-    """How often a gate of some size says what is true.
+    """The probabilities that a gate gives the right verdict.
 
     Attributes:
-        found: how often a loss of the margin is called worse.
-        cleared: how often a system that lost nothing is called no worse.
+        found: Probability that a loss of the margin is called worse.
+        cleared: Probability that a system without a loss is called no worse.
     """
 
     found: float
@@ -50,15 +56,15 @@ class Chances(NamedTuple):
 
 
 class Design(NamedTuple):
-    """So many queries, asked so often.
+    """A number of queries and of repeats, with its cost and power.
 
     Attributes:
-        queries: how many.
-        repeats: how often each is asked.
-        calls: answers of the system that a run takes; the baseline takes as many once.
-        cost: of the calls of a run, and of writing the queries.
-        chances: how often it says what is true.
-        enough: whether both chances reach the power asked for.
+        queries: Number of queries.
+        repeats: Number of answers per query.
+        calls: Number of answers that a run needs; saving the baseline needs as many once.
+        cost: Cost of the calls of one run and of writing the queries.
+        chances: Probabilities that the gate gives the right verdict.
+        enough: Whether both probabilities reach the target power.
     """
 
     queries: int
@@ -71,16 +77,17 @@ class Design(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes to tell whether a loss is there.
+    """The designs that :func:`plan` compares, and the best of them.
 
     Attributes:
-        loss: the mean loss worth finding, as a share of a feature's range.
-        power: the chance that is asked for.
-        alpha: the level of each verdict.
-        feature: in which the loss is hardest to see; empty where no baseline says.
-        taken: what was taken for granted, in words.
-        designs: one for each number of repeats.
-        best: the cheapest that is enough, or of a budget the surest; ``None`` where none is enough.
+        loss: The mean loss to detect, as a share of a feature's range.
+        power: Target power.
+        alpha: Significance level of each verdict.
+        feature: The feature in which the loss is hardest to detect; empty without a baseline.
+        taken: The assumptions of the simulation, in words.
+        designs: One design for each number of repeats.
+        best: The cheapest design with enough power. With a budget it is the one with the highest
+            power. ``None`` if no design has enough.
     """
 
     loss: float
@@ -93,19 +100,19 @@ class Plan:
 
     def __str__(self) -> str:
         where = f" in {self.feature}" if self.feature else ""
-        title = f"To tell a loss of {self.loss:g}{where} from none, at alpha {self.alpha:g}"
-        header = ("repeats", "queries", "calls a run", "cost", "found", "cleared")
+        title = f"Detecting a loss of {self.loss:g}{where} at alpha {self.alpha:g}"
+        header = ("repeats", "queries", "calls per run", "cost", "found", "cleared")
         rows = tuple(_cells(design) for design in self.designs)
-        marked = tuple(design == self.best for design in self.designs)
+        highlights = tuple(design == self.best for design in self.designs)
         notes = [
-            f"found, cleared: how often the loss is called worse, and none no worse; asked for is "
-            f"{self.power:g} of each, give or take {_SLACK:g}. The baseline takes a run's calls "
-            "once",
-            f"Taken for granted: {self.taken}",
+            f"found, cleared: share of comparisons in which the loss is called worse, and no loss "
+            f"is called no worse; the target is {self.power:g} for both, within {_SLACK:g}. Saving "
+            "the baseline takes the calls of one more run",
+            f"Assumptions: {self.taken}",
         ]
         if self.best is None:
-            notes.insert(0, "None of these is enough")
-        return to_text(Table(title, header, rows, marked, tuple(notes), name=0).filled())
+            notes.insert(0, "None of these designs has enough power")
+        return to_text(Table(title, header, rows, highlights, tuple(notes), name=0).filled())
 
 
 def _cells(design: Design) -> tuple[str, ...]:
@@ -134,133 +141,168 @@ def plan(
     correlation: float = 0.2,
     seed: int = 0,
 ) -> Plan:
-    """How many queries, asked how often, tell a loss worth finding from none.
+    """Estimate how many queries and repeats the gate needs to detect a loss.
 
-    Comparisons are simulated and given the gate's verdicts, with its count of answers that turned
-    from right to wrong; all answers count as reworded. Where a loss is, so many queries lose
-    all that they have of a feature, in every repeat, that its mean loses ``loss``. What differs
-    without a loss is drawn from a baseline with repeats: by how much two answers to one query
-    differ. Without repeats it is taken that a share ``unstable`` of the answers is another one, as
-    often better as worse, if the query is asked again. In both, a share ``moved`` of the queries
-    gets better or worse, in all repeats, by any change of the system. More repeats make the first
-    smaller, and not the second. ``benchmarks/power.py`` prints how far such predictions come true.
+    The function simulates comparisons and gives them the verdicts of
+    :func:`assert_no_regression`. The simulation has three parts:
+
+    * Loss: random queries drop to their worst value of a feature, in every repeat, until its mean
+      has dropped by ``loss``.
+    * Random variation of answers: drawn from the repeats of the baseline. Without repeats, a share
+      ``unstable`` of the answers changes when a query is repeated, half for the better. More
+      repeats reduce this part.
+    * Changes of the system: a share ``moved`` of the queries gets better or worse, in all repeats.
+      More repeats do not reduce this part.
+
+    All answers count as reworded in the gate's test of answers that turned from right to wrong.
+    ``benchmarks/power.py`` compares such predictions with real outcomes.
 
     Args:
-        loss: the mean loss in a feature, as a share of its range; also the margin of ``no worse``.
-        power: how often the loss is to be called worse, and none of it no worse.
-        alpha: the level of each verdict.
-        baseline: what :func:`save_baseline` wrote, or returned, of repeats if there are any.
-        on: the queries of the baseline, which say what hangs together; as for
-            :func:`assert_no_regression`.
-        cluster: what queries hang together by, where they do not say so; likewise.
-        repeats: how often a query may be asked.
-        queries: as many as there are at most; by default as many as it takes.
-        calls: answers that a run may take, of which the surest split is looked for.
-        cost: likewise the money for a run's calls and the queries.
-        call_cost: money for one answer.
-        query_cost: money for writing one query.
-        unstable: share of answers that change when a query is asked again, where no baseline says.
-        moved: share of the queries that a change of the system moves either way.
-        cluster_size: queries that hang together, where there is no baseline.
-        correlation: of what happens to two queries of one cluster, 0 to 1.
-        seed: of the simulation.
+        loss: Mean loss in a feature, as a share of its range. It is also the margin of
+            ``no worse``.
+        power: Target probability that the loss is called worse, and that no loss is called
+            ``no worse``.
+        alpha: Significance level of each verdict.
+        baseline: Baseline file of :func:`save_baseline`, or its return value, preferably with
+            repeats.
+        on: Queries of the baseline, as for :func:`assert_no_regression`; they define the clusters.
+        cluster: Cluster of each query, as for :func:`assert_no_regression`.
+        repeats: Numbers of repeats to compare.
+        queries: Maximum number of queries; unlimited by default.
+        calls: Budget of answers per run. If set, each design uses it up, and the one with the
+            highest power is best.
+        cost: Budget for the calls of a run and for writing the queries; used like ``calls``.
+        call_cost: Cost of one answer.
+        query_cost: Cost of writing one query.
+        unstable: Share of answers that change when a query is repeated, if the baseline has no
+            repeats.
+        moved: Share of queries that a change of the system makes better or worse.
+        cluster_size: Number of queries per cluster, if there is no baseline.
+        correlation: Correlation of changes between two queries of one cluster, from 0 to 1.
+        seed: Random seed.
 
     Raises:
-        SettingError: a setting that makes no sense, or no feature can lose so much.
-        DatasetError: the baseline cannot be read, or is of other queries.
+        SettingError: A setting is out of range, or no feature can drop by ``loss``.
+        DatasetError: The baseline cannot be read, or has other queries.
+
+    Example:
+        >>> best = plan(0.2, unstable=0.0, moved=0.0, repeats=[1]).best
+        >>> best.repeats, best.enough
+        (1, True)
     """
     _check(loss, power, alpha, unstable, moved, correlation, cluster_size, repeats)
     if cost is not None and not (call_cost or query_cost):
-        raise SettingError("a budget of money needs to know what an answer or a query costs")
-    told = _Told(unstable, moved, cluster_size, correlation)
-    noise, feature, taken = (
-        (assumed(*told), "", told.words())
+        raise SettingError("cost needs call_cost or query_cost: the cost of an answer or a query")
+    assumptions = _Assumptions(unstable, moved, cluster_size, correlation)
+    noise, feature, description = (
+        (assumed_noise(*assumptions), "", assumptions.describe())
         if baseline is None
-        else _of_baseline(baseline, on, cluster, loss, told)
+        else _baseline_noise(baseline, on, cluster, loss, assumptions)
     )
-    gate = _Gate(noise, loss, alpha, seed)
+    gate = _SimulatedGate(noise, loss, alpha, seed)
     designs = []
     for times in sorted(set(repeats)):
         each = query_cost + times * call_cost
-        most: list[int | None] = [MOST, queries]
-        most += [None if calls is None else calls // times]
-        most += [None if cost is None else int(cost / each)]
-        number = max(1, min(one for one in most if one is not None))
+        limits: list[int | None] = [MOST, queries]
+        limits += [None if calls is None else calls // times]
+        limits += [None if cost is None else int(cost / each)]
+        number = max(1, min(limit for limit in limits if limit is not None))
         if calls is None and cost is None:
-            number = min(number, gate.enough(times, power))
+            number = min(number, gate.queries_needed(times, power))
         chances = gate.chances(number, times, _FINE)
-        sure = min(chances) >= power - _SLACK
-        designs.append(Design(number, times, number * times, number * each, chances, sure))
-    return Plan(loss, power, alpha, feature, taken, tuple(designs), _best(designs, calls, cost))
+        enough = min(chances) >= power - _SLACK
+        designs.append(Design(number, times, number * times, number * each, chances, enough))
+    return Plan(
+        loss, power, alpha, feature, description, tuple(designs), _best_design(designs, calls, cost)
+    )
 
 
-class _Told(NamedTuple):
-    """What is taken for granted where nothing was measured."""
+class _Assumptions(NamedTuple):
+    """The assumed rates of changes, for use when the baseline does not provide them."""
 
     unstable: float
     moved: float
     cluster_size: int
     correlation: float
 
-    def words(self, measured: str = "") -> str:
+    def describe(self, measurement: str = "") -> str:
+        """Return the assumptions in words, after a description of what was measured, if any."""
         size = f"clusters of {self.cluster_size}" if self.cluster_size > 1 else "no clusters"
-        if not measured:
-            measured = (
-                f"{self.unstable:g} of the answers are others when asked again, {size}; the loss "
-                "is in a feature that reads facts"
+        if not measurement:
+            measurement = (
+                f"{self.unstable:g} of the answers change when a query is repeated, {size}; the "
+                "loss is in a feature that reads facts"
             )
         return (
-            f"{measured}; a change of the system moves {self.moved:g} of the queries either way, "
-            f"with a correlation of {self.correlation:g} within clusters if there are any; all "
-            "answers are reworded"
+            f"{measurement}; a change of the system makes {self.moved:g} of the queries better or "
+            f"worse, with a correlation of {self.correlation:g} within clusters if there are any; "
+            "all answers are reworded"
         )
 
 
-def _of_baseline(
-    baseline: Baseline | str | Path, on: Place, cluster: Cluster, loss: float, told: _Told
+def _baseline_noise(
+    baseline: Baseline | str | Path,
+    on: Place,
+    cluster: Cluster,
+    loss: float,
+    assumptions: _Assumptions,
 ) -> tuple[Noise, str, str]:
-    """What a baseline says of the noise, and the feature in which a loss is hardest to see."""
-    known = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
-    dataset = dataset_of(known.table.language if on is None else on, None)
-    known.check(dataset)
-    table, clusters = known.table, clusters_of(dataset, cluster)
+    """Return a baseline's noise, the feature that is hardest to judge, and the assumptions.
+
+    The feature is the one that varies most among those that can drop by ``loss``.
+    """
+    earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
+    dataset = dataset_of(earlier.table.language if on is None else on, None)
+    earlier.check(dataset)
+    table, clusters = earlier.table, clusters_of(dataset, cluster)
     if table.repeats is None:
         codes = cluster_codes(table.query_ids, clusters)
         size = max(1, round(len(codes) / (int(codes.max()) + 1)))
-        told = told._replace(cluster_size=size)
-        return assumed(*told), "", f"the baseline has no repeats; {told.words()}"
-    rooms = _rooms(known, default_names(table.features, dataset))
-    can_lose = {name: float(room.mean()) for name, room in rooms.items()}
+        assumptions = assumptions._replace(cluster_size=size)
+        return (
+            assumed_noise(*assumptions),
+            "",
+            f"the baseline has no repeats; {assumptions.describe()}",
+        )
+    possible_losses = _possible_losses(earlier, default_names(table.features, dataset))
+    can_lose = {name: float(losses.mean()) for name, losses in possible_losses.items()}
     if max(can_lose.values(), default=0.0) < loss:
         raise SettingError(
-            f"no feature of the baseline of {table.model!r} can lose {loss:g} on average; ask for "
+            f"no feature of the baseline of {table.model!r} can lose {loss:g} on average; choose "
             "a smaller loss"
         )
-    each = np.stack([*rooms.values()], axis=1)
-    noise = measured(table.columns([*rooms]), each, clusters, told.moved, told.correlation)
+    each = np.stack([*possible_losses.values()], axis=1)
+    noise = measured_noise(
+        table.columns([*possible_losses]),
+        each,
+        clusters,
+        assumptions.moved,
+        assumptions.correlation,
+    )
     spread = np.square(noise.pairs).mean(axis=(0, 1))
-    spread[[room < loss for room in can_lose.values()]] = -1.0
+    # Features that cannot drop by the loss must not be selected.
+    spread[[largest < loss for largest in can_lose.values()]] = -1.0
     column = int(spread.argmax())
-    noise = noise.without_twins(column)
+    noise = noise.without_duplicates(column)
     source = f"answers vary as in the {len(table.repeats)} repeats of the baseline"
-    return noise, [*can_lose][column], told.words(source)
+    return noise, [*can_lose][column], assumptions.describe(source)
 
 
-def _rooms(baseline: Baseline, names: Sequence[str]) -> dict[str, Floats]:
-    """How much each query can lose of each feature with a range, as a share of it."""
-    rooms = {}
+def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floats]:
+    """Return how much each query can lose, as a share of the range, for features with a range."""
+    possible_losses = {}
     for name in names:
-        known = facts(name, baseline.table.facts)
-        width, values = known.high - known.low, baseline.table[name]
+        feature_facts = facts(name, baseline.table.facts)
+        width, values = feature_facts.high - feature_facts.low, baseline.table[name]
         if np.isfinite(width):
             lower = name in baseline.lower_is_better
-            room = (known.high - values if lower else values - known.low) / width
-            rooms[name] = np.nan_to_num(room)
-    return rooms
+            losses = (feature_facts.high - values if lower else values - feature_facts.low) / width
+            possible_losses[name] = np.nan_to_num(losses)
+    return possible_losses
 
 
-class _Gate(NamedTuple):
-    """A gate that is simulated; a loss is in the first feature."""
+class _SimulatedGate(NamedTuple):
+    """A gate for simulated comparisons; a loss is in the first feature of the noise."""
 
     noise: Noise
     loss: float
@@ -268,18 +310,18 @@ class _Gate(NamedTuple):
     seed: int
 
     def chances(self, queries: int, repeats: int, simulations: int) -> Chances:
-        """How often a gate of this size says what is true."""
+        """Return the probabilities of right verdicts with this number of queries and repeats."""
         clusters = self.noise.clusters(queries)
-        some = max(1, min(simulations, _AT_ONCE // (clusters * self.noise.pairs.shape[2])))
-        found = cleared = 0
-        for start in range(0, simulations, some):
-            lost, kept = (
+        batch = max(1, min(simulations, _AT_ONCE // (clusters * self.noise.pairs.shape[2])))
+        detections = clearances = 0
+        for start in range(0, simulations, batch):
+            with_loss, without_loss = (
                 simulated_verdicts(
-                    *simulated(
+                    *simulate_comparisons(
                         self.noise,
                         clusters,
                         repeats,
-                        min(some, simulations - start),
+                        min(batch, simulations - start),
                         loss=loss,
                         seed=self.seed + start,
                     ),
@@ -289,38 +331,42 @@ class _Gate(NamedTuple):
                 )
                 for loss in (self.loss, 0.0)
             )
-            found += int(lost.worse.sum())
-            cleared += int((kept.no_worse & ~kept.worse).sum())
-        return Chances(found / simulations, cleared / simulations)
+            detections += int(with_loss.worse.sum())
+            clearances += int((without_loss.no_worse & ~without_loss.worse).sum())
+        return Chances(detections / simulations, clearances / simulations)
 
-    def enough(self, repeats: int, power: float) -> int:
-        """The queries that it takes; more than :data:`MOST` if it takes more than these.
+    def queries_needed(self, repeats: int, power: float) -> int:
+        """Return the number of queries that reaches the power.
 
-        Sought by steps as of a normal test, until there are too few and enough; then between them.
+        The search takes steps according to the power of a normal test until it has one number with
+        too little power and one with enough. Then it interpolates between them.
+
+        Returns:
+            A number above :data:`MOST` if the power takes more queries than that.
         """
-        number, asked, at_level = 60.0, float(ndtri(power)), -float(ndtri(self.alpha))
+        number, target, at_level = 60.0, float(ndtri(power)), -float(ndtri(self.alpha))
         few: tuple[float, float] | None = None
         many: tuple[float, float] | None = None
         for simulations in (_ROUGH, _ROUGH, _ROUGH, _FINE, _FINE):
             chance = min(self.chances(round(number), repeats, simulations))
-            there = float(ndtri(np.clip(chance, 0.02, 0.98)))
-            if there < asked:
-                few = np.log(number), there
+            quantile = float(ndtri(np.clip(chance, 0.02, 0.98)))
+            if quantile < target:
+                few = np.log(number), quantile
             else:
-                many = np.log(number), there
+                many = np.log(number), quantile
             if few and many:
-                share = (asked - few[1]) / (many[1] - few[1])
+                share = (target - few[1]) / (many[1] - few[1])
                 number = float(np.exp(few[0] + share * (many[0] - few[0])))
             else:
-                step = ((asked + at_level) / max(there + at_level, 0.3)) ** 2
+                step = ((target + at_level) / max(quantile + at_level, 0.3)) ** 2
                 number *= float(np.clip(step, 0.25, 4.0))
             if number > MOST:
                 return MOST + 1
         return int(np.ceil(number))
 
 
-def _best(designs: Sequence[Design], calls: int | None, cost: float | None) -> Design | None:
-    """The cheapest that is enough; of a budget, the surest."""
+def _best_design(designs: Sequence[Design], calls: int | None, cost: float | None) -> Design | None:
+    """Return the cheapest design with enough power; with a budget, the one with most power."""
     if calls is not None or cost is not None:
         return max(designs, key=lambda design: (min(design.chances), -design.repeats))
     enough = [design for design in designs if design.enough]
@@ -340,22 +386,23 @@ def _check(
     shares = {"loss": loss, "power": power, "alpha": alpha}
     for name, value in shares.items():
         if not 0 < value < 1:
-            raise SettingError(f"{name}={value!r} is to lie above 0 and below 1")
+            raise SettingError(f"{name} must be above 0 and below 1, got {value!r}")
     for name, value in {"unstable": unstable, "moved": moved, "correlation": correlation}.items():
         if not 0 <= value <= 1:
-            raise SettingError(f"{name}={value!r} is to lie from 0 to 1")
+            raise SettingError(f"{name} must be between 0 and 1, got {value!r}")
     if cluster_size < 1 or not repeats or min(repeats) < 1:
-        raise SettingError("cluster_size and repeats are 1 or more")
+        raise SettingError("cluster_size and each of repeats must be at least 1")
 
 
 class More(NamedTuple):
-    """What would tell where nobody can.
+    """The additional queries or repeats that make an inconclusive comparison conclusive.
 
     Attributes:
-        queries: how many more queries like these; ``None`` where it takes more than :data:`MOST`.
-        repeats: how often to ask each of these instead; ``None`` where that is not known, for the
-            model was asked once, or not enough.
-        power: how often the loss is then called worse, and none of it no worse.
+        queries: Number of additional queries like these; ``None`` if more than :data:`MOST`
+            queries are needed in all.
+        repeats: Number of repeats per query that is enough instead. ``None`` if repeats are not
+            enough, or if the runs have none, so that their effect is not known.
+        power: Probability that the loss is then called worse, and that no loss is called no worse.
     """
 
     queries: int | None
@@ -364,24 +411,26 @@ class More(NamedTuple):
 
     def __str__(self) -> str:
         if self.queries is None:
-            return f"{MOST} queries like these would not tell either"
-        again = f", or to ask each of these {self.repeats} times" if self.repeats else ""
+            return f"even {MOST} queries like these would be inconclusive"
+        again = f", or {self.repeats} repeats of each query" if self.repeats else ""
         return (
-            f"to tell takes about {self.queries} more queries like these{again} (power "
+            f"a verdict needs about {self.queries} more queries like these{again} (power "
             f"{self.power:g})"
         )
 
 
 def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0) -> More:
-    """How many queries more, or which number of repeats, would tell whether a margin is lost.
+    """Estimate how many more queries or repeats would make a comparison conclusive.
 
-    Queries are drawn from those compared, with what they differ by turned either way: what was
-    gained or lost on the whole is not taken for true. See :func:`plan`.
+    The function simulates comparisons as :func:`plan` does. It samples queries from this
+    comparison and flips the sign of their differences at random, so that the observed mean change
+    does not influence the estimate.
 
     Args:
-        comparison: in which nobody can tell.
-        power: how often a loss of the margin is to be called worse, and none of it no worse.
-        seed: of the simulation.
+        comparison: An inconclusive comparison.
+        power: Target probability that a loss of the margin is called worse, and that no loss is
+            called no worse.
+        seed: Random seed of the simulation.
     """
     compared = [change in comparison.compared for change in comparison.changes]
     losses = comparison.losses[:, compared]
@@ -391,28 +440,29 @@ def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0
     margin, alpha = comparison.margin, comparison.alpha
     column = int(np.square(losses).sum(axis=0).argmax())
 
-    def gate(shrink: Floats) -> _Gate:
-        noise = observed(losses, comparison.codes, shrink, names).without_twins(column)
-        return _Gate(noise, margin, alpha, seed)
+    def gate(shrink: Floats) -> _SimulatedGate:
+        noise = observed_noise(losses, comparison.codes, shrink, names).without_duplicates(column)
+        return _SimulatedGate(noise, margin, alpha, seed)
 
-    one = np.ones(losses.shape[1])
-    needed = gate(one).enough(1, power)
+    unscaled = np.ones(losses.shape[1])
+    needed = gate(unscaled).queries_needed(1, power)
     queries = max(needed - len(losses), 1) if needed <= MOST else None
-    within = _within(comparison)[compared]
+    within = _repeat_variance(comparison)[compared]
     if np.isnan(within).any():
         return More(queries, None, power)
     total = np.square(losses).mean(axis=0)
     share = np.divide(within, total, out=np.zeros_like(total), where=total > 0).clip(0, 1)
     times = len(comparison.after.repeats)  # type: ignore[arg-type]
-    for repeats in (once for once in (2, 3, 5, 10) if once > times):
+    for repeats in (number for number in (2, 3, 5, 10) if number > times):
+        # Repeats reduce only the variance within queries, by the ratio of their numbers.
         shrink = np.sqrt(1 - share + share * times / repeats)
         if min(gate(shrink).chances(len(losses), 1, _FINE)) >= power:
             return More(queries, repeats, power)
     return More(queries, None, power)
 
 
-def _within(comparison: Comparison) -> Floats:
-    """The variance of differences that is owed to answers that vary; NaN if not known."""
+def _repeat_variance(comparison: Comparison) -> Floats:
+    """Return the variance of differences due to variation between repeats; NaN if not known."""
     parts = []
     for table in (comparison.before, comparison.after):
         if table.repeats is None:

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures, a marker, ini options, and results in the JUnit file.
 
-It does nothing until one of them or an assertion of :mod:`mirage.testing` is used, and it imports
-the library no sooner.
+It does nothing, and does not import the rest of the library, until a test uses one of them or an
+assertion of :mod:`mirage.testing`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["mirage_leaderboard", "mirage_run"]
 
-_MARKER = "mirage_language(code): whose bundled queries mirage's assertions use, such as 'sw'"
+_MARKER = "mirage_language(code): language of the bundled queries for mirage's assertions, as 'sw'"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ini options ``mirage_language`` and ``mirage_cannot_tell``."""
-    parser.addini("mirage_language", "whose bundled queries mirage's assertions use", default="")
-    words = (
-        "what becomes of a test where nobody can tell whether a model is worse: skip, fail, pass"
+    parser.addini(
+        "mirage_language", "language of the bundled queries for mirage's assertions", default=""
     )
+    words = "outcome of a test whose mirage assertion is inconclusive: skip (default), fail or pass"
     parser.addini("mirage_cannot_tell", words, default="")
 
 
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)  # wrapper=True would need pytest 8
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Let assertions know in which test they are."""
+    """Store the running test, so that assertions can record their results in it."""
     token = CURRENT.set(item)
     yield
     CURRENT.reset(token)
@@ -50,20 +50,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
-    """Show a test as skipped that passed though nobody could tell; what else it asserts, ran."""
+    """Report a passed test as skipped if one of its assertions was inconclusive."""
     report = (yield).get_result()
     reasons = getattr(item, "mirage_open", ())
     if reasons and call.when == "call" and report.passed:
         file, line, _ = item.location
+        # Skipping only here lets the assertions after the inconclusive one run too.
         report.outcome = "skipped"
         report.longrepr = (file, (line or 0) + 1, "; ".join(reasons))
 
 
 @pytest.fixture(scope="session")
 def mirage_leaderboard() -> Callable[..., Leaderboard]:
-    """``mirage_leaderboard("sw")``: the bundled leaderboard of a language, loaded once a process.
+    """Return a function that loads the bundled leaderboard of a language, once per process.
 
-    Without a language, that of the marker ``mirage_language`` or of the ini option.
+    ``mirage_leaderboard("sw")`` is that of Swahili. The default is the language of the marker
+    ``mirage_language`` or of the ini option.
     """
     from mirage.testing._inputs import leaderboard
 
@@ -72,14 +74,15 @@ def mirage_leaderboard() -> Callable[..., Leaderboard]:
 
 @pytest.fixture(scope="session")
 def mirage_run(request: pytest.FixtureRequest) -> Runs:
-    """``mirage_run(model, "my-rag")``: the model's run, asked for once in the test session.
+    """Return a function that runs a model once in the test session.
 
-    See :class:`mirage.testing._runs.Runs`.
+    ``mirage_run(model, "my-rag")`` is the model's run under this name. See
+    :class:`mirage.testing._runs.Runs`.
     """
     from mirage.testing._runs import Runs
 
     config = request.config
     shared = None
-    if hasattr(config, "workerinput"):  # a worker of xdist; all of them have one parent folder
+    if hasattr(config, "workerinput"):  # an xdist worker; the workers' folders share a parent
         shared = request.getfixturevalue("tmp_path_factory").getbasetemp().parent / "mirage"
     return Runs(shared, getattr(config, "cache", None))

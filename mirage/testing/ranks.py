@@ -20,17 +20,17 @@ from mirage.testing._inputs import leaderboard, standing_in
 from mirage.testing._shortfalls import (
     FellShortError,
     check_failed,
-    fell_short,
-    from_here,
-    number,
+    format_value,
+    raise_at_caller,
+    shortfall_error,
     worse_queries,
-    worst,
+    worst_lines,
 )
 
 __all__ = ["assert_ranks"]
 
 
-@from_here
+@raise_at_caller
 def assert_ranks(
     system: ModelLike | Ranking,
     at_least: str,
@@ -119,7 +119,7 @@ def _ranks_too_low(
 ) -> FellShortError:
     rows = [(_row(row), row is entry) for row in sorted((entry, other), key=lambda row: row.rank)]
     evidence = ranking.evidence
-    return fell_short(
+    return shortfall_error(
         f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
         f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}"
         + (f". {_unlike(entry)}" if entry.unfamiliar else ""),
@@ -158,10 +158,10 @@ def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
     spread = data.mean_X[:, [data.features.index(name) for name in names]].std(axis=0)
     values = table.columns(names).values
     below = signs * (values - means) / np.where(spread > 0, spread, np.inf)
-    findings = worse_queries(below, table, lambda i, j: f"{names[j]} {number(values[i, j])}")
+    findings = worse_queries(below, table, lambda i, j: f"{names[j]} {format_value(values[i, j])}")
     means_text = ", ".join(
-        f"{name} {number(mean)}" for name, mean in zip(names, means, strict=True)
+        f"{name} {format_value(mean)}" for name, mean in zip(names, means, strict=True)
     )
     about = f"Queries with features worse than the means of {other.model}"
-    lines = worst(findings, about, dataset, evidence.runs[model])
+    lines = worst_lines(findings, about, dataset, evidence.runs[model])
     return [*lines, f"Means of {other.model}: {means_text}"] if lines else []

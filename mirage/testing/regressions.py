@@ -25,12 +25,12 @@ from mirage.testing._shortfalls import (
     FellShortError,
     Finding,
     check_lost,
-    difference,
-    fell_short,
-    from_here,
-    number,
+    format_change,
+    format_value,
+    raise_at_caller,
+    shortfall_error,
     worse_queries,
-    worst,
+    worst_lines,
 )
 from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
 from mirage.testing.baseline import (
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 
-@from_here
+@raise_at_caller
 def assert_no_regression(
     system: ModelLike,
     baseline: Baseline | str | Path,
@@ -445,12 +445,12 @@ def _allowances(comparison: Comparison) -> list[str]:
     """Return a line on each feature of whose loss a part counts as style."""
     lines = []
     for change in comparison.compared:
-        allowance = number(change.allowance)
+        allowance = format_value(change.allowance)
         if float(allowance) > 0:
             lines.append(
                 f"{change.feature}: {allowance} of its loss counts as style and raises no alarm; "
-                f"the loss beyond style is at most {number(change.beyond_at_most)}, the whole "
-                f"loss at most {number(change.lost_at_most)}, and “no worse” takes the whole"
+                f"the loss beyond style is at most {format_value(change.beyond_at_most)}, the whole "
+                f"loss at most {format_value(change.lost_at_most)}, and “no worse” takes the whole"
             )
     return lines
 
@@ -463,7 +463,7 @@ def _regressed(
     names = [change.feature for change in worse]
     findings = worse_than_before(comparison, names, dataset, run)
     shown = _worst_times(comparison, run, names)
-    return fell_short(
+    return shortfall_error(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
         _HEADER,
@@ -471,7 +471,7 @@ def _regressed(
         [
             *table_notes(comparison, [_legend(comparison)]),
             *_newer(baseline),
-            *worst(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
+            *worst_lines(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
         ],
     )
 
@@ -489,7 +489,7 @@ def worse_than_before(
         worsening / np.where(size > 0, size, 1.0),
         comparison.before,
         lambda i, j: _told(
-            f"{features[j]} {number(before[i, j])} → {number(after[i, j])}",
+            f"{features[j]} {format_value(before[i, j])} → {format_value(after[i, j])}",
             lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
         ),
         [features.index(name) for name in names],
@@ -551,9 +551,9 @@ def _told(numbers: str, words: str) -> str:
 
 def _row(change: Change) -> tuple[str, ...]:
     before, after = change.before, change.after
-    means = number(before), number(after), difference(before, after)
+    means = format_value(before), format_value(after), format_change(before, after)
     counts = str(change.worse), str(change.better)
-    at_most = number(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any"
+    at_most = format_value(change.lost_at_most) if np.isfinite(change.lost_at_most) else "any"
     return change.feature, *means, *counts, f"{change.p:.4f}", at_most
 
 

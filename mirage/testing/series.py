@@ -212,7 +212,7 @@ def _names(tables: Sequence[FeatureTable], asked: Sequence[str]) -> list[str]:
                 raise UnknownNameError("feature of all commits", name, names)
         return list(dict.fromkeys(asked))
     answers, ours = "answer_match" in names, set(feature_names())
-    gate = {entry.name for entry in GATED.values() if not (entry.stands_in and answers)}
+    gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}
     compared = [name for name in names if name in gate or name not in ours] or names
     if not compared:
         raise SettingError("no feature is in all commits of the series; begin another file")

@@ -34,7 +34,7 @@ from mirage.testing import (
     assert_ranks,
     save_baseline,
 )
-from mirage.testing._shortfalls import Finding, difference, worse_queries
+from mirage.testing._shortfalls import Finding, format_change, worse_queries
 from mirage.testing.gate import gated, more_than_wording
 
 CITED = FeatureSuite(["citation_recall@10", "citation_map@10"])
@@ -71,7 +71,7 @@ def flat(said: str) -> str:
     return " ".join(said.split())
 
 
-def fell_short(assertion: Callable[..., None], *args: Any, **options: Any) -> str:
+def shortfall_error(assertion: Callable[..., None], *args: Any, **options: Any) -> str:
     with pytest.raises(FellShortError) as caught:
         assertion(*args, **options)
     return str(caught.value)
@@ -94,13 +94,13 @@ def test_a_feature_within_its_bounds_holds(good: Texts) -> None:
 def test_a_mean_that_no_query_could_lift_over_the_bound_falls_short(
     good: Texts, bound: dict[str, float]
 ) -> None:
-    assert "citation_recall@10 of my-model is 1.000" in fell_short(
+    assert "citation_recall@10 of my-model is 1.000" in shortfall_error(
         assert_feature, good, "citation_recall@10", on="sw", **bound
     )
 
 
 def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
-    said = fell_short(
+    said = shortfall_error(
         assert_feature, uncited, "citation_recall@10", ge=0.95, on="sw", model="my-rag"
     )
     assert said.startswith("citation_recall@10 of my-rag is 0.767 on bundled-sw, not >= 0.95\n")
@@ -115,7 +115,7 @@ def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts)
 
 def test_of_a_feature_that_is_too_high_the_highest_are_shown(good: Texts) -> None:
     longest = max(good, key=lambda id_: len(good[id_]))
-    said = fell_short(assert_feature, good, length, lt=10, on="sw")
+    said = shortfall_error(assert_feature, good, length, lt=10, on="sw")
     assert re.findall(r"^- (q\d\d) “", said, re.MULTILINE)[0] == longest
 
 
@@ -125,7 +125,7 @@ def test_failures_are_not_left_out_in_silence(good: Texts) -> None:
             raise TimeoutError("no answer within 5 s")
         return good[query.id]
 
-    said = fell_short(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
+    said = shortfall_error(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
     assert said.startswith("my-model failed on 2 of 40 queries of bundled-sw")
     assert "TimeoutError: no answer within 5 s" in said
     assert_feature(fails_twice, "citation_recall@10", ge=0.8, on="sw", allow_failed=2)
@@ -133,7 +133,7 @@ def test_failures_are_not_left_out_in_silence(good: Texts) -> None:
 
 def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
     hostile = dict.fromkeys(good, "\x1b[2J\u202e##Answer: a\x07b\r\n\n" + "y" * 5000)
-    said = fell_short(assert_feature, hostile, "citation_recall@10", ge=1, on="sw")
+    said = shortfall_error(assert_feature, hostile, "citation_recall@10", ge=1, on="sw")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", said)
     assert len(said) < 4000
 
@@ -198,7 +198,7 @@ def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
     good: Texts, uncited: Texts
 ) -> None:
     assert_ranks(good, "anchor/uncited", on="sw")
-    said = fell_short(assert_ranks, uncited, "anchor/reference", on="sw", model="my-rag")
+    said = shortfall_error(assert_ranks, uncited, "anchor/reference", on="sw", model="my-rag")
     assert re.match(r"my-rag is better than anchor/reference with a confidence of 0\.\d\d", said)
     assert "0.9 was asked" in flat(said)
     shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
@@ -226,7 +226,7 @@ def test_a_published_ranking_needs_a_name() -> None:
     published = Leaderboard.published("sw")
     best, worst = published.models[0], published.models[-1]
     assert_ranks(published, worst, model=best)
-    said = flat(fell_short(assert_ranks, published, best, model=worst))
+    said = flat(shortfall_error(assert_ranks, published, best, model=worst))
     assert f"{worst} is better than {best} with a confidence of 0.00" in said
     with pytest.raises(DatasetError, match=r"no model besides its anchors.*model="):
         assert_ranks(published, worst)
@@ -248,7 +248,7 @@ def test_bad_input_for_a_rank_is_one_clear_error(good: Texts) -> None:
 
 def test_a_ranked_model_may_not_fail_on_more_than_is_allowed(good: Texts) -> None:
     some = dict(list(good.items())[3:])
-    assert "failed on 3 of 40" in fell_short(assert_ranks, some, "anchor/garbled", on="sw")
+    assert "failed on 3 of 40" in shortfall_error(assert_ranks, some, "anchor/garbled", on="sw")
     assert_ranks(some, "anchor/garbled", on="sw", allow_failed=3)
 
 
@@ -267,7 +267,7 @@ def test_a_better_run_is_no_regression(good: Texts, uncited: Texts, tmp_path: Pa
 
 @pytest.mark.usefixtures("baseline")
 def test_a_worse_run_is_told_with_its_worst_queries(uncited: Texts, tmp_path: Path) -> None:
-    said = fell_short(assert_no_regression, uncited, tmp_path / "b.json", model="my-rag")
+    said = shortfall_error(assert_no_regression, uncited, tmp_path / "b.json", model="my-rag")
     assert said.startswith("my-rag is worse than the baseline in citation_recall@10, citation_map")
     assert re.search(r"\* +citation_recall@10 +1\.000 +0\.767 +-0\.233 +7 +0 +0\.00\d\d", said)
     assert "(7, the 5 worst)" in said
@@ -283,7 +283,7 @@ def test_other_versions_of_what_computes_the_features_are_told(
     file = tmp_path / "b.json"
     text = re.sub(r'"sacrebleu": "[^"]+"', '"sacrebleu": "1.0"', file.read_text(encoding="utf-8"))
     file.write_text(text, encoding="utf-8")
-    said = flat(fell_short(assert_no_regression, uncited, file))
+    said = flat(shortfall_error(assert_no_regression, uncited, file))
     assert "Since the baseline: sacrebleu 1.0 → " in said
 
 
@@ -313,7 +313,7 @@ def test_a_lie_is_a_regression_and_its_words_are_quoted(
     true: Texts, false: Texts, tmp_path: Path
 ) -> None:
     save_baseline(true, tmp_path / "b.json", on="sw")
-    said = flat(fell_short(assert_no_regression, false, tmp_path / "b.json"))
+    said = flat(shortfall_error(assert_no_regression, false, tmp_path / "b.json"))
     assert "answer_match, wrong_answer" in said.partition(", on bundled-sw")[0]
     wrong, right = SWAHILI["q01"].wrong_answers[0][0], SWAHILI["q01"].answers[0][0]
     assert f"(lost “{right}”)" in said
@@ -334,7 +334,7 @@ def test_a_true_answer_in_other_words_is_none(good: Texts, true: Texts, tmp_path
     assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_agreement"} & set(
         compared
     )
-    said = fell_short(assert_no_regression, true, kept, features=["answer_bleu"])
+    said = shortfall_error(assert_no_regression, true, kept, features=["answer_bleu"])
     assert "worse than the baseline in answer_bleu" in flat(said)
 
 
@@ -343,7 +343,7 @@ def test_wording_alone_in_a_baseline_is_what_was_wanted(
 ) -> None:
     suite = FeatureSuite(["answer_rougeL"])
     kept = save_baseline(good, tmp_path / "b.json", on="sw", suite=suite)
-    assert "in answer_rougeL" in flat(fell_short(assert_no_regression, true, kept))
+    assert "in answer_rougeL" in flat(shortfall_error(assert_no_regression, true, kept))
 
 
 def test_features_on_request_are_those_of_the_baseline(good: Texts, baseline: Baseline) -> None:
@@ -387,7 +387,7 @@ def test_what_another_wording_changes_is_taken_off() -> None:
 def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
     three = {id_: without_citations(t) if id_ < "q04" else t for id_, t in good.items()}
     assert_no_regression(three, baseline)  # half of 1 of 8 ways to deal out three signs
-    assert "at alpha 0.1" in flat(fell_short(assert_no_regression, three, baseline, 0.1))
+    assert "at alpha 0.1" in flat(shortfall_error(assert_no_regression, three, baseline, 0.1))
     for alpha in (0, 1, 5):
         with pytest.raises(SettingError, match=f"alpha={alpha}"):
             assert_no_regression(good, baseline, alpha)
@@ -397,7 +397,7 @@ def test_a_smaller_value_can_be_the_better_one(good: Texts, tmp_path: Path) -> N
     suite = FeatureSuite([length])
     longer = {id_: text * 2 for id_, text in good.items()}
     save_baseline(good, tmp_path / "b", on="sw", suite=suite, lower_is_better=["length"])
-    assert "worse than the baseline in length" in fell_short(
+    assert "worse than the baseline in length" in shortfall_error(
         assert_no_regression, longer, tmp_path / "b", suite=suite
     )
     save_baseline(good, tmp_path / "b", on="sw", suite=suite)
@@ -408,7 +408,7 @@ def test_queries_that_lost_their_features_fail_the_assertion(
     good: Texts, baseline: Baseline
 ) -> None:
     some = dict(list(good.items())[2:])
-    said = fell_short(assert_no_regression, some, baseline)
+    said = shortfall_error(assert_no_regression, some, baseline)
     assert said.startswith("my-model has no features for 2 of 40 queries of bundled-sw")
     assert "failed: no response to this query" in flat(said)
     assert_no_regression(some, baseline, allow_failed=2)
@@ -431,7 +431,7 @@ def test_a_feature_that_neither_run_has_is_left_out(
     suite = CITED + with_citations
     kept = save_baseline(good, tmp_path / "b.json", on=bare, suite=suite)
     assert_no_regression(good, kept, on=bare, suite=suite)
-    said = fell_short(assert_no_regression, uncited, kept, on=bare, suite=suite)
+    said = shortfall_error(assert_no_regression, uncited, kept, on=bare, suite=suite)
     assert "worse than the baseline in with_citations" in flat(said)
     assert "not compared, citation_recall@10: the query has no relevant passage" in flat(said)
 
@@ -456,8 +456,8 @@ def test_the_features_in_question_are_told_first() -> None:
     assert findings == [Finding("q2", "c1"), Finding("q1", "c0, a0, b0")]
     leading = worse_queries(worse, table, lambda i, j: f"{table.features[j]}{i}", [0, 1, 2], [2])
     assert leading[0] == Finding("q1", "c0, a0, b0")
-    assert difference(0.5, 0.4999) == difference(0.4999, 0.5) == "+0.000"
-    assert difference(0.5, 0.25) == "-0.250"
+    assert format_change(0.5, 0.4999) == format_change(0.4999, 0.5) == "+0.000"
+    assert format_change(0.5, 0.25) == "-0.250"
     assert [finding.query_id for finding in worse_queries(worse, table, lambda *_: "")] == [
         "q1",
         "q2",
