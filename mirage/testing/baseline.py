@@ -1,4 +1,7 @@
-"""The baseline: a small file with one run's features, to commit and to compare later runs with."""
+"""The baseline: a small file with the features of one run, for comparison with later runs.
+
+It is meant to be committed to the user's repository.
+"""
 
 from __future__ import annotations
 
@@ -43,24 +46,25 @@ __all__ = [
     "versions",
 ]
 
-# What decides the numbers of the offline features, besides the responses.
+# The values of the offline features depend on the responses and on these packages.
 _PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")
 
-_DIGEST = 16  # hexadecimal digits, enough to tell one text from another
+_DIGEST = 16  # hexadecimal digits; enough to distinguish texts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Baseline:
-    """One model's features on one dataset, as a file holds them.
+    """The features of one model on one dataset, as stored in a baseline file.
 
     Attributes:
-        table: the features, a row a query; NaN where there is none.
-        dataset: the dataset's name.
-        fingerprint: SHA-256 of its queries without their metadata, in any order.
-        lower_is_better: the features of which a smaller value is the better one.
-        failed: why the model failed, by query id.
-        versions: of the packages that computed the features.
-        digests: of the responses to each query, one per repeat, by query id; empty if not known.
+        table: The features, with one row per query; NaN if there is no value.
+        dataset: Name of the dataset.
+        fingerprint: SHA-256 digest of the queries, without their metadata and order.
+        lower_is_better: Features for which smaller is better.
+        failed: Reasons why the model failed, by query id.
+        versions: Versions of the packages that computed the features.
+        digests: Digests of the responses to each query, one per repeat, by query id; empty if not
+            known.
     """
 
     table: FeatureTable
@@ -78,25 +82,32 @@ class Baseline:
         )
 
     def check(self, dataset: MirageDataset) -> None:
-        """Refuse to be compared with a run on other queries.
+        """Raise an error if the dataset has other queries than the baseline.
+
+        Args:
+            dataset: The queries of the run to compare with the baseline.
 
         Raises:
-            DatasetError: says how the queries differ.
+            DatasetError: The queries differ; the message describes the difference.
         """
         ours, theirs = dict.fromkeys(self.table.query_ids), dict.fromkeys(dataset.query_ids)
-        gone = [id_ for id_ in ours if id_ not in theirs]
+        missing = [id_ for id_ in ours if id_ not in theirs]
         new = [id_ for id_ in theirs if id_ not in ours]
-        if gone or new:
-            parts = [_listed(ids, kind) for ids, kind in ((gone, "gone"), (new, "new")) if ids]
+        if missing or new:
+            parts = [
+                _count_and_list(ids, kind)
+                for ids, kind in ((missing, "missing"), (new, "new"))
+                if ids
+            ]
             difference = " and ".join(parts)
         elif self.fingerprint != fingerprint(dataset):
             difference = "the ids are the same, but not the questions, passages or references"
         else:
             return
         raise DatasetError(
-            f"the baseline was saved on {self.dataset} ({len(self.table)} queries), and this is "
-            f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries that "
-            "the baseline was saved on, or save it anew"
+            f"the baseline was saved on {self.dataset} ({len(self.table)} queries), but this is "
+            f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries of the "
+            "baseline, or save it anew"
         )
 
 
@@ -109,32 +120,34 @@ def save_baseline(
     model: str | None = None,
     lower_is_better: Collection[str] = (),
 ) -> Baseline:
-    """Write a baseline of a model: a JSON file to commit, with a line a query.
+    """Write a baseline of a model: a JSON file with one line per query.
 
-    It holds the features of the responses to six decimals, each repeat's if there are several, and
-    a digest of each response instead of its text. Queries that the model failed on are in it as
-    failed, and are compared with nothing.
+    The file contains the features of the responses, rounded to six decimals, for each repeat. It
+    contains a digest of each response instead of its text. Queries that the model failed on are
+    marked as failed; they are not compared.
 
     Args:
-        system: what :func:`mirage.respond` takes.
-        path: the file; one that is there is replaced.
-        on: the queries, as :func:`assert_feature` takes them.
-        suite: the features; by default those that :func:`assert_no_regression` compares, and the
-            leaderboard's, or else the offline ones, so that they can be compared on request. A
-            feature is left out then if the dataset lacks what it needs. One that could not be
-            measured for another reason is in the file, without values and with the reason.
-        model: its name in the file; by default a generator's or a run's own, or ``"my-model"``.
-        lower_is_better: the features of which a smaller value is the better one, besides those
-            whose facts say so (:class:`mirage.features.Facts`). Of any other, more is better.
+        system: The system, as for :func:`mirage.respond`.
+        path: The file to write; an existing file is replaced.
+        on: The queries, as for :func:`assert_feature`.
+        suite: The features. The default are the features that :func:`assert_no_regression`
+            compares, and those of the leaderboard or the offline features, which can be compared
+            on request. From this default, features are left out if the dataset lacks the data
+            that they need. A feature that fails for another reason is stored without values, with
+            the reason.
+        model: Name of the model in the file; by default that of the generator or run, or
+            ``"my-model"``.
+        lower_is_better: Features for which smaller is better, in addition to those that declare
+            it (:class:`mirage.features.Facts`). For all other features greater is better.
 
     Returns:
-        What :func:`read_baseline` reads back.
+        The baseline, as :func:`read_baseline` reads it.
 
     Raises:
-        DatasetError: the file cannot be written; also as :func:`mirage.respond` raises.
-        UnknownNameError: a feature named in ``lower_is_better`` is not in the suite.
-        GenerationError: the model failed on every query.
-        FeatureError: a feature fails.
+        DatasetError: The file cannot be written, or :func:`mirage.respond` raises this error.
+        UnknownNameError: A feature of ``lower_is_better`` is not in the suite.
+        GenerationError: The model failed on every query.
+        FeatureError: A feature fails.
     """
     baseline = baseline_of(system, on=on, suite=suite, model=model, lower_is_better=lower_is_better)
     write_text(Path(path), to_text(baseline))
@@ -149,10 +162,23 @@ def baseline_of(
     model: str | None = None,
     lower_is_better: Collection[str] = (),
 ) -> Baseline:
-    """What :func:`save_baseline` writes, with the same arguments and errors, and no file."""
+    """Return the baseline that :func:`save_baseline` writes, without writing a file.
+
+    Args:
+        system: As for :func:`save_baseline`.
+        on: As for :func:`save_baseline`.
+        suite: As for :func:`save_baseline`.
+        model: As for :func:`save_baseline`.
+        lower_is_better: As for :func:`save_baseline`.
+
+    Raises:
+        UnknownNameError: A feature of ``lower_is_better`` is not in the suite.
+        GenerationError: The model failed on every query.
+        FeatureError: A feature fails.
+    """
     dataset = dataset_of(on, system)
     features = suite or _default_suite(dataset, on)
-    lower = _lower(features, dataset.language, lower_is_better)
+    lower = _lower_names(features, dataset.language, lower_is_better)
     run = run_of(system, dataset, model)
     table = features.score(dataset, run, progress=False)
     if suite is None:
@@ -166,9 +192,13 @@ def baseline_of(
 
 
 def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
-    """Return digests of a run's responses by query id, in any order of the repeats.
+    """Return digests of a run's responses, by query id.
 
-    A digest is of everything that the features see: the text, and the passages that were shown.
+    A digest covers everything that features depend on: the text and the shown passages. Digests
+    of repeats are sorted, so their order has no meaning.
+
+    Args:
+        run: The responses.
     """
     digests: dict[str, list[str]] = {}
     for response in run.responses:
@@ -181,29 +211,38 @@ def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
 def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
     """Return whether each answer is identical to the baseline's, in the order of its queries.
 
-    With repeats, all answers to a query have to be the same ones, as often; or all have to be one
-    and the same.
+    With repeats, the answers to a query are identical in two cases: both runs have the same answers
+    with the same frequencies, or all answers of both runs are equal.
+
+    Args:
+        baseline: The baseline.
+        run: The later run.
 
     Returns:
-        ``None`` if the baseline has no digests of its responses.
+        One truth value per query; ``None`` if the baseline has no digests of its responses.
     """
     if not baseline.digests:
         return None
-    now = digests_of(run)
-    pairs = ((baseline.digests.get(id_, ()), now.get(id_, ())) for id_ in baseline.table.query_ids)
+    new_digests = digests_of(run)
+    pairs = (
+        (baseline.digests.get(id_, ()), new_digests.get(id_, ()))
+        for id_ in baseline.table.query_ids
+    )
     return np.array(
         [old == new or (bool(new) and len({*old, *new}) == 1 <= len(old)) for old, new in pairs]
     )
 
 
 def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
-    """The metrics of a grid's cell, query by query; the model is what the cell is called.
+    """Return the metrics of a cell of a grid as a baseline.
+
+    The name of the cell becomes the name of the model.
 
     Args:
-        cell: one that was measured.
-        dataset: all its queries, or more.
+        cell: A cell with measured values.
+        dataset: A dataset that contains the queries of the cell.
     """
-    asked = MirageDataset([dataset[id_] for id_ in cell.query_ids], name=dataset.name)
+    cell_queries = MirageDataset([dataset[id_] for id_ in cell.query_ids], name=dataset.name)
     values = np.stack([*cell.values.values()], axis=1)
     table = FeatureTable(
         cell.name,
@@ -216,41 +255,46 @@ def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
     lower = tuple(
         name for name in cell.values if facts(name).direction_in(dataset.language) == "lower"
     )
-    return Baseline(table, dataset.name, fingerprint(asked), lower, {}, versions())
+    return Baseline(table, dataset.name, fingerprint(cell_queries), lower, {}, versions())
 
 
 def read_baseline(path: str | Path) -> Baseline:
-    """Read what :func:`save_baseline` wrote.
+    """Read a baseline file.
+
+    Args:
+        path: A file of :func:`save_baseline`.
 
     Raises:
-        DatasetError: there is no such file, or it is no baseline; names the field that is wrong.
+        DatasetError: The file does not exist or is not a baseline; the message names the wrong
+            field.
     """
     if not Path(path).exists():
-        raise DatasetError(f"{path}: cannot be read (no such file); save_baseline writes it")
+        raise DatasetError(f"{path}: cannot be read (no such file); write it with save_baseline")
     return from_text(read_text(Path(path)), str(path))
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that the offline features' numbers depend on."""
+    """Return the versions of the packages that the values of the offline features depend on."""
     numbers = {}
     for package in _PACKAGES:
         try:
             numbers[package] = version(package)
-        except PackageNotFoundError:  # the library is run from its source
+        except PackageNotFoundError:  # mirage runs from its source code, without installation
             continue
     return numbers
 
 
 def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
-    """The features of the gate, and others that may be compared on request."""
-    others = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
-    by_name = {item.name: item for item in others}
+    """Return the features of the gate, and those that can be compared on request."""
+    additional = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
+    by_name = {item.name: item for item in additional}
     return FeatureSuite(
         {name: by_name.get(name, name) for name in (*gated(dataset), *by_name)}.values()
     )
 
 
-def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:
+def _lower_names(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:
+    """Return the features for which smaller is better: those in ``more``, or by their facts."""
     for name in more:
         if name not in suite.names:
             raise UnknownNameError("feature of the suite", name, suite.names)
@@ -262,7 +306,7 @@ def _lower(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[s
     )
 
 
-def _listed(ids: Sequence[str], kind: str) -> str:
+def _count_and_list(ids: Sequence[str], kind: str) -> str:
     count = "1 query is" if len(ids) == 1 else f"{len(ids)} queries are"
     return f"{count} {kind} ({', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''})"
 
@@ -286,27 +330,37 @@ class _File(BaseModel):
     failed: dict[str, str]
     repeats: Annotated[int, Field(ge=1)] = 1
     not_measured: dict[str, str] = Field(default_factory=dict)
-    values: dict[str, tuple[Number | None, ...]]  # of one repeat after the other
+    values: dict[str, tuple[Number | None, ...]]  # all features of one repeat, then of the next
     digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
 
 
 def from_text(text: str, where: str) -> Baseline:
-    """The baseline that :func:`to_text` wrote; errors name the place it is from.
+    """Parse the text of a baseline file.
+
+    Args:
+        text: Return value of :func:`to_text`.
+        where: Name of the source, such as the path of the file, for error messages.
 
     Raises:
-        DatasetError: it is no baseline.
+        DatasetError: The text is not a baseline.
     """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(content, dict):
-        raise DatasetError(f"{where}: no baseline, but a JSON {type(content).__name__}")
+        raise DatasetError(f"{where}: not a baseline, but a JSON {type(content).__name__}")
     return _from_file(validated(_File, content, where), where)
 
 
 def to_text(baseline: Baseline) -> str:
-    """JSON with a line a query, so that a change of the file shows which ones changed."""
+    """Return a baseline as JSON with one line per query.
+
+    With one line per query, a diff of the file shows the queries that changed.
+
+    Args:
+        baseline: The baseline.
+    """
     table = baseline.table
     head = {
         "mirage_baseline": 1,
@@ -323,20 +377,20 @@ def to_text(baseline: Baseline) -> str:
         head["repeats"] = len(table.repeats)
     if table.unmeasured:
         head["not_measured"] = table.unmeasured
-    entries = [f"{_json(key)}: {_json(value)}" for key, value in head.items()]
-    each = table.values if table.repeats is None else np.concatenate([*table.repeats], axis=1)
+    entries = [f"{_to_json(key)}: {_to_json(value)}" for key, value in head.items()]
+    columns = table.values if table.repeats is None else np.concatenate([*table.repeats], axis=1)
     rows = [
-        f"{_json(id_)}: {_json([None if math.isnan(v) else round(v, DECIMALS) for v in row])}"
-        for id_, row in zip(table.query_ids, each.tolist(), strict=True)
+        f"{_to_json(id_)}: {_to_json([None if math.isnan(v) else round(v, DECIMALS) for v in row])}"
+        for id_, row in zip(table.query_ids, columns.tolist(), strict=True)
     ]
     entries.append('"values": {\n  ' + ",\n  ".join(rows) + "\n }")
     if baseline.digests:
-        lines = [f"{_json(id_)}: {_json(each)}" for id_, each in baseline.digests.items()]
+        lines = [f"{_to_json(id_)}: {_to_json(each)}" for id_, each in baseline.digests.items()]
         entries.append('"digests": {\n   ' + ",\n   ".join(lines) + "\n }")
     return "{\n " + ",\n ".join(entries) + "\n}\n"
 
 
-def _json(value: object) -> str:
+def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -360,5 +414,5 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
         raise DatasetError(f"{path}: {error}") from None
     if times > 1:
         table = replace(table, repeats=repeats)
-    same = {field.name for field in fields(Baseline)} - {"table"}
-    return Baseline(table, **content.model_dump(include=same))
+    shared = {field.name for field in fields(Baseline)} - {"table"}
+    return Baseline(table, **content.model_dump(include=shared))

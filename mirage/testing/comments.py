@@ -1,4 +1,4 @@
-"""A comparison as a comment on a pull request, and as JUnit XML."""
+"""Formatting a comparison as a comment on a pull request and as JUnit XML."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MOST = 10  # queries to show
 
 
 def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) -> str:
-    """Return Markdown for a pull request: verdict, before and after, and the worst queries.
+    """Return Markdown for a pull request: the verdict, a table of changes and the worst queries.
 
-    Its first line is the same for every comparison of one model on one dataset, and no other: by it
-    a later run finds the comment that it is to replace. Names, ids and texts mention, link and mark
-    up nothing on GitHub and GitLab. The same comparison gives the same text.
+    The first line identifies the model and the dataset, so that a later run can find the comment
+    and replace it. Names, ids and texts are escaped: they create no mentions, links or markup on
+    GitHub and GitLab. The same comparison gives the same text.
 
     Args:
         runs: Return value of :func:`mirage.testing.regressions.compared`.
@@ -43,7 +43,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
     lost = lost_queries(runs)
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
     changes = Table(
-        _said(runs, lost, allow_failed, more),
+        _verdict_sentence(runs, lost, allow_failed, more),
         ("feature", "before", "now", "change", "95 % interval", "p", "lost ≤"),
         tuple(
             (
@@ -66,8 +66,8 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
     findings = worse_than_before(comparison, names, runs.dataset, runs.run) if names else []
     parts = [
         to_markdown(changes),
-        _listed("Queries without a value that they had", lost, runs.dataset),
-        _listed("Worst queries", findings, runs.dataset),
+        _query_table("Queries without a value that the baseline has", lost, runs.dataset),
+        _query_table("Worst queries", findings, runs.dataset),
     ]
     text = "\n\n".join(filter(None, parts))
     verdict = _verdict(runs, lost, allow_failed)
@@ -75,7 +75,11 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
 
 
 def marker(runs: Compared) -> str:
-    """Return the first line of a comment, which identifies its model and dataset."""
+    """Return the first line of a comment, which identifies its model and dataset.
+
+    Args:
+        runs: Return value of :func:`mirage.testing.regressions.compared`.
+    """
     about = f"{runs.run.model}\n{runs.dataset.name}\n{runs.baseline.table.language}"
     return f"<!-- mirage check {hashlib.sha256(about.encode()).hexdigest()[:16]} -->"
 
@@ -83,9 +87,9 @@ def marker(runs: Compared) -> str:
 def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
-    A feature that is worse has failed. A feature is skipped if it may have lost more than the
-    margin, or if it was not measured. If nothing measures correctness, a case of its own is
-    skipped.
+    The case of a feature fails if the feature is worse. It is skipped if a loss above the margin
+    cannot be ruled out, or if the feature was not measured. If nothing measures correctness, an
+    additional case is skipped.
 
     Args:
         runs: Return value of :func:`mirage.testing.regressions.compared`.
@@ -107,13 +111,13 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
     for change in comparison.compared:
         case = _case(suite, runs, change.feature)
-        said = f"{change.before:.6f} to {change.after:.6f}, p {change.p:.4f}"
+        values = f"{change.before:.6f} to {change.after:.6f}, p {change.p:.4f}"
         if change.feature in worse:
             findings = worse_than_before(comparison, [change.feature], runs.dataset, runs.run)
-            failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {said}"})
+            failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {values}"})
             failure.text = xml_text("\n".join(f"{id_}: {why}" for id_, why in findings[:_MOST]))
         elif change.feature in unclear:
-            at_most = f"cannot tell: up to {change.lost_at_most:.3f} may be lost"
+            at_most = f"inconclusive: the loss is at most {change.lost_at_most:.3f}"
             ElementTree.SubElement(case, "skipped", {"message": at_most})
     for name, why in comparison.not_compared.items():
         case = _case(suite, runs, name)
@@ -139,32 +143,36 @@ def _verdict(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
     return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
 
 
-def _said(runs: Compared, lost: list[Finding], allow_failed: int, more: More | None) -> str:
+def _verdict_sentence(
+    runs: Compared, lost: list[Finding], allow_failed: int, more: More | None
+) -> str:
     comparison = runs.comparison
     if comparison.verdict != "worse":
-        said = summary(comparison, more)
+        sentence = summary(comparison, more)
     else:
         names = ", ".join(change.feature for change in comparison.regressed(comparison.alpha))
-        said = f"{runs.run.model} is worse than the baseline in {names}"
+        sentence = f"{runs.run.model} is worse than the baseline in {names}"
     if len(lost) > allow_failed:
-        said += f"; {len(lost)} of {len(runs.dataset)} queries have no value that they had"
-    return f"{said} ({runs.dataset.name}, alpha {comparison.alpha:g})."
+        sentence += (
+            f"; {len(lost)} of {len(runs.dataset)} queries lack a value that the baseline has"
+        )
+    return f"{sentence} ({runs.dataset.name}, alpha {comparison.alpha:g})."
 
 
 def _interval(runs: Compared, feature: str) -> str:
-    """Of the change in the mean; blank where too few queries changed to say."""
+    """Return the interval of the change in the mean; empty if too few queries changed."""
     comparison = runs.comparison
     column = comparison.worsening[:, comparison.before.features.index(feature)]
-    known = ~np.isnan(column)
-    gaps = column[known] if feature in comparison.lower else -column[known]
-    low, high = gap_interval(gaps, comparison.codes[known])
+    is_value = ~np.isnan(column)
+    gaps = column[is_value] if feature in comparison.lower else -column[is_value]
+    low, high = gap_interval(gaps, comparison.codes[is_value])
     return "" if np.isnan(low) else f"[{low:+.3f}, {high:+.3f}]"
 
 
-def _listed(title: str, findings: list[Finding], dataset: MirageDataset) -> str:
+def _query_table(title: str, findings: list[Finding], dataset: MirageDataset) -> str:
     if not findings:
         return ""
-    more = f" ({len(findings)}, of which {_MOST} are shown)" if len(findings) > _MOST else ""
+    more = f" (the first {_MOST} of {len(findings)})" if len(findings) > _MOST else ""
     rows = tuple((id_, shorten(dataset[id_].text), why) for id_, why in findings[:_MOST])
     header = ("query", "question", "what")
     return to_markdown(Table(f"{title}{more}", header, rows, name=0, texts=(1, 2)))

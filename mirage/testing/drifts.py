@@ -1,4 +1,4 @@
-"""Whether a system answers worse than it did, by its logs, and whether it is asked other things."""
+"""Comparison of two production logs: whether the answers or the questions changed."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ from mirage.testing.comparison import Verdict
 __all__ = ["Drift", "Shift", "cautions", "drift", "drift_of", "shifts_between", "unmeasured"]
 
 QUESTIONS = ("question_length", "other_language", "new_words")
-"""Measures of the questions alone, which no system has a part in."""
+"""Measures of the questions alone, which do not depend on the system."""
 
-_MOST = 0.5  # the share of the questions from which on one cluster is mentioned
+_MOST = 0.5  # a cluster with a larger share of the questions is reported
 _CITED = ("support_lexical", "relevance_lexical")
 
 
 class Shift(NamedTuple):
-    """How one measure of a log moved.
+    """The change of one measure between two logs.
 
     Attributes:
-        feature: its name, a feature's or one of :func:`mirage.features.traffic.traffic`, or
-            ``new_words`` (:func:`mirage.features.traffic.new_words`).
-        before: mean in the earlier log.
-        after: mean in the later one.
+        feature: Name of the measure: a feature, a measure of
+            :func:`mirage.features.traffic.traffic`, or ``new_words``
+            (:func:`mirage.features.traffic.new_words`).
+        before: Mean in the earlier log.
+        after: Mean in the later log.
         difference: ``after - before``.
-        interval: of the difference; NaN below ten clusters in either.
-        p: chance of as large a difference in any measure if nothing changed, corrected for their
-            number.
-        changed: whether it moved by more than chance.
-        worse: whether it changed to the worse; ``None`` where neither way is worse.
-        lost_at_most: the end of the interval that is the greater loss, as a share of the measure's
-            range; NaN if neither way is a loss, infinite without an interval or a finite range.
-        queries: how many have it, earlier and later.
+        interval: Confidence interval of the difference; NaN if either log has fewer than ten
+            clusters.
+        p: P-value of the difference, corrected for the number of measures.
+        changed: Whether the difference is statistically significant.
+        worse: Whether the difference is for the worse; ``None`` if the measure has no better
+            side.
+        lost_at_most: The end of the interval with the greater loss, as a share of the measure's
+            range. NaN if the measure has no better side; infinite without an interval or a finite
+            range.
+        queries: Number of questions with a value, in the earlier and the later log.
     """
 
     feature: str
@@ -63,20 +66,20 @@ class Shift(NamedTuple):
 
 @dataclass(frozen=True)
 class Drift(Printed):
-    """What changed from one log to another; prints as a table.
+    """The changes from one log to another; prints as a table.
 
     Attributes:
-        before: name of the earlier log.
-        after: name of the later one.
-        shifts: one a measure.
-        unmeasured: why other features are not compared, by name.
-        queries: questions of the earlier log, and of the later.
-        clusters: how many clusters they are in.
-        largest: the share of the questions that the largest cluster has, in either log.
-        clustering: What the clusters are, in words.
-        alpha: of all measures together, how often one is said to have changed if none did.
-        margin: the loss that ``no worse`` excludes; ``None`` where nobody asked.
-        level: of the intervals.
+        before: Name of the earlier log.
+        after: Name of the later log.
+        shifts: The change of each measure.
+        unmeasured: Reasons why other features are not compared, by name.
+        queries: Number of questions in the earlier and the later log.
+        clusters: Number of clusters in the earlier and the later log.
+        largest: Share of the questions in the largest cluster, for the earlier and the later log.
+        clustering: Description of the clusters.
+        alpha: False positive rate for all measures together.
+        margin: The loss that ``no worse`` rules out; ``None`` if it is not tested.
+        level: Confidence level of the intervals.
     """
 
     before: str
@@ -93,12 +96,15 @@ class Drift(Printed):
 
     @property
     def fell(self) -> tuple[Shift, ...]:
-        """The measures that got worse by more than chance."""
+        """The measures with a statistically significant change for the worse."""
         return tuple(shift for shift in self.shifts if shift.changed and shift.worse)
 
     @property
     def measured(self) -> tuple[Shift, ...]:
-        """The measures that could have been called worse: with a direction and an interval."""
+        """The measures that have both a better side and an interval.
+
+        Only these can be called worse.
+        """
         return tuple(
             shift
             for shift in self.shifts
@@ -107,16 +113,16 @@ class Drift(Printed):
 
     @property
     def unclear(self) -> tuple[Shift, ...]:
-        """Those that may have lost more than the margin, for all that is known."""
-        least = np.inf if self.margin is None else self.margin
-        return tuple(shift for shift in self.shifts if shift.lost_at_most > least)
+        """The measures for which a loss above the margin cannot be ruled out."""
+        threshold = np.inf if self.margin is None else self.margin
+        return tuple(shift for shift in self.shifts if shift.lost_at_most > threshold)
 
     @property
     def verdict(self) -> Verdict | None:
-        """Return ``"worse"``, ``"no worse"`` (than the margin) or ``"cannot tell"``.
+        """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"cannot tell"``.
 
-        The comparison cannot tell if no measure that has a better and a worse side has an interval.
-        ``None`` if nothing got worse by more than chance and no margin was given.
+        It is ``"cannot tell"`` if no measure with a better side has an interval. It is ``None`` if
+        no loss is significant and there is no margin.
         """
         if self.fell:
             return "worse"
@@ -133,52 +139,52 @@ class Drift(Printed):
         return shifts[feature]
 
     def _tables(self) -> tuple[Table]:
-        many = " and ".join(
+        counts = " and ".join(
             f"{queries} questions in {clusters} cluster{'' if clusters == 1 else 's'}"
             for queries, clusters in zip(self.queries, self.clusters, strict=True)
         )
         header = ("", "before", "after", "change", f"{100 * self.level:g} % interval", "")
         rows = tuple(map(_cells, self.shifts))
-        title = f"{self.before} and {self.after}: {many}"
+        title = f"{self.before} and {self.after}: {counts}"
         return (Table(title, header, rows, notes=tuple(self._notes()), name=0),)
 
     def _notes(self) -> list[str]:
         notes = [f"clusters: {self.clustering}"]
-        notes += _hanging(min(self.clusters), max(self.largest))
+        notes += _cluster_notes(min(self.clusters), max(self.largest))
         if min(self.clusters) < FEWEST_FOR_MEANS:
-            notes.append("without intervals nothing is called a change")
+            notes.append("without intervals no change is reported")
         else:
             without = [s.feature for s in self.shifts if np.isnan(s.interval[0])]
             if without:
-                words = f"without an interval, and so never called a change: {', '.join(without)}"
+                words = f"without an interval, so no change is reported: {', '.join(without)}"
                 notes.append(words)
-        asked = [s.feature for s in self.shifts if s.changed and s.feature in QUESTIONS]
-        if asked and self.fell:
+        questions = [s.feature for s in self.shifts if s.changed and s.feature in QUESTIONS]
+        if questions and self.fell:
             notes.append(
-                f"the questions changed too ({', '.join(asked)}): what got worse may be owed to "
-                "them"
+                f"the questions changed too ({', '.join(questions)}): they may be the cause of "
+                "the losses"
             )
-        notes.append(f"a change: by chance in {100 * self.alpha:g} % of such comparisons at most")
-        return [*notes, *_grouped(self.unmeasured)]
+        notes.append(f"false positive rate of all changes together: {100 * self.alpha:g} %")
+        return [*notes, *_group_reasons(self.unmeasured)]
 
 
-def _hanging(clusters: int, largest: float) -> list[str]:
-    """What it does to intervals how many clusters there are, and which share the largest has."""
+def _cluster_notes(clusters: int, largest: float) -> list[str]:
+    """Return notes if there are too few clusters for intervals, or if one cluster is very large."""
     notes = []
     if clusters < FEWEST_FOR_MEANS:
         notes.append(f"below {FEWEST_FOR_MEANS} clusters there is no interval")
     if largest > _MOST:
         notes.append(
-            f"one cluster has {100 * largest:.0f} % of the questions; if it should not, name the "
-            "field whose values are the clusters (cluster), such as the session"
+            f"one cluster has {100 * largest:.0f} % of the questions; if this is wrong, set "
+            "cluster to the field that identifies clusters, such as the session"
         )
     return notes
 
 
 def describe_clusters(log: Log) -> str:
-    """Return what the clusters of a log are, in words."""
+    """Return a description of the clusters of a log."""
     if log.clustering == "field":
-        return "questions with one value in the field named as cluster"
+        return "questions with the same value in the cluster field"
     if log.clustering == "questions":
         return "equal questions (no line names a user or session)"
     if log.clustering == "questions and sessions":
@@ -186,7 +192,7 @@ def describe_clusters(log: Log) -> str:
     return (
         f"the questions of one user or session; joining equal questions as well would leave only "
         f"{log.joined} (fewer than {FEWEST_JOINED}), so equal questions of different users count "
-        "separately, and intervals hold for other users who ask the same questions"
+        "separately, and intervals are valid for other users who ask the same questions"
     )
 
 
@@ -196,25 +202,30 @@ def _describe_both(before: Log, after: Log) -> str:
 
 
 def cautions(log: Log, side: Measured) -> list[str]:
-    """Return what limits the measures of a log, one line each."""
+    """Return warnings about the measures of a log, one line each.
+
+    Args:
+        log: The log.
+        side: Its measures.
+    """
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
     clusters = int(codes.max()) + 1
-    notes = _hanging(clusters, _largest(codes))
+    notes = _cluster_notes(clusters, _largest_share(codes))
     if notes or log.clustering == "sessions":
         notes.insert(0, f"{clusters} clusters: {describe_clusters(log)}")
     uncited = [name for name in _CITED if name in table.features]
     if uncited and np.nansum(table["cites"]) == 0:
-        notes.append(f"no answer cites a passage, so that {' and '.join(uncited)} are 0")
-    return [*notes, *_grouped(unmeasured(side))]
+        notes.append(f"no answer cites a passage, so {' and '.join(uncited)} are 0")
+    return [*notes, *_group_reasons(unmeasured(side))]
 
 
-def _grouped(reasons: Mapping[str, str]) -> list[str]:
-    """Why features are not measured, in a line."""
+def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
+    """Return a line with the features that are not measured, grouped by reason."""
     names: dict[str, list[str]] = {}
     for name, why in reasons.items():
         names.setdefault(why, []).append(name)
-    groups = "; ".join(f"{', '.join(some)} ({why})" for why, some in names.items())
+    groups = "; ".join(f"{', '.join(group)} ({why})" for why, group in names.items())
     return [f"not measured: {groups}"] if groups else []
 
 
@@ -226,7 +237,7 @@ def _cells(shift: Shift) -> tuple[str, ...]:
         f"{shift.before:.3f}",
         f"{shift.after:.3f}",
         f"{shift.difference:+.3f}",
-        "" if low != low else f"[{low:+.3f}, {high:+.3f}]",
+        "" if low != low else f"[{low:+.3f}, {high:+.3f}]",  # only NaN differs from itself
         word,
     )
 
@@ -244,45 +255,47 @@ def drift(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> Drift:
-    """Compare what a system answered, and was asked, at two times: on different questions.
+    """Compare two logs of a system that contain different questions.
 
-    Compared are features that need no gold, what retrieval shows, rates of failures, empty answers
-    and abstentions, and the questions themselves. A measure changed where both its corrected
-    p-value is at most ``alpha`` and the interval of its difference excludes 0: see
-    :func:`mirage.statistics.mean_differences`, which counts what hangs together once, and
-    ``benchmarks/logs.py`` for how often that is wrong. Below ten clusters in either log there is no
-    interval, and the comparison cannot tell. Logs are clustered by the rule of
-    :func:`mirage.sources.logs.regroup`.
+    The function compares features that need no gold data, measures of the shown passages, rates of
+    failures, empty answers and abstentions, and the questions themselves. If both logs have the
+    same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
 
-    No worse than the margin is what no interval of a measure reaches: with 95 % intervals a loss of
-    the margin is called so in about one case of forty, more where rates are next to 1.
+    A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
+    difference excludes 0. :func:`mirage.statistics.mean_differences` computes both, by clusters;
+    ``benchmarks/logs.py`` prints their error rates. Logs are clustered by the rule of
+    :func:`mirage.sources.logs.regroup`. If either log has fewer than ten clusters, there are no
+    intervals and the verdict is ``cannot tell``.
 
-    On the same questions :func:`mirage.testing.assert_no_regression` sees more.
+    The verdict is ``no worse`` if no interval includes a loss above the margin. With 95 %
+    intervals a loss of the margin is called ``no worse`` in about one of 40 comparisons, and more
+    often for rates close to 1.
 
     Args:
-        before: the earlier log, of :func:`mirage.sources.logs.read`.
-        after: the later one.
-        suite: the features; by default all that need neither gold nor a model.
-        margin: the loss that ``no worse`` excludes, as a share of each measure's range.
-        alpha: how often any measure is said to have changed, where none did.
-        level: of the intervals.
-        permutations: how many are drawn for p-values.
-        seed: of these draws.
-        n_jobs: processes that compute features, as in joblib.
-        progress: show progress bars.
+        before: The earlier log, from :func:`mirage.sources.logs.read`.
+        after: The later log.
+        suite: The features; by default all that need neither gold data nor a model.
+        margin: The loss that ``no worse`` rules out, as a share of each measure's range. By
+            default ``no worse`` is not tested.
+        alpha: False positive rate for all measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Whether to show progress bars.
 
     Raises:
-        DatasetError: the logs are in two languages.
-        FeatureError: no feature can be computed, or one fails.
-        SettingError: a share is not between 0 and 1.
+        DatasetError: The logs are in different languages.
+        FeatureError: No feature can be computed, or a feature fails.
+        SettingError: ``alpha`` or ``margin`` is not between 0 and 1.
     """
     for name, share in (("alpha", alpha), ("margin", margin)):
         if share is not None and not 0 < share < 1:
-            raise SettingError(f"{name} is a share between 0 and 1, such as 0.05, not {share}")
+            raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
     if before.dataset.language != after.dataset.language:
         raise DatasetError(
-            f"{before.dataset.name} is in {before.dataset.language!r}, and {after.dataset.name} in "
-            f"{after.dataset.language!r}; compare logs of one language"
+            f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} is "
+            f"in {after.dataset.language!r}; compare logs of one language"
         )
     before, after = regroup([before, after])
     sides = [
@@ -312,9 +325,17 @@ def drift_of(
     permutations: int = 4999,
     seed: int = 0,
 ) -> Drift:
-    """Compare two measured logs of one language, as :func:`drift` does.
+    """Compare two logs of one language whose measures have been computed.
 
-    Both logs have to be clustered by one rule (:func:`mirage.sources.logs.regroup`).
+    Args:
+        before: The earlier log.
+        after: The later log; :func:`mirage.sources.logs.regroup` clusters both by the same rule.
+        sides: The measures of the earlier and the later log.
+        margin: As for :func:`drift`.
+        alpha: As for :func:`drift`.
+        level: As for :func:`drift`.
+        permutations: As for :func:`drift`.
+        seed: As for :func:`drift`.
     """
     tables = _with_new_words(before, after, *(side.table for side in sides))
     earlier, later = tables
@@ -335,7 +356,7 @@ def drift_of(
         _not_compared(sides, tables, columns),
         (len(earlier), len(later)),
         (int(codes[0].max()) + 1, int(codes[1].max()) + 1),
-        (_largest(codes[0]), _largest(codes[1])),
+        (_largest_share(codes[0]), _largest_share(codes[1])),
         _describe_both(before, after),
         alpha,
         margin,
@@ -352,9 +373,18 @@ def shifts_between(
     permutations: int,
     seed: int,
 ) -> tuple[Shift, ...]:
-    """How each column moved, of two tables with the same columns."""
-    known = [facts(name, {**before.facts, **after.facts}) for name in before.features]
-    low, high = (np.array([getattr(fact, end) for fact in known]) for end in ("low", "high"))
+    """Return the change of each column between two tables with the same columns.
+
+    Args:
+        before: Measures of the earlier log.
+        after: Measures of the later log.
+        alpha: False positive rate for all measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+    """
+    column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
+    low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
     codes = [cluster_codes(table.query_ids, table.clusters) for table in (before, after)]
     sets = (before.values, codes[0], after.values, codes[1], low, high)
     rows = mean_differences(*sets, level=level, permutations=permutations, seed=seed)
@@ -367,11 +397,11 @@ def shifts_between(
             alpha,
             tuple(int((~np.isnan(table[name])).sum()) for table in (before, after)),
         )
-        for name, row, fact in zip(before.features, rows, known, strict=True)
+        for name, row, fact in zip(before.features, rows, column_facts, strict=True)
     )
 
 
-def _largest(codes: Ints) -> float:
+def _largest_share(codes: Ints) -> float:
     return float(np.bincount(codes).max() / len(codes))
 
 
@@ -397,7 +427,7 @@ def _in_both(name: str, *tables: FeatureTable) -> bool:
 def _not_compared(
     sides: Sequence[Measured], tables: list[FeatureTable], columns: list[str]
 ) -> dict[str, str]:
-    """Why a feature of either side is not compared."""
+    """Return the features that are not compared, with reasons."""
     reasons: dict[str, str] = {}
     for side, table in zip(sides, tables, strict=True):
         for name in table.features:
@@ -410,21 +440,25 @@ def _not_compared(
 
 
 def unmeasured(side: Measured) -> dict[str, str]:
-    """Why features cannot be measured on a log, by name."""
-    return {name: _lacking(needs) for name, needs in side.unmet.items()}
+    """Return the features that cannot be measured on a log, with reasons.
+
+    Args:
+        side: The measures of the log.
+    """
+    return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
 
 
-def _lacking(needs: tuple[Need, ...]) -> str:
+def _describe_needs(needs: tuple[Need, ...]) -> str:
     if needs == ("passages",):
-        return "the log does not say which passages were shown"
+        return "the log does not say which passages were shown"  # as in features.traffic
     return f"needs {' and '.join(_GOLD.get(need, need) for need in needs)}"
 
 
 _GOLD: Mapping[Need, str] = {
     "reference": "a reference",
     "answers": "short answers",
-    "answerable": "to know whether a passage answers",
-    "unanswerable queries": "to know that no passage answers",
+    "answerable": "the label whether a passage answers",
+    "unanswerable queries": "the label that no passage answers",
 }
 
 

@@ -1,4 +1,4 @@
-"""Assert that a feature is within bounds."""
+"""The assertion that the mean of a feature is within bounds."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ __all__ = [
 BoundVerdict = Literal["holds", "broken", "cannot tell"]
 
 ALPHA = 0.05
-"""How often a verdict is wrong, by default."""
+"""The default error rate of a verdict."""
 
 _SYMBOLS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
-_MOST_QUERIES = 1000  # that the message on an inconclusive result asks for
-_ROUGHLY = 499  # weightings, which are enough for "about 40 queries"
+_MOST_QUERIES = 1000  # the largest number of queries that a message recommends
+_ROUGHLY = 499  # weightings; fewer than for a verdict, as the message says "about 40 queries"
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureCheck:
-    """A feature's mean, its interval, and what that says of the bounds.
+    """The mean of a feature, its confidence interval, and the verdict on the bounds.
 
     Attributes:
-        feature: The feature's name.
-        mean: The mean over the queries that have the feature.
-        interval: The interval of the mean that the bounds are compared with.
-        level: The share of such intervals that hold the mean.
+        feature: Name of the feature.
+        mean: Mean over the queries that have the feature.
+        interval: Confidence interval of the mean, which is compared with the bounds.
+        level: Confidence level of the interval.
         verdict: ``"holds"``, ``"broken"`` or ``"cannot tell"``.
         bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
-        queries: The number of queries that have the feature.
-        clusters: The number of clusters that these are in.
+        queries: Number of queries that have the feature.
+        clusters: Number of clusters of these queries.
     """
 
     feature: str
@@ -87,17 +87,17 @@ class FeatureCheck:
 
 
 def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> BoundVerdict:
-    """Compare an interval with the bounds.
+    """Compare an interval with bounds.
 
     Args:
-        bounds: By ``ge``, ``gt``, ``le`` or ``lt``.
-        interval: The interval of the mean; an end that is NaN is unknown.
+        bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
+        interval: Confidence interval of the mean; an end is NaN if it is not known.
 
     Returns:
         ``"holds"`` if the whole interval is within all bounds, ``"broken"`` if it is wholly beyond
-        one of them, else ``"cannot tell"``.
+        one of them, otherwise ``"cannot tell"``.
     """
-    # 9 decimals, so that rounding errors do not decide.
+    # Rounded to 9 decimals, so that floating-point errors do not change the verdict.
     low, high = (round(end, 9) for end in interval)
     broken = {
         "ge": lambda bound: high < bound,
@@ -117,9 +117,11 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
 
 
 def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
-    """Return the one-sided confidence at which a mean is compared with the bounds.
+    """Return the confidence of each one-sided bound of the mean.
 
-    With a bound on both sides each has half of ``alpha``.
+    Args:
+        bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
+        alpha: Error rate; lower and upper bounds get half of it each if there are both.
     """
     sides = len({kind in ("ge", "gt") for kind in bounds})
     return 1 - alpha / max(sides, 1)
@@ -143,58 +145,68 @@ def assert_feature(
 ) -> FeatureCheck:
     """Assert that the mean of a feature is within bounds.
 
-    The interval of the mean decides, not the mean alone. The assertion holds if the whole interval
-    is within the bounds and fails if the whole interval is beyond one of them. Otherwise the
-    queries are too few to tell: pytest then shows the test as skipped, with the number of queries
-    that would tell, unless ``cannot_tell`` says otherwise. Five right answers of five are
-    compatible with a system that is right in 55 %, so ``ge=0.8`` needs 14 right answers of 14.
+    The confidence interval of the mean is compared with the bounds. The assertion holds if the
+    whole interval is within the bounds and fails if the whole interval is beyond one of them.
+    Otherwise it is inconclusive: pytest shows the test as skipped, with the number of queries that
+    are needed. ``cannot_tell`` changes this. For example, five right answers of five are compatible
+    with a system that is right in 55 % of cases, so ``ge=0.8`` needs 14 right answers of 14.
 
-    The mean is over the queries that have the feature: a query without a relevant passage has no
-    citation recall, for instance. The message and the JUnit record say how many have it.
-    A query that the model failed on has no feature either; more than ``allow_failed`` of these
-    fail the assertion, whatever the mean.
+    The mean is over the queries that have the feature; a query without a relevant passage has no
+    citation recall, for instance. The message and the JUnit record include their number. A query
+    that the model failed on has no feature either. More than ``allow_failed`` such queries fail
+    the assertion, whatever the mean.
 
-    The interval is that of :func:`mirage.statistics.mean_bounds`. For a feature that declares its
-    range (:class:`mirage.features.Facts`) it needs no minimum number of queries. Without a range it
-    needs ten clusters with different values.
+    :func:`mirage.statistics.mean_bounds` computes the interval. If the feature declares its range
+    (:class:`mirage.features.Facts`), any number of queries will do. Otherwise at least ten clusters
+    with different values are needed.
 
     Args:
-        system: what :func:`mirage.respond` takes: a function, a generator, a run, a mapping from
-            query id to text, or a path.
-        feature: its name, such as ``"citation_recall@10"``; a function ``(query, response) ->
-            float``; or a :class:`~mirage.features.Feature`.
-        ge: The mean is at least this.
-        gt: The mean is above this.
-        le: The mean is at most this.
-        lt: The mean is below this.
-        alpha: The probability that the assertion fails though the mean is within the bounds, and
-            that it holds though the mean is not; above 0 and below 0.5. If the feature declares no
-            range and its values are skewed, the assertion is wrong more often.
-        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"`` if the interval is on both sides of a
-            bound; by default what pytest's ini option ``mirage_cannot_tell`` says, or else
-            ``"skip"``. Outside of pytest nothing is skipped: check the ``verdict`` that is
-            returned.
-        on: the queries: a language code for the bundled ones, a dataset, or a leaderboard, which
-            also knows its own features by name. By default the bundled ones of a run's language,
-            or of the language that the test's marker ``mirage_language`` or the ini option names.
-        cluster: What makes queries a cluster, such as a document that several are about, if
-            :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
-            function of the query, or a mapping from query id. A cluster counts as one query.
-        model: its name in the message.
-        allow_failed: queries that the model may fail on.
+        system: The system, as for :func:`mirage.respond`: a function, a generator, a run, a mapping
+            from query id to text, or a path.
+        feature: Name of a feature, such as ``"citation_recall@10"``; a function ``(query,
+            response) -> float``; or a :class:`~mirage.features.Feature`.
+        ge: The mean must be at least this value.
+        gt: The mean must be above this value.
+        le: The mean must be at most this value.
+        lt: The mean must be below this value.
+        alpha: Probability that the assertion fails although the mean is within the bounds, and
+            that it holds although the mean is not; above 0 and below 0.5. If the feature declares
+            no range and its values are skewed, the true rates are higher.
+        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the assertion
+            is inconclusive. The default is pytest's ini option ``mirage_cannot_tell``, or
+            ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the ``verdict`` of
+            the return value.
+        on: The queries: a language code (for the bundled queries), a dataset, or a leaderboard,
+            whose features can be selected by name. By default the bundled queries of a run's
+            language, or of the test's marker ``mirage_language`` or the ini option.
+        cluster: Cluster of each query, such as the document that several queries are about: a key
+            of their metadata, a function of the query, or a mapping from query id. The default is
+            :attr:`Query.cluster <mirage.Query>`. A cluster counts as one query.
+        model: Name of the model in the message.
+        allow_failed: Number of queries that the model may fail on.
 
     Returns:
         The mean, its interval and the verdict, unless the assertion fails.
 
     Raises:
-        FellShortError: A bound is broken; shows the five worst queries. An ``AssertionError``.
-        SettingError: no bound, or one that is no number; or there is no such ``alpha``.
-        FeatureError: no response has the feature.
-        MirageError: whatever else is wrong with the model, the queries or the feature.
+        FellShortError: A bound is broken; the message shows the five worst queries. It is an
+            ``AssertionError``.
+        SettingError: There is no bound, a bound is not a finite number, or ``alpha`` is out of
+            range.
+        FeatureError: No response has a value of the feature.
+        MirageError: The model, the queries or the feature have another fault.
+
+    Example:
+        >>> from mirage import MirageDataset, Query
+        >>> queries = MirageDataset(
+        ...     Query(id=f"q{i}", language="en", text="Who?", answers=[["Ada"]]) for i in range(20)
+        ... )
+        >>> assert_feature(lambda query: "It was Ada.", "answer_match", ge=0.8, on=queries).verdict
+        'holds'
     """
     action = unclear_action(cannot_tell)
     limits = {"ge": ge, "gt": gt, "le": le, "lt": lt}
-    _check_settings(limits, alpha)  # before a system is asked
+    _check_settings(limits, alpha)  # fail early: asking the system may be slow or cost money
     dataset = dataset_of(on, system)
     suite = _suite_of(feature, on)
     run = run_of(system, dataset, model)
@@ -212,11 +224,11 @@ def assert_feature(
 
 
 class CheckedRun(NamedTuple):
-    """A run whose feature was compared with bounds.
+    """A run with the result of comparing a feature with bounds.
 
     Attributes:
-        result: What came of it.
-        table: The feature of each query.
+        result: The mean, its interval and the verdict.
+        table: Value of the feature for each query.
         dataset: The queries.
         run: The responses.
     """
@@ -227,7 +239,7 @@ class CheckedRun(NamedTuple):
     run: Run
 
     def as_record(self) -> dict[str, Any]:
-        """Return the facts for the JUnit file."""
+        """Return the result as a dictionary for the JUnit file."""
         result = self.result
         return {
             "model": self.run.model,
@@ -257,13 +269,13 @@ class CheckedRun(NamedTuple):
             Finding(table.query_ids[i], f"{result.feature} {format_value(values[i])}")
             for i in order
         ]
-        with_it = f"{result.queries} of {len(table)}"
+        count = f"{result.queries} of {len(table)}"
         row = (
             result.feature,
             format_value(result.mean),
-            _interval(result.interval),
+            _format_interval(result.interval),
             result.requirement,
-            with_it,
+            count,
         )
         return shortfall_error(
             f"{result.feature} of {self.run.model} is {format_value(result.mean)} on "
@@ -273,17 +285,17 @@ class CheckedRun(NamedTuple):
                 "mean",
                 f"{100 * result.level:g} % interval",
                 "required",
-                "queries with it",
+                "queries with a value",
             ),
             [(row, True)],
             [
-                *_without(table, result.feature),
+                *_missing_value_lines(table, result.feature),
                 *worst_lines(findings, f"Queries by {result.feature}", self.dataset, self.run),
             ],
         )
 
     def unclear_reason(self) -> str:
-        """Return why nobody can tell, and how many queries would."""
+        """Return why the check is inconclusive, and how many queries would be enough."""
         result = self.result
         start = (
             f"cannot tell whether {result.feature} of {self.run.model} is {result.requirement}: "
@@ -291,13 +303,13 @@ class CheckedRun(NamedTuple):
         )
         if math.isnan(sum(result.interval)):
             return (
-                f"{start}, and without a range it has an interval only with "
-                f"{FEWEST_FOR_MEANS} clusters or more that differ; declare the range of "
+                f"{start}; a feature without a range has an interval only if at least "
+                f"{FEWEST_FOR_MEANS} clusters have different values; declare the range of "
                 f"{result.feature} (mirage.features.Facts)"
             )
         return (
-            f"{start}, with a {100 * result.level:g} % interval of {_interval(result.interval)}; "
-            f"{_queries_to_tell(self)}"
+            f"{start}, with a {100 * result.level:g} % interval of {_format_interval(result.interval)}; "
+            f"{_describe_queries_needed(self)}"
         )
 
 
@@ -311,19 +323,22 @@ def check_table(
     alpha: float = ALPHA,
     allow_failed: int = 0,
 ) -> CheckedRun:
-    """Compare a feature of a run with bounds, and return the verdict, whichever it is.
+    """Compare a feature of a run with bounds, without an assertion about the verdict.
 
     Args:
-        table: The features of the run on the dataset; may hold others too.
-        label: The name of the feature in the table.
-        limits: The bounds by ``ge``, ``gt``, ``le`` and ``lt``; ``None`` for no bound.
+        table: Features of the run on the dataset.
+        label: Name of the feature in the table.
+        limits: The bounds, by ``ge``, ``gt``, ``le`` and ``lt``; ``None`` if there is no bound.
         dataset: The queries.
         run: The responses.
         alpha: As for :func:`assert_feature`.
-        allow_failed: Queries that the model may fail on.
+        allow_failed: Number of queries that the model may fail on.
 
     Raises:
         FellShortError: The model failed on more than ``allow_failed`` queries.
+        FeatureError: No response has a value of the feature.
+        SettingError: There is no bound, a bound is not a finite number, or ``alpha`` is out of
+            range.
     """
     bounds = _check_settings(limits, alpha)
     check_failed(run, dataset, allow_failed)
@@ -331,33 +346,33 @@ def check_table(
     if not computed:
         reason = next(why for (_, name), why in table.reasons.items() if name == label)
         raise FeatureError(f"{label} has no value for any response of {run.model!r}: {reason}")
-    return CheckedRun(_check(table, label, bounds, alpha), table, dataset, run)
+    return CheckedRun(_check_bounds(table, label, bounds, alpha), table, dataset, run)
 
 
 def _check_settings(limits: Mapping[str, float | None], alpha: float) -> dict[str, float]:
-    """Return the bounds that are given, once they and ``alpha`` are known to make sense."""
-    bounds = _bounds(limits)
+    """Return the bounds that are not ``None``; raise an error if they or ``alpha`` are invalid."""
+    bounds = _valid_bounds(limits)
     if not 0 < alpha < 0.5:
         raise SettingError(f"alpha must be above 0 and below 0.5, got {alpha!r}")
     return bounds
 
 
-def _check(
+def _check_bounds(
     table: FeatureTable, label: str, bounds: Mapping[str, float], alpha: float
 ) -> FeatureCheck:
     values, codes = table[label], cluster_codes(table.query_ids, table.clusters)
-    known = ~np.isnan(values)
+    is_value = ~np.isnan(values)
     confidence = confidence_of(bounds, alpha)
     interval = _interval_of(values, codes, table, label, confidence)
     return FeatureCheck(
         label,
-        round(float(values[known].mean()), 9),
+        round(float(values[is_value].mean()), 9),
         interval,
         round(2 * confidence - 1, 9),
         compare_with_bounds(bounds, interval),
         bounds,
-        int(known.sum()),
-        len(np.unique(codes[known])),
+        int(is_value.sum()),
+        len(np.unique(codes[is_value])),
     )
 
 
@@ -369,24 +384,24 @@ def _interval_of(
     confidence: float,
     weightings: int = 9999,
 ) -> Interval:
-    known = facts(label, table.facts)
-    ends = np.array([known.low]), np.array([known.high])
+    feature_facts = facts(label, table.facts)
+    ends = np.array([feature_facts.low]), np.array([feature_facts.high])
     bounds = mean_bounds(values[:, None], codes, *ends, level=confidence, weightings=weightings)
     low, high = bounds[0].tolist()
     return low, high
 
 
-def _queries_to_tell(checked: CheckedRun) -> str:
-    """Return about how many queries with the same values would tell."""
+def _describe_queries_needed(checked: CheckedRun) -> str:
+    """Return a sentence on the number of queries that a verdict needs if the values stay alike."""
     result, table = checked.result, checked.table
     if any(bound == result.mean for bound in result.bounds.values()):
-        return "the mean is at the bound, which no number of queries settles"
-    known = ~np.isnan(table[result.feature])
-    values = table[result.feature][known]
-    codes = cluster_codes(table.query_ids, table.clusters)[known]
+        return "the mean is at the bound, so more queries would not give a verdict"
+    is_value = ~np.isnan(table[result.feature])
+    values = table[result.feature][is_value]
+    codes = cluster_codes(table.query_ids, table.clusters)[is_value]
     confidence = (1 + result.level) / 2
 
-    def tells(times: int) -> bool:
+    def is_conclusive(times: int) -> bool:
         repeated = np.concatenate([codes + i * (codes.max() + 1) for i in range(times)])
         column = np.tile(values, times)
         interval = _interval_of(
@@ -394,23 +409,24 @@ def _queries_to_tell(checked: CheckedRun) -> str:
         )
         return compare_with_bounds(result.bounds, interval) != "cannot tell"
 
+    # Double the number of copies of the queries until they are enough, then bisect.
     times = 2
-    while not tells(times):
+    while not is_conclusive(times):
         times *= 2
         if times * len(values) > _MOST_QUERIES:
-            return f"to tell takes more than {_MOST_QUERIES:,} queries with the same mean"
+            return f"a verdict needs more than {_MOST_QUERIES:,} queries with the same mean"
     few = times // 2
     while times - few > 1:
         middle = (few + times) // 2
-        few, times = (few, middle) if tells(middle) else (middle, times)
-    return f"to tell takes about {times * len(values)} queries with the same mean"
+        few, times = (few, middle) if is_conclusive(middle) else (middle, times)
+    return f"a verdict needs about {times * len(values)} queries with the same mean"
 
 
 def _finite(interval: Interval) -> list[float | None]:
     return [end if math.isfinite(end) else None for end in interval]
 
 
-def _interval(interval: Interval) -> str:
+def _format_interval(interval: Interval) -> str:
     low, high = ("?" if math.isnan(end) else format_value(end) for end in interval)
     return f"[{low}, {high}]"
 
@@ -422,29 +438,29 @@ def _count(result: FeatureCheck) -> str:
     return f"{queries} in {result.clusters} clusters that count as one each"
 
 
-def _bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
+def _valid_bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
     bounds = {kind: bound for kind, bound in limits.items() if bound is not None}
     if not bounds:
-        raise SettingError("assert_feature takes a bound: ge=, gt=, le= or lt=, such as ge=0.6")
+        raise SettingError("assert_feature needs a bound: ge=, gt=, le= or lt=, such as ge=0.6")
     for kind, bound in bounds.items():
         if not isinstance(bound, Real) or not math.isfinite(bound):
-            raise SettingError(f"the bound {kind}={bound!r} is no number")
+            raise SettingError(f"the bound {kind}={bound!r} is not a finite number")
     return {kind: float(bound) for kind, bound in bounds.items()}
 
 
 def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
-    """Return the feature alone; that of a leaderboard if it has one of this name."""
+    """Return a suite of one feature, taken from the leaderboard if it has one of this name."""
     if not isinstance(feature, str):
         return FeatureSuite([feature])
-    own = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}
+    board = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}
     name = canonical_name(feature)
-    return FeatureSuite([own[name] if name in own else cached_feature(feature)])
+    return FeatureSuite([board[name] if name in board else cached_feature(feature)])
 
 
-def _without(table: FeatureTable, feature: str) -> list[str]:
-    """A line on the queries that have no such feature."""
+def _missing_value_lines(table: FeatureTable, feature: str) -> list[str]:
+    """Return a line on the queries without a value of the feature, or no line."""
     reasons = {id_: why for (id_, label), why in table.reasons.items() if label == feature}
     if not reasons:
         return []
     id_, why = next(iter(reasons.items()))
-    return [f"Without it, and not in the mean: {len(reasons)}, such as {id_}: {why}"]
+    return [f"Queries without a value, not in the mean: {len(reasons)}, such as {id_}: {why}"]

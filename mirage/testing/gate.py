@@ -147,7 +147,6 @@ def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     """
     entries = [GATED.get(name) for name in names]
     wording = np.array([0.0 if entry is None else entry.wording for entry in entries])
-    # Multiplying by 0.0 instead of writing 0.0 keeps NaN as NaN.
     return mean_of_pairs(np.where(np.abs(worsening) <= wording + 1e-9, worsening * 0.0, worsening))
 
 

@@ -1,4 +1,4 @@
-"""The history: the features of a model at each commit, in one SQLite file."""
+"""The history: features of models at each commit, stored in one SQLite file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mirage.testing.baseline import Baseline, from_text, to_text
 
 __all__ = ["Commit", "History"]
 
-_BUSY_S = 10.0  # how long a write waits for those of other processes
-_APPLICATION = 0x4D495248  # "MIRH", in the header of the file: the table in it is ours
+_BUSY_S = 10.0  # seconds that a write waits for writes of other processes
+_APPLICATION = 0x4D495248  # "MIRH" in the header of the file; it identifies a history
 
-# SQLite has no checksums of its own: a page that was overwritten may look like features.
+# SQLite does not verify its content, so each row has a checksum that detects damage.
 _TABLE = """
 CREATE TABLE commits (
     id INTEGER PRIMARY KEY, time TEXT NOT NULL, sha TEXT NOT NULL, label TEXT NOT NULL,
@@ -35,16 +35,16 @@ _COLUMNS = "id, time, sha, label, accepted, content, crc32"
 
 @dataclass(frozen=True, eq=False)
 class Commit:
-    """What was measured at one commit.
+    """The measurements of one model at one commit.
 
     Attributes:
-        sha: the commit.
-        time: when it was measured, ISO 8601 in UTC.
-        label: what somebody called it; may be empty.
-        baseline: the model's features, query by query, of each repeat.
-        rank: the model's place in a ranking, 1 is the best; ``None`` where none was made.
-        accepted: whether later commits are compared with this one.
-        features: which of them to compare, if nobody asks for others; empty for the gate's.
+        sha: SHA of the commit.
+        time: Time of the measurement, ISO 8601 in UTC.
+        label: Free text for people; may be empty.
+        baseline: Features of the model, for each query and repeat.
+        rank: Rank of the model, 1 is the best; ``None`` if there is no ranking.
+        accepted: Whether later commits are compared with this one.
+        features: Features to compare by default; empty for the features of the gate.
     """
 
     sha: str
@@ -57,14 +57,18 @@ class Commit:
 
 
 class History:
-    """A file with the features of models, commit by commit (SQLite, write-ahead log).
+    """A file with the features of models at each commit (SQLite with a write-ahead log).
 
-    Values are kept query by query, so that later commits are compared in pairs. Every commit is
-    written whole or not at all; processes may share a file, and ``NAME.lock`` beside it keeps them
-    apart while it is made.
+    It stores the values of each query, so that commits can be compared query by query. Each commit
+    is written in one transaction. Several processes can use the file at the same time;
+    ``NAME.lock`` beside it protects its creation.
 
     Args:
-        path: the file; made when something is first put there.
+        path: The file; it is created when the first commit is added.
+
+    Example:
+        >>> History("history.db")
+        History('history.db')
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -83,18 +87,18 @@ class History:
         clusters: Mapping[str, str] | None = None,
         features: Sequence[str] = (),
     ) -> None:
-        """Add what was measured at a commit.
+        """Add the measurements of a commit.
 
         Args:
-            baseline: the features, as :func:`mirage.testing.read_baseline` gives them.
-            commit: its SHA, or whatever names it.
-            label: a word for people.
-            rank: the model's place in a ranking.
-            clusters: by query id, what a query hangs together with; by default the table's own.
-            features: which of them to compare, if nobody asks for others; by default the gate's.
+            baseline: The features, as :func:`mirage.testing.read_baseline` returns them.
+            commit: SHA of the commit, or another name for it.
+            label: Free text for people.
+            rank: Rank of the model, if there is a ranking.
+            clusters: Cluster of each query, by query id; by default those of the baseline.
+            features: Features to compare by default; if empty, those of the gate.
 
         Raises:
-            DatasetError: the file is no history, or cannot be written.
+            DatasetError: The file is not a history, or cannot be written.
         """
         table = baseline.table
         content = {
@@ -114,30 +118,32 @@ class History:
             )
 
     def accept(self, commit: str) -> None:
-        """Compare later commits with this one, in every series that has it.
+        """Mark a commit as accepted, so that later commits are compared with it.
+
+        This applies to every series that contains the commit.
 
         Args:
-            commit: its SHA, or the beginning of it.
+            commit: SHA of the commit, or its beginning.
 
         Raises:
-            UnknownNameError: there is no such commit.
-            DatasetError: several begin so, or the file is no history.
+            UnknownNameError: There is no such commit.
+            DatasetError: Several commits begin with ``commit``, or the file is not a history.
         """
         with self._database() as database:
             shas = [sha for (sha,) in database.execute("SELECT DISTINCT sha FROM commits")]
             exact = [sha for sha in shas if sha == commit]
-            alike = exact or [sha for sha in shas if commit and sha.startswith(commit)]
-            if not alike:
+            matches = exact or [sha for sha in shas if commit and sha.startswith(commit)]
+            if not matches:
                 raise UnknownNameError("commit", commit, shas)
-            if len(alike) > 1:
-                raise DatasetError(f"{self.path}: {len(alike)} commits begin with {commit!r}")
-            database.execute("UPDATE commits SET accepted = 1 WHERE sha = ?", alike)
+            if len(matches) > 1:
+                raise DatasetError(f"{self.path}: {len(matches)} commits begin with {commit!r}")
+            database.execute("UPDATE commits SET accepted = 1 WHERE sha = ?", matches)
 
     def series(self) -> tuple[tuple[Commit, ...], ...]:
-        """The commits of each model on the same queries, in the order in which they came.
+        """Return the commits of each model and set of queries, in the order of their addition.
 
         Raises:
-            DatasetError: there is no such file, it is no history, or an entry was overwritten.
+            DatasetError: The file does not exist or is not a history, or an entry is damaged.
         """
         with self._database() as database:
             keys = database.execute(
@@ -153,7 +159,7 @@ class History:
         number, time, sha, label, accepted, data, checksum = row
         where = f"{self.path}, entry {number}"
         if type(data) is not bytes or zlib.crc32(data) != checksum:
-            raise DatasetError(f"{where}: was overwritten; begin another file")
+            raise DatasetError(f"{where}: was overwritten; start a new history file")
         content = json.loads(inflate(data, where))
         baseline = from_text(content["baseline"], where)
         table = replace(baseline.table, clusters=content["clusters"])
@@ -163,7 +169,7 @@ class History:
 
     @contextmanager
     def _database(self, make: bool = False) -> Iterator[sqlite3.Connection]:
-        """The database for one transaction."""
+        """Open the database for one transaction; create it first if ``make`` is set."""
         if make:
             with locked(self.path.with_name(f"{self.path.name}.lock"), wait=True):
                 self._make()
@@ -177,7 +183,9 @@ class History:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            raise DatasetError(f"{self.path}: cannot be used ({error}); is it a history?") from None
+            raise DatasetError(
+                f"{self.path}: cannot be used ({error}); is it a history file?"
+            ) from None
 
     def _make(self) -> None:
         try:
@@ -202,5 +210,5 @@ class History:
             raise
         if application != _APPLICATION:
             database.close()
-            raise DatasetError(f"{self.path}: is no history, but a database of something else")
+            raise DatasetError(f"{self.path}: is another SQLite database, not a history")
         return database

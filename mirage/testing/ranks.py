@@ -1,4 +1,4 @@
-"""Assert that a model ranks above another one."""
+"""The assertion that a model ranks above another one."""
 
 from __future__ import annotations
 
@@ -40,60 +40,64 @@ def assert_ranks(
     model: str | None = None,
     allow_failed: int = 0,
 ) -> None:
-    """Assert that a model is better than another one of a ranking, and that this is no luck.
+    """Assert that a model is better than another model of a ranking, with high confidence.
 
-    It holds if :meth:`Ranking.p_better <mirage.Ranking.p_better>` of the model over ``at_least``
-    is ``confidence`` or more. So ``at_least`` names a model that yours is to stand above by a
-    margin: against one that is as good as yours, it holds at a confidence of 0.5 at best. A
-    confidence of 0.5 asks for no more than to be ahead.
+    The assertion holds if :meth:`Ranking.p_better <mirage.Ranking.p_better>` of the model over
+    ``at_least`` is ``confidence`` or more. So choose as ``at_least`` a model that yours must beat
+    by a margin: if both are equally good, the probability is about 0.5. With a confidence of 0.5
+    the assertion only requires a better rank.
+
+    If the model is unlike all systems that the ranker was trained on (:attr:`Entry.unfamiliar
+    <mirage.Entry.unfamiliar>`), the error message says so. If the assertion holds, there is a
+    warning instead.
 
     Args:
-        system: what :func:`mirage.respond` takes, or a ranking.
-        at_least: a model of the ranking, such as ``"anchor/uncited"``.
-        confidence: above 0 and below 1.
-        on: the leaderboard, or the language code of a bundled one, by default as in
-            :func:`assert_feature`. Not for a ranking, which stands as it is.
-        model: its name; of a ranking, that of the only model in it that is no anchor.
-        allow_failed: queries that the model may fail on.
-
-    A model that is unlike any system that the board knows (:attr:`Entry.unfamiliar
-    <mirage.Entry.unfamiliar>`) is said to be so: in the error, and in a warning where it holds.
+        system: The system, as for :func:`mirage.respond`, or a ranking.
+        at_least: Name of a model of the ranking, such as ``"anchor/uncited"``.
+        confidence: Required probability that the model is better; above 0 and below 1.
+        on: The leaderboard, or the language code of a bundled one; the default is that of
+            :func:`assert_feature`. Ignored if ``system`` is a ranking.
+        model: Name of the model. If ``system`` is a ranking, the default is its only model that is
+            no anchor.
+        allow_failed: Number of queries that the model may fail on.
 
     Raises:
-        FellShortError: it is not; shows the five worst queries. An ``AssertionError``.
-        UnknownNameError: no such model in the ranking.
-        SettingError: a confidence that is no such share.
-        MirageError: whatever else is wrong with the model or the ranking.
+        FellShortError: The probability is below ``confidence``; the message shows the five worst
+            queries. It is an ``AssertionError``.
+        UnknownNameError: The ranking has no such model.
+        SettingError: ``confidence`` is not above 0 and below 1.
+        MirageError: The model or the ranking has another fault.
     """
     if not 0 < confidence < 1:
-        raise SettingError(f"confidence={confidence!r} is to lie above 0 and below 1, as 0.9 does")
-    ranking = system if isinstance(system, Ranking) else _ranking(system, on, model)
-    entry = ranking[_own(ranking) if model is None else model]
+        raise SettingError(f"confidence must be above 0 and below 1, got {confidence!r}")
+    ranking = system if isinstance(system, Ranking) else _rank_system(system, on, model)
+    entry = ranking[_only_model(ranking) if model is None else model]
     other = ranking[at_least]
     evidence = ranking.evidence
     if evidence is not None and evidence.dataset is not None and entry.model in evidence.runs:
         check_failed(evidence.runs[entry.model], evidence.dataset, allow_failed)
     p_better = ranking.p_better(entry.model, other.model)
-    held = p_better >= confidence
-    place = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
-    place["logit"] = entry.logit if math.isfinite(entry.logit) else None
-    asked = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
-    unlike = {"unfamiliar": entry.unfamiliar} if entry.unfamiliar else {}
-    record("mirage.ranks", {**place, **asked, "held": held, **unlike})
-    if held and entry.unfamiliar:
-        warnings.warn(visible(_unlike(entry)), stacklevel=3)
-    if not held:
-        raise _ranks_too_low(ranking, entry, other, p_better, confidence)
+    holds = p_better >= confidence
+    position = {"model": entry.model, "rank": entry.rank, "of": len(ranking)}
+    position["logit"] = entry.logit if math.isfinite(entry.logit) else None
+    requirement = {"at_least": at_least, "p_better": p_better, "confidence": confidence}
+    unfamiliar = {"unfamiliar": entry.unfamiliar} if entry.unfamiliar else {}
+    record("mirage.ranks", {**position, **requirement, "held": holds, **unfamiliar})
+    if holds and entry.unfamiliar:
+        warnings.warn(visible(_unfamiliar_warning(entry)), stacklevel=3)
+    if not holds:
+        raise _rank_error(ranking, entry, other, p_better, confidence)
 
 
-def _ranking(system: ModelLike, on: str | Leaderboard | None, model: str | None) -> Ranking:
+def _rank_system(system: ModelLike, on: str | Leaderboard | None, model: str | None) -> Ranking:
     if isinstance(system, MultilingualRanking):
         raise DatasetError(
-            "this ranking is over several languages; give that of one, ranking['sw']"
+            "this ranking covers several languages; give that of one language, such as "
+            "ranking['sw']"
         )
     if isinstance(on, MirageDataset):
         raise DatasetError(
-            f"{on.name} is a dataset, and a rank needs a leaderboard: give on=Leaderboard(...), or "
+            f"{on.name} is a dataset, but a rank needs a leaderboard: give on=Leaderboard(...) or "
             "a language code"
         )
     if isinstance(on, Leaderboard):
@@ -103,36 +107,37 @@ def _ranking(system: ModelLike, on: str | Leaderboard | None, model: str | None)
     return board.rank(standing_in(system), model, progress=False)
 
 
-def _own(ranking: Ranking) -> str:
-    own = [entry.model for entry in ranking if not entry.anchor]
-    if len(own) == 1:
-        return own[0]
-    if own:
+def _only_model(ranking: Ranking) -> str:
+    """Return the only model of a ranking that is no anchor."""
+    models = [entry.model for entry in ranking if not entry.anchor]
+    if len(models) == 1:
+        return models[0]
+    if models:
         raise DatasetError(
-            f"the ranking has several models ({', '.join(own)}): say which, by model="
+            f"the ranking has several models ({', '.join(models)}): choose one with model="
         )
-    raise DatasetError("the ranking has no model besides its anchors: say which it is, by model=")
+    raise DatasetError("the ranking has no model besides its anchors: choose one with model=")
 
 
-def _ranks_too_low(
+def _rank_error(
     ranking: Ranking, entry: Entry, other: Entry, p_better: float, confidence: float
 ) -> FellShortError:
     rows = [(_row(row), row is entry) for row in sorted((entry, other), key=lambda row: row.rank)]
     evidence = ranking.evidence
     return shortfall_error(
-        f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, and "
-        f"{confidence:g} was asked; it ranks {entry.rank} of {len(ranking)}"
-        + (f". {_unlike(entry)}" if entry.unfamiliar else ""),
+        f"{entry.model} is better than {other.model} with a confidence of {p_better:.2f}, but "
+        f"{confidence:g} is required; it ranks {entry.rank} of {len(ranking)}"
+        + (f". {_unfamiliar_warning(entry)}" if entry.unfamiliar else ""),
         ("model", "rank", "logit", "95 % interval"),
         rows,
-        () if evidence is None else _below(evidence, entry.model, other),
+        () if evidence is None else _worse_query_lines(evidence, entry.model, other),
     )
 
 
-def _unlike(entry: Entry) -> str:
+def _unfamiliar_warning(entry: Entry) -> str:
     return (
         f"{entry.model} is unlike any system that this board knows ({entry.unfamiliar}), so its "
-        "rank says little"
+        "rank is unreliable"
     )
 
 
@@ -141,11 +146,11 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return entry.model, str(entry.rank), f"{entry.logit:.2f}", f"[{low:.2f}, {high:.2f}]"
 
 
-def _below(evidence: Evidence, model: str, other: Entry) -> list[str]:
-    """Lines on the queries whose features lie farthest below the other model's means.
+def _worse_query_lines(evidence: Evidence, model: str, other: Entry) -> list[str]:
+    """Return lines on the queries whose features are farthest below the other model's means.
 
-    A feature counts in units of its standard deviation over the models that the ranker learnt from.
-    A ranking by judgments has no features.
+    Differences are divided by the feature's standard deviation over the models that the ranker was
+    trained on. A ranking by judgments has no features, so there are no lines for it.
     """
     dataset, ranker = evidence.dataset, evidence.ranker
     if dataset is None or ranker is None or model not in evidence.tables:
