@@ -308,8 +308,8 @@ class CheckedRun(NamedTuple):
                 f"{result.feature} (mirage.features.Facts)"
             )
         return (
-            f"{start}, with a {100 * result.level:g} % interval of {_format_interval(result.interval)}; "
-            f"{_describe_queries_needed(self)}"
+            f"{start}, with a {100 * result.level:g} % interval of "
+            f"{_format_interval(result.interval)}; {_describe_queries_needed(self)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Assert that a model is no worse than a baseline of it."""
+"""The assertion that a model is no worse than an earlier run of it, its baseline."""
 
 from __future__ import annotations
 
@@ -75,64 +75,79 @@ def assert_no_regression(
     model: str | None = None,
     allow_failed: int = 0,
 ) -> Comparison:
-    """Assert that no fact, support, citation, abstention or language got lost, but for chance.
+    """Assert that a model got no worse in facts, support, citations, abstention and language.
 
     There are three verdicts (:attr:`Comparison.verdict
-    <mirage.testing.comparison.Comparison.verdict>`): the model is ``worse``, and the assertion
-    fails; it is ``no worse`` than the baseline by more than the margin; or the queries are too few
-    for either, and it ``cannot tell``: then pytest shows the test as skipped, unless
-    ``cannot_tell`` says otherwise.
+    <mirage.testing.comparison.Comparison.verdict>`):
+
+    * ``worse``: the loss in at least one feature is statistically significant, and the assertion
+      fails.
+    * ``no worse``: a loss above the margin is ruled out in every feature.
+    * ``cannot tell``: the comparison is inconclusive, and pytest shows the test as skipped.
+      ``cannot_tell`` changes this.
 
     Responses are compared query by query, all features together; see
-    :func:`mirage.testing.comparison.compare` for the test. Another wording is no regression:
-    overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared on request alone,
-    and what true paraphrases differ by in the other features counts as no difference. Of a true
-    answer in other words the gate says nothing, of a false one in the old words it does.
+    :func:`mirage.testing.comparison.compare` for the test. Another wording is not a regression:
+    overlap with the reference (``answer_bleu``, ``answer_rougeL``) is compared only on request, and
+    differences that true paraphrases cause in the other features are ignored. A true answer in
+    new words raises no alarm; a false answer in the old words does.
 
-    A system that answers differently each time, and is as good as before, fails with a probability
-    of about ``alpha``, mostly less; one that answers the same never does. How small a loss is found
-    depends on the number of queries: ``benchmarks/gate.py`` prints it for the bundled ones,
-    ``benchmarks/regression.py`` for 5 to 100.
+    If a system varies its answers but is as good as before, the assertion fails with a probability
+    of about ``alpha``, mostly less. It never fails if the answers are identical. The smallest loss
+    that is detected depends on the number of queries: ``benchmarks/gate.py`` prints it for the
+    bundled queries, ``benchmarks/regression.py`` for 5 to 100 queries.
 
-    A query that the model answered for the baseline and fails on now is lost; so is one that has
-    no value of a feature any more, the language of a text too short to tell excepted. More than
-    ``allow_failed`` lost queries fail the assertion.
+    A query is lost if the model failed on it now but not in the baseline, or if a feature has no
+    value any more. A language that is missing because the answer is short does not count. The
+    assertion fails if more than ``allow_failed`` queries are lost.
 
     Args:
-        system: what :func:`mirage.respond` takes.
-        baseline: a file that :func:`save_baseline` wrote, or what it returned.
-        alpha: the probability of a false alarm, for all features together, and of ``no worse``
-            where more than the margin is lost; above 0 and below 1.
-        margin: the loss that ``no worse`` excludes, in every feature: a mean over all queries, as
-            a share of the feature's range. By 0.1, less than every tenth answer lost what it had.
-            Above 0 and below 1.
-        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"`` where nobody can tell; by default what
-            pytest's ini option ``mirage_cannot_tell`` says, or else ``"skip"``. Outside of pytest
-            nothing is skipped: ask the comparison for its ``verdict``.
-        features: which of the baseline's features to compare, wording among them. By default
-            language, citations, support, facts and abstention, as far as the queries provide for
-            them, and features of your own and by models that are in the baseline.
-        on: the queries that the baseline was saved on: a dataset, or a leaderboard. By default
-            the bundled ones of the baseline's language.
-        suite: the baseline's features; by default those of a leaderboard, or the library's own by
-            the names in the baseline. A baseline with features of your own needs it.
-        cluster: what queries hang together by, such as a document that several are about, where
-            :attr:`Query.cluster <mirage.Query>` does not say so: a key of their metadata, a
-            function of the query, or a mapping from query id. Without it, queries that do hang
-            together raise false alarms. Below five clusters there is no alarm, and a warning.
-        model: its name in the message.
-        allow_failed: queries that may be lost.
+        system: The system, as for :func:`mirage.respond`.
+        baseline: A file of :func:`save_baseline`, or its return value.
+        alpha: False positive rate for all features together. It is also the probability of
+            ``no worse`` if the loss is above the margin. Above 0 and below 1.
+        margin: The mean loss that ``no worse`` rules out in every feature, as a share of the
+            feature's range. With 0.1, fewer than every tenth answer can have dropped from best to
+            worst. Above 0 and below 1.
+        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the
+            comparison is inconclusive. The default is pytest's ini option ``mirage_cannot_tell``,
+            or ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the
+            ``verdict`` of the return value.
+        features: Features of the baseline to compare, which may include features of wording. The
+            default are language, citations, support, facts and abstention, if the queries have
+            the gold data, and the baseline's features that you defined or that need a model.
+        on: The queries that the baseline was saved on: a dataset or a leaderboard. By default
+            the bundled queries of the baseline's language.
+        suite: The features of the baseline; by default those of a leaderboard, or features of the
+            library with the names in the baseline. Required if you defined some of them.
+        cluster: Cluster of each query, such as the document that several queries are about: a key
+            of their metadata, a function of the query, or a mapping from query id. The default is
+            :attr:`Query.cluster <mirage.Query>`. If related queries are not clustered, false
+            alarms are more frequent. With fewer than five clusters there is no alarm, but a
+            warning.
+        model: Name of the model in the message.
+        allow_failed: Number of queries that may be lost.
 
     Returns:
-        The comparison, where no feature is worse.
+        The comparison, if no feature is worse.
 
     Raises:
-        FellShortError: a feature is worse; shows which, and the five worst queries, with the facts
-            that they lost. An ``AssertionError``.
-        DatasetError: the baseline cannot be read, or is of other queries.
-        FeatureError: the baseline has other features.
-        UnknownNameError: the baseline lacks one of ``features``.
-        MirageError: whatever else is wrong with the model or the queries.
+        FellShortError: A feature is worse, or too many queries are lost. The message shows the
+            five worst queries and the facts that they lost. It is an ``AssertionError``.
+        DatasetError: The baseline cannot be read, or has other queries.
+        FeatureError: The baseline has other features.
+        UnknownNameError: The baseline lacks one of ``features``.
+        MirageError: The model or the queries have another fault.
+
+    Example:
+        >>> from mirage import MirageDataset, Query
+        >>> from mirage.testing.baseline import baseline_of
+        >>> queries = MirageDataset(
+        ...     Query(id=f"q{i}", language="en", text="Who?", answers=[["Ada"]]) for i in range(20)
+        ... )
+        >>> earlier = baseline_of(lambda query: "It was Ada.", on=queries)
+        >>> assert_no_regression(lambda query: "It was Ada.", earlier, on=queries).verdict
+        'no worse'
     """
     unclear = unclear_action(cannot_tell)
     runs = compared(
@@ -147,19 +162,19 @@ def assert_no_regression(
         model=model,
     )
     if runs.comparison.clusters < runs.comparison.fewest:
-        warnings.warn(_too_few(runs.comparison), stacklevel=3)
+        warnings.warn(_cluster_warning(runs.comparison), stacklevel=3)
     return check_compared(runs, unclear, allow_failed)
 
 
 class Compared(NamedTuple):
-    """A run and its baseline, compared.
+    """A comparison of a run with its baseline, and its inputs.
 
     Attributes:
-        comparison: feature by feature.
-        baseline: what the run is compared with.
-        dataset: the queries.
-        run: the later responses.
-        clusters: by query id, what a query hangs together with.
+        comparison: The comparison, feature by feature.
+        baseline: The baseline.
+        dataset: The queries.
+        run: The later responses.
+        clusters: Cluster of each query, by query id.
     """
 
     comparison: Comparison
@@ -181,15 +196,30 @@ def compared(
     cluster: Cluster = None,
     model: str | None = None,
 ) -> Compared:
-    """The comparison that :func:`assert_no_regression` makes, whatever it comes to."""
+    """Return the comparison of :func:`assert_no_regression` without asserting anything.
+
+    Args:
+        system: As for :func:`assert_no_regression`.
+        baseline: As for :func:`assert_no_regression`.
+        alpha: As for :func:`assert_no_regression`.
+        margin: As for :func:`assert_no_regression`.
+        features: As for :func:`assert_no_regression`.
+        on: As for :func:`assert_no_regression`.
+        suite: As for :func:`assert_no_regression`.
+        cluster: As for :func:`assert_no_regression`.
+        model: As for :func:`assert_no_regression`.
+
+    Raises:
+        SettingError: ``alpha`` or ``margin`` is not above 0 and below 1.
+    """
     if not 0 < alpha < 1:
-        raise SettingError(f"alpha={alpha!r} is to lie above 0 and below 1, as 0.05 does")
+        raise SettingError(f"alpha must be above 0 and below 1, such as 0.05; got {alpha!r}")
     if not 0 < margin < 1:
-        raise SettingError(f"margin={margin!r} is to lie above 0 and below 1, as 0.1 does")
+        raise SettingError(f"margin must be above 0 and below 1, such as 0.1; got {margin!r}")
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, system)
     earlier.check(dataset)
-    names = _compared(earlier, features, dataset)
+    names = _names_to_compare(earlier, features, dataset)
     suite = _suite_like(earlier, names, suite, on)
     run = run_of(system, dataset, model)
     table = suite.score(dataset, run, progress=False)
@@ -210,7 +240,11 @@ def compared(
 
 
 def measured(runs: Compared) -> Baseline:
-    """The later run of a comparison as a baseline, to put into a history."""
+    """Return the later run of a comparison as a baseline, for a history.
+
+    Args:
+        runs: Return value of :func:`compared`.
+    """
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
@@ -223,12 +257,17 @@ def measured(runs: Compared) -> Baseline:
 
 
 def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Comparison:
-    """Fall short where a comparison is for the worse, or lost more queries than it may.
+    """Raise an error if the run is worse than its baseline or lost too many queries.
 
     Args:
-        runs: what :func:`compared` returned.
-        unclear: ``"skip"``, ``"fail"`` or ``"pass"`` where nobody can tell.
-        allow_failed: queries that may be lost.
+        runs: Return value of :func:`compared`.
+        unclear: Return value of :func:`mirage.testing._unclear.unclear_action`: the outcome of
+            the test if the comparison is inconclusive.
+        allow_failed: Number of queries that may be lost.
+
+    Raises:
+        FellShortError: A feature is worse, too many queries are lost, or the comparison is
+            inconclusive and ``unclear`` is ``"fail"``.
     """
     comparison, earlier, dataset, run, _ = runs
     check_lost(
@@ -238,9 +277,9 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
         dataset,
         allow_failed,
     )
-    record("mirage.no_regression", _facts(comparison, earlier, run))
+    record("mirage.no_regression", _result_record(comparison, earlier, run))
     if comparison.verdict == "worse":
-        raise _regressed(comparison, earlier, dataset, run)
+        raise _regression_error(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
         settle_unclear(
             unclear,
@@ -253,17 +292,20 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
 def more_to_tell(comparison: Comparison) -> More | None:
     """Return how many more queries would make a comparison conclusive.
 
+    Args:
+        comparison: The comparison.
+
     Returns:
-        ``None`` if it is conclusive, or if no number of queries would help: correctness was not
-        measured, or a change of style alone is above the margin.
+        ``None`` if the comparison is conclusive, or if more queries would not help: correctness
+        was not measured, or a change of style alone is above the margin.
     """
-    if comparison.verdict != "cannot tell" or _beyond_queries(comparison):
+    if comparison.verdict != "cannot tell" or _needs_more_than_queries(comparison):
         return None
     return what_would_tell(comparison)
 
 
-def _beyond_queries(comparison: Comparison) -> bool:
-    """Return whether more queries would leave the comparison inconclusive."""
+def _needs_more_than_queries(comparison: Comparison) -> bool:
+    """Return whether the comparison would be inconclusive with any number of such queries."""
     return not comparison.evidence.is_enough or bool(_style_above_margin(comparison))
 
 
@@ -277,59 +319,63 @@ def _style_above_margin(comparison: Comparison) -> list[str]:
     ]
 
 
-def _too_few(comparison: Comparison) -> str:
+def _cluster_warning(comparison: Comparison) -> str:
     return (
         f"{len(comparison.before)} queries in {comparison.clusters} clusters are too few for an "
-        f"alarm, whatever they say: it takes {comparison.fewest} clusters or more"
+        f"alarm, however large the loss: at least {comparison.fewest} clusters are needed"
     )
 
 
-def _compared(
+def _names_to_compare(
     baseline: Baseline, features: Collection[str] | None, dataset: MirageDataset
 ) -> tuple[str, ...]:
-    """The names of the baseline's features to compare."""
+    """Return the names of the baseline's features to compare."""
     names = baseline.table.features
     if features is None:
         return default_names(names, dataset)
-    asked = tuple(dict.fromkeys(map(canonical_name, features)))
-    for name in asked:
+    requested = tuple(dict.fromkeys(map(canonical_name, features)))
+    for name in requested:
         if name not in names:
             raise UnknownNameError("feature of the baseline", name, names)
-    if not asked:
-        raise SettingError("features=() compares nothing: name one, or leave it out")
-    return asked
+    if not requested:
+        raise SettingError("features is empty: name at least one feature, or omit features")
+    return requested
 
 
 def _suite_like(
     baseline: Baseline, names: Sequence[str], suite: FeatureSuite | None, on: Place
 ) -> FeatureSuite:
-    """The features to compare, as the baseline was saved with them."""
+    """Return the features to compare, as defined when the baseline was saved."""
     saved = baseline.table.features
     if suite is not None and set(suite.names) != set(saved):
         differing = sorted(set(suite.names) ^ set(saved))
         raise FeatureError(
             f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
-            "with the suite that the baseline was saved with, or save it anew with this one"
+            "with the suite of the baseline, or save the baseline anew with this suite"
         )
     if suite is None and isinstance(on, Leaderboard):
         suite = on.suite
-    own = {item.name: item for item in suite or ()}
+    by_name = {item.name: item for item in suite or ()}
     try:
-        return FeatureSuite([own.get(name, name) for name in names])
+        return FeatureSuite([by_name.get(name, name) for name in names])
     except (UnknownNameError, FeatureError) as error:
         raise FeatureError(
-            f"the baseline has a feature that its name alone does not give ({error}): hand "
-            "over the suite that it was saved with, as suite="
+            f"a feature of the baseline cannot be loaded by its name ({error}): give the suite that "
+            "the baseline was saved with, suite=..."
         ) from None
 
 
 def lost_queries(runs: Compared) -> list[Finding]:
-    """The queries for which the baseline has a feature, and the run has none.
+    """Return the queries without a value that the baseline has.
 
-    Of repeats, those too that failed once, and never in the baseline.
+    If the run has repeats, one failure is enough for a query to be lost, unless it failed in the
+    baseline too.
+
+    Args:
+        runs: Return value of :func:`compared`.
     """
     comparison, failed_before = runs.comparison, runs.baseline.failed
-    failures = {one.query_id: one.error for one in runs.run.failed}
+    failures = {response.query_id: response.error for response in runs.run.failed}
     missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
     failed = [id_ in failures for id_ in comparison.before.query_ids]
     may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
@@ -345,7 +391,8 @@ def lost_queries(runs: Compared) -> list[Finding]:
     return lost
 
 
-def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, Any]:
+def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, Any]:
+    """Return the result as a dictionary for the JUnit file."""
     worse = [change.feature for change in comparison.regressed(comparison.alpha)]
     features = {
         change.feature: {
@@ -362,7 +409,7 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
         "baseline": baseline.table.model,
         "dataset": baseline.dataset,
         "queries": len(baseline.table),
-        "repeats": _times(comparison.after),
+        "repeats": _repeat_count(comparison.after),
         "clusters": comparison.clusters,
         "failed": len(run.failed),
         "alpha": comparison.alpha,
@@ -377,16 +424,26 @@ def _facts(comparison: Comparison, baseline: Baseline, run: Run) -> dict[str, An
 
 
 def told(comparison: Comparison, more: More | None = None) -> str:
-    """What a comparison that is not for the worse comes to, in 80 columns, and what would tell."""
+    """Return the result of a comparison that is not worse, as a table of 80 columns.
+
+    Args:
+        comparison: The comparison.
+        more: Return value of :func:`more_to_tell`.
+    """
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
 def summary(comparison: Comparison, more: More | None = None) -> str:
-    """What a comparison that is not for the worse comes to, in a sentence."""
+    """Return the result of a comparison that is not worse, as a sentence.
+
+    Args:
+        comparison: The comparison.
+        more: Return value of :func:`more_to_tell`.
+    """
     model, margin = comparison.after.model, f"{comparison.margin:g}"
-    counted = _counted(comparison)
+    queries = _describe_queries(comparison)
     if comparison.unchanged and comparison.unclear:
         return f"{model} is no worse than the baseline: {identical_line(comparison)}"
     if comparison.verdict == "no worse":
@@ -395,29 +452,29 @@ def summary(comparison: Comparison, more: More | None = None) -> str:
         missing = f"; not compared: {rest}" if rest else ""
         return (
             f"{model} is no worse than the baseline by more than {margin} in {names}: "
-            f"{counted}{missing}"
+            f"{queries}{missing}"
         )
     why = f"cannot tell whether {model} is worse than the baseline"
     if not comparison.compared:
         return f"{why}: no query has any of the features in both runs"
     names = ", ".join(change.feature for change in comparison.unclear)
-    said = f"{why}: on {counted}, more than {margin} may be lost in {names}"
+    sentence = f"{why}: on {queries}, a loss above {margin} is not ruled out in {names}"
     rangeless = [c.feature for c in comparison.unclear if np.isinf(c.lost_at_most)]
     if rangeless:
-        return f"{said}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
+        return f"{sentence}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
     style = ", ".join(_style_above_margin(comparison))
     if not comparison.evidence.is_enough:
         return f"inconclusive: {comparison.evidence.lack}"
     if style:
         return (
-            f"{said}; {style} fell as it does with another style, which is no alarm and no proof: "
-            "read some answers, and save a new baseline if the style is meant"
+            f"{sentence}; the drop of {style} may come from another style alone: read some "
+            "answers, and save a new baseline if the new style is intended"
         )
-    return f"{said}; {more}" if more else said
+    return f"{sentence}; {more}" if more else sentence
 
 
 def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
-    """Return the lines below a table of features: evidence, style and what is not compared.
+    """Return the notes below a table: evidence, allowances for style, features not compared.
 
     Args:
         comparison: The comparison.
@@ -427,42 +484,47 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
     return [
         str(comparison.evidence),
         *([identical] if identical else []),
-        *_allowances(comparison),
+        *_allowance_lines(comparison),
         *legend,
-        *_not_compared(comparison),
+        *_not_compared_lines(comparison),
     ]
 
 
 def identical_line(comparison: Comparison) -> str:
-    """Return how many answers are identical to the baseline's; empty if that is not known."""
+    """Return a line on the number of answers identical to the baseline's; empty if not known.
+
+    Args:
+        comparison: The comparison.
+    """
     if comparison.identical is None:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)
     return f"{same} of {queries} answers are identical to the baseline's"
 
 
-def _allowances(comparison: Comparison) -> list[str]:
-    """Return a line on each feature of whose loss a part counts as style."""
+def _allowance_lines(comparison: Comparison) -> list[str]:
+    """Return a line for each feature with an allowance for style."""
     lines = []
     for change in comparison.compared:
         allowance = format_value(change.allowance)
         if float(allowance) > 0:
             lines.append(
                 f"{change.feature}: {allowance} of its loss counts as style and raises no alarm; "
-                f"the loss beyond style is at most {format_value(change.beyond_at_most)}, the whole "
-                f"loss at most {format_value(change.lost_at_most)}, and “no worse” takes the whole"
+                f"the loss beyond style is at most {format_value(change.beyond_at_most)}; the "
+                f"whole loss, which “no worse” tests, is at most "
+                f"{format_value(change.lost_at_most)}"
             )
     return lines
 
 
-def _regressed(
+def _regression_error(
     comparison: Comparison, baseline: Baseline, dataset: MirageDataset, run: Run
 ) -> FellShortError:
     alpha = comparison.alpha
     worse = comparison.regressed(alpha)
     names = [change.feature for change in worse]
     findings = worse_than_before(comparison, names, dataset, run)
-    shown = _worst_times(comparison, run, names)
+    worst_run = _worst_repeats(comparison, run, names)
     return shortfall_error(
         f"{run.model} is worse than the baseline in {', '.join(names)}, on {dataset.name} at "
         f"alpha {alpha:g}",
@@ -470,8 +532,8 @@ def _regressed(
         [(_row(change), change in worse) for change in comparison.compared],
         [
             *table_notes(comparison, [_legend(comparison)]),
-            *_newer(baseline),
-            *worst_lines(findings, f"Queries with worse {' or '.join(names)}", dataset, shown),
+            *_version_lines(baseline),
+            *worst_lines(findings, f"Queries with worse {' or '.join(names)}", dataset, worst_run),
         ],
     )
 
@@ -479,16 +541,24 @@ def _regressed(
 def worse_than_before(
     comparison: Comparison, names: Sequence[str], dataset: MirageDataset, run: Run
 ) -> list[Finding]:
-    """The queries that got worse in these features, the worst first, and what they lost."""
+    """Return the queries that got worse in these features, the worst first.
+
+    Args:
+        comparison: The comparison.
+        names: Names of the features.
+        dataset: The queries.
+        run: The later responses.
+    """
     features = comparison.before.features
     worsening = comparison.tested
-    size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))  # root mean square
+    # Features have different units, so losses are divided by their root mean square.
+    size = np.sqrt(np.nan_to_num(worsening**2).mean(axis=0))
     before, after = comparison.before.values, comparison.after.values
-    run = _worst_times(comparison, run, names)
+    run = _worst_repeats(comparison, run, names)
     return worse_queries(
         worsening / np.where(size > 0, size, 1.0),
         comparison.before,
-        lambda i, j: _told(
+        lambda i, j: _append_words(
             f"{features[j]} {format_value(before[i, j])} → {format_value(after[i, j])}",
             lost_fact(features[j], _item(comparison.before.query_ids[i], dataset, run)),
         ),
@@ -502,33 +572,38 @@ _HEADER = ("feature", "before", "now", "change", "worse", "better", "p", "lost �
 
 def _legend(comparison: Comparison) -> str:
     return (
-        f"worse, better: of the {_counted(comparison)}; p: corrected for all features, after what "
-        "another wording changes; lost ≤: the mean loss over all queries, as a share of the "
-        f"feature's range, is no more, at the level {1 - comparison.alpha:g}"
+        f"worse, better: number of the {_describe_queries(comparison)}; p: p-value after the "
+        "allowance for another wording, corrected for the number of features; lost ≤: upper bound "
+        "of the mean loss over all queries, as a share of the feature's range, at the level "
+        f"{1 - comparison.alpha:g}"
     )
 
 
-def _not_compared(comparison: Comparison) -> list[str]:
-    """A line on each feature that was not measured, and why."""
+def _not_compared_lines(comparison: Comparison) -> list[str]:
+    """Return a line for each feature that was not compared, with the reason."""
     return [f"not compared, {name}: {why}" for name, why in comparison.not_compared.items()]
 
 
-def _worst_times(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:
-    """Of a run with repeats the worst response to each query in these features."""
+def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:
+    """Return a run with the worst repeat of each query in these features."""
     table = comparison.after
     if table.repeats is None:
         return run
     columns = [table.features.index(name) for name in names]
     sign = np.array([1.0 if name in comparison.lower else -1.0 for name in names])
     badness = np.nan_to_num(sign * table.repeats[:, :, columns]).sum(axis=2)
-    worst_time = dict(zip(table.query_ids, badness.argmax(axis=0).tolist(), strict=True))
-    responses = (run.repeats[worst_time[one.query_id]].get(one.query_id) or one for one in run)
+    worst_repeat = dict(zip(table.query_ids, badness.argmax(axis=0).tolist(), strict=True))
+    responses = (
+        run.repeats[worst_repeat[response.query_id]].get(response.query_id) or response
+        for response in run
+    )
     return run.model_copy(update={"responses": tuple(responses)})
 
 
-def _counted(comparison: Comparison) -> str:
+def _describe_queries(comparison: Comparison) -> str:
+    """Return the number of queries, repeats and clusters in words."""
     queries = f"{len(comparison.before)} queries"
-    times = _times(comparison.before), _times(comparison.after)
+    times = _repeat_count(comparison.before), _repeat_count(comparison.after)
     if times != (1, 1):
         before, now = ("once" if number == 1 else f"{number} times" for number in times)
         queries += f", each asked {before}" + (f" before and {now} now" if now != before else "")
@@ -537,7 +612,7 @@ def _counted(comparison: Comparison) -> str:
     return f"{queries}, in {comparison.clusters} clusters that count as one each"
 
 
-def _times(table: FeatureTable) -> int:
+def _repeat_count(table: FeatureTable) -> int:
     return 1 if table.repeats is None else len(table.repeats)
 
 
@@ -545,7 +620,7 @@ def _item(query_id: str, dataset: MirageDataset, run: Run) -> Answered:
     return answered(dataset[query_id], run[query_id])
 
 
-def _told(numbers: str, words: str) -> str:
+def _append_words(numbers: str, words: str) -> str:
     return f"{numbers} ({words})" if words else numbers
 
 
@@ -557,14 +632,14 @@ def _row(change: Change) -> tuple[str, ...]:
     return change.feature, *means, *counts, f"{change.p:.4f}", at_most
 
 
-def _newer(baseline: Baseline) -> list[str]:
-    """A line on the packages that are not the ones that the baseline was computed with."""
-    now = versions()
+def _version_lines(baseline: Baseline) -> list[str]:
+    """Return a line on packages with another version than that of the baseline, or no line."""
+    current = versions()
     changed = [
-        f"{package} {baseline.versions.get(package, 'none')} → {now.get(package, 'none')}"
-        for package in sorted({*now, *baseline.versions})
-        if baseline.versions.get(package) != now.get(package)
+        f"{package} {baseline.versions.get(package, 'none')} → {current.get(package, 'none')}"
+        for package in sorted({*current, *baseline.versions})
+        if baseline.versions.get(package) != current.get(package)
     ]
     if not changed:
         return []
-    return [f"Since the baseline: {', '.join(changed)}; this alone may change features"]
+    return [f"Since the baseline: {', '.join(changed)}; this alone can change feature values"]

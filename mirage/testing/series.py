@@ -1,4 +1,4 @@
-"""How features moved over commits, and which changes are told from noise."""
+"""Features of a model over a series of commits, and tests for significant losses."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from mirage.testing.history import Commit
 
 __all__ = ["Moved", "Series", "Step", "moved", "worsening_p_values"]
 
-_SPLITS = 1000  # ways to split a query's answers over two runs; more are drawn
-_POOLED = 120  # answers per query of earlier commits that a later one is compared with
+_SPLITS = 1000  # maximum number of splits of a query's answers; a sample if there are more
+_POOLED = 120  # maximum number of earlier answers per query that a commit is compared with
 
 
 class Step(NamedTuple):
-    """A feature at a commit.
+    """One feature at one commit.
 
     Attributes:
-        feature: its name.
-        mean: over the queries that have it; NaN where none has.
-        low: lower end of the mean's interval; NaN below ten queries, or clusters.
-        high: its upper end.
-        p: chance of an outcome as bad in any feature, if no query answers otherwise than it did at
-            the reference; NaN where it was not compared.
-        worse: whether that is told from noise.
+        feature: Name of the feature.
+        mean: Mean over the queries that have the feature; NaN if none has.
+        low: Lower end of the mean's confidence interval; NaN if there are fewer than ten queries
+            or clusters.
+        high: Upper end of the interval.
+        p: P-value of the loss since the reference commit, corrected for the number of features;
+            NaN if the commit was not compared.
+        worse: Whether the loss is statistically significant.
     """
 
     feature: str
@@ -51,13 +52,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """A commit of a series.
+    """A commit of a series, with the tests of its features.
 
     Attributes:
-        commit: what was measured.
-        steps: one a feature.
-        reference: the SHA of the commit from which on it is compared with what was before; empty
-            where it is not compared.
+        commit: The commit and its measurements.
+        steps: The result for each feature.
+        reference: SHA of the reference commit that it is compared with; empty if it is not
+            compared.
     """
 
     commit: Commit
@@ -66,18 +67,18 @@ class Moved:
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The features that got worse since the reference, told from noise."""
+        """The features with a statistically significant loss since the reference."""
         return tuple(step.feature for step in self.steps if step.worse)
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A model over commits, on the same queries.
+    """A series of commits of one model on the same queries.
 
     Attributes:
-        commits: in the order in which they came.
-        alpha: chance of any alarm among ``length`` commits after a reference without a change.
-        length: commits after a reference that are compared with it.
+        commits: The commits in the order of their addition.
+        alpha: Probability of any false alarm among the ``length`` commits after a reference.
+        length: Number of commits that are compared with each reference.
     """
 
     commits: tuple[Moved, ...]
@@ -89,37 +90,41 @@ class Series:
 
     @property
     def title(self) -> str:
-        """The model, the dataset, and how many queries."""
+        """The model, the dataset and the number of queries."""
         first = self.commits[0].commit.baseline
         return f"{first.table.model} on {first.dataset}, {len(first.table)} queries"
 
     @property
     def _note(self) -> str:
         return (
-            f"worse: told from noise, against the commit in the column before; in {self.length} "
-            f"commits without a change, any alarm has a chance of {self.alpha:g} at most"
+            f"worse: significant loss since the commit in the column before; the probability of "
+            f"any false alarm in {self.length} commits is at most {self.alpha:g}"
         )
 
     def timeline(self) -> Timeline:
-        """What :func:`mirage.report.write_history` draws."""
+        """Return the series in the form that :func:`mirage.report.write_history` draws."""
         return Timeline(
             self.title,
             (self._note,),
             tuple(map(_moment, self.commits)),
             {
-                step.feature: [_point(one.steps[j]) for one in self.commits]
+                step.feature: [_point(entry.steps[j]) for entry in self.commits]
                 for j, step in enumerate(self.commits[0].steps)
             },
         )
 
     def tables(self) -> tuple[Table, ...]:
-        """A table of the commits, and one of each feature's means."""
-        rows = tuple(_row(one) for one in self.commits)
-        marked = tuple(bool(one.worse) for one in self.commits)
+        """Return a table of the commits, and a table of the means of each feature."""
+        rows = tuple(_commit_row(entry) for entry in self.commits)
+        highlights = tuple(bool(entry.worse) for entry in self.commits)
         header = ("time", "commit", "label", "rank", "against", "worse")
-        tables = [Table(self.title, header, rows, marked, (self._note,), 2, (0, 1, 4, 5)).filled()]
+        tables = [
+            Table(self.title, header, rows, highlights, (self._note,), 2, (0, 1, 4, 5)).filled()
+        ]
         for j, step in enumerate(self.commits[0].steps):
-            steps = [(one.commit, one.steps[j]) for one in self.commits if j < len(one.steps)]
+            steps = [
+                (entry.commit, entry.steps[j]) for entry in self.commits if j < len(entry.steps)
+            ]
             tables.append(
                 Table(
                     step.feature,
@@ -139,53 +144,56 @@ def moved(
     length: int = 30,
     features: Sequence[str] = (),
 ) -> Series:
-    """How a model's features moved, and where they got worse by more than answering anew.
+    """Test each commit of a series for significant losses since its reference commit.
 
-    Each commit is compared with the reference, the last one before it that was accepted, or the
-    first, and with all commits since that were not told to be worse: their answers count as repeats
-    of one run. The ``length`` commits after a reference are each tested at ``alpha / length``, so
-    that the chance of any alarm among them is ``alpha`` at most if nothing changed, however they
-    hang together (Bonferroni); later ones are not compared, until another commit is accepted.
+    The reference is the last accepted commit before, or the first commit. A commit is compared with
+    the reference and all later commits that are not worse, whose answers count as repeats of one
+    run. Each of the ``length`` commits after a reference is tested at the level ``alpha / length``
+    (Bonferroni). So the probability of any false alarm among them is at most ``alpha``, however
+    they depend on each other. Later commits are not compared until another commit is accepted.
 
-    What is tested is whether these very queries are answered as before. The answers to a query are
-    exchanged between the runs, all features together, queries of one cluster as one
-    (:func:`worsening_p_values`): so repeats, and commits, tell a query that changed from one that
-    always did, and it takes few that were always right and no longer are. The gate asks another
-    question, whether queries like these would be worse.
-    ``benchmarks/history.py`` prints alarms without a change, and what is found.
+    The null hypothesis is that these queries are answered as before. The test permutes the answers
+    to each query between the runs, with all their features together, and the queries of a cluster
+    together (:func:`worsening_p_values`). Repeats and earlier commits show which queries always
+    vary. So a few queries that were always right and are now wrong are enough for an alarm. The
+    gate (:func:`assert_no_regression`) tests another hypothesis: whether the system is worse on
+    new queries like these. ``benchmarks/history.py`` prints false alarm rates and power.
 
     Args:
-        commits: one series of :meth:`History.series <mirage.testing.History.series>`.
-        alpha: chance of any alarm, above 0 and below 1.
-        length: commits after a reference that are compared with it.
-        features: which to show and compare; by default what the last commit says, or
-            else those of the gate that all commits have.
+        commits: A series of :meth:`History.series <mirage.testing.History.series>`.
+        alpha: Probability of any false alarm; above 0 and below 1.
+        length: Number of commits that are is_compared with each reference.
+        features: Features to show and compare. The default are the features of the last commit's
+            entry, or if that has none, the features of the gate that all commits have.
 
     Raises:
-        SettingError: there is no commit, ``alpha`` or ``length`` is out of range, or no feature is
+        SettingError: There is no commit, ``alpha`` or ``length`` is out of range, or no feature is
             in all commits.
-        UnknownNameError: one of ``features`` is not in all commits.
+        UnknownNameError: One of ``features`` is not in all commits.
     """
     if not 0 < alpha < 1 or length < 1:
-        raise SettingError(f"alpha={alpha!r} lies between 0 and 1, and length={length!r} above 0")
+        raise SettingError(
+            f"alpha must be above 0 and below 1, and length at least 1; got alpha={alpha!r}, "
+            f"length={length!r}"
+        )
     if not commits:
-        raise SettingError("there is no commit in this series; `mirage check --history` adds one")
+        raise SettingError("the series has no commit; `mirage check --history` adds one")
     tables = [commit.baseline.table for commit in commits]
-    names = _names(tables, features or commits[-1].features)
+    names = _names_to_compare(tables, features or commits[-1].features)
     reference, since, rows = commits[0], 0, []
     earlier = reference.baseline.table.columns(names)
     for commit in commits:
         table = commit.baseline.table.columns(names)
-        compared = commit is not reference and since < length
+        is_compared = commit is not reference and since < length
         p = np.full(len(names), np.nan)
-        if compared:
+        if is_compared:
             lower = commit.baseline.lower_is_better
             p = worsening_p_values(earlier, table, lower)
         since += commit is not reference
-        rows.append(Moved(commit, _steps(table, p, alpha / length), reference.sha * compared))
+        rows.append(Moved(commit, _steps(table, p, alpha / length), reference.sha * is_compared))
         if commit.accepted:
             reference, since, earlier = commit, 0, table
-        elif compared and not rows[-1].worse:
+        elif is_compared and not rows[-1].worse:
             earlier = _pooled(reference.baseline.table, earlier, table)
     return Series(tuple(rows), alpha, length)
 
@@ -193,49 +201,50 @@ def moved(
 def _pooled(reference: FeatureTable, earlier: FeatureTable, table: FeatureTable) -> FeatureTable:
     """Return both tables' answers as repeats of one run.
 
-    Of more than ``_POOLED`` answers per query, the reference's own and the latest others stay: a
-    slow decline is still compared with the reference, and a commit's test takes bounded time.
+    If there are more than ``_POOLED`` answers per query, those of the reference and the latest of
+    the rest are used. The limit bounds the time of a test. The reference is always included, so
+    that a slow decline is detected.
     """
     repeats = np.concatenate([each_time(earlier), each_time(table.select(earlier.query_ids))])
-    own = min(len(each_time(reference)), _POOLED)
+    first = min(len(each_time(reference)), _POOLED)
     if len(repeats) > _POOLED:
-        repeats = np.concatenate([repeats[:own], repeats[len(repeats) - _POOLED + own :]])
+        repeats = np.concatenate([repeats[:first], repeats[len(repeats) - _POOLED + first :]])
     return replace(earlier, values=mean_of_pairs(repeats), repeats=repeats)
 
 
-def _names(tables: Sequence[FeatureTable], asked: Sequence[str]) -> list[str]:
-    """The features to compare: those that are asked for, or the gate's and one's own."""
+def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
+    """Return the requested features, or by default those of the gate and user-defined features."""
     names = [n for n in tables[0].features if all(n in table.features for table in tables)]
-    if asked:
-        for name in asked:
+    if requested:
+        for name in requested:
             if name not in names:
                 raise UnknownNameError("feature of all commits", name, names)
-        return list(dict.fromkeys(asked))
-    answers, ours = "answer_match" in names, set(feature_names())
+        return list(dict.fromkeys(requested))
+    answers, library_names = "answer_match" in names, set(feature_names())
     gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}
-    compared = [name for name in names if name in gate or name not in ours] or names
-    if not compared:
-        raise SettingError("no feature is in all commits of the series; begin another file")
-    return compared
+    defaults = [name for name in names if name in gate or name not in library_names] or names
+    if not defaults:
+        raise SettingError("no feature is in all commits of the series; start a new history file")
+    return defaults
 
 
 def worsening_p_values(
     before: FeatureTable, after: FeatureTable, lower_is_better: Sequence[str] = ()
 ) -> Floats:
-    """Chances of answers as much worse in any feature, if each query is answered as before.
+    """Return p-values of a loss in each feature if every query is answered as before.
 
-    What another wording alone changes is taken off first, as the gate does; where answers have
-    become worse alike, what the median query lost is taken off as well. A feature is worse only
-    where its mean is. With one answer a query in both runs it is a test of signs; see
+    The allowances for wording and style are subtracted first, as in the gate
+    (:func:`mirage.testing.gate.more_than_wording`). A feature can only be worse if its mean is.
+    If both runs have one answer per query, the test is a sign test; see
     :func:`mirage.statistics.permutation.exchange_p_values`.
 
     Args:
-        before: the features of the earlier run, each repeat.
-        after: those of the later run, with the same queries and features in any order.
-        lower_is_better: the features of which a smaller value is the better one.
+        before: Features of the earlier run, with repeats.
+        after: Features of the later run, with the same queries and features in any order.
+        lower_is_better: Features for which smaller is better.
 
     Returns:
-        A p-value a feature, corrected for their number.
+        One p-value per feature, corrected for the number of features.
     """
     after = after.select(before.query_ids).columns(before.features)
     earlier, later = each_time(before), each_time(after)
@@ -244,38 +253,47 @@ def worsening_p_values(
     pairs = sign * (values[:, None] - values[None])  # how much worse the first is
     pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
     codes = cluster_codes(before.query_ids, after.clusters)
-    each = _each_split(pairs, len(later), before.features)
+    each = _losses_by_split(pairs, len(later), before.features)
     members = np.eye(codes.max() + 1)[codes]
     sums = np.einsum("sqf,qc->scf", each, members, optimize=True)
-    # What all answers lose alike is taken off what was seen alone, which makes p no smaller.
-    seen = pairs[len(earlier) :, : len(earlier)].reshape(-1, *before.values.shape)
-    observed = np.nan_to_num(more_than_wording(seen, before.features))
+    # The allowance for style is subtracted from the observed loss only. This cannot make p smaller.
+    between_runs = pairs[len(earlier) :, : len(earlier)].reshape(-1, *before.values.shape)
+    observed = np.nan_to_num(more_than_wording(between_runs, before.features))
     return exchange_p_values(sums, members.T @ observed)
 
 
-def _each_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
-    """How much worse queries are in each split, the mean over pairs of one answer of either run.
+def _losses_by_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
+    """Return how much worse each query is in each split of its answers over two runs.
 
-    ``pairs`` are ``(answers, answers, queries, features)``. What pairs within one side come to is
-    0, for they stand there either way round: so rows may be summed before they are split. A query
-    without a pair has 0.
+    The loss is the mean over all pairs of an answer of the later run and one of the earlier run.
+
+    Args:
+        pairs: How much worse one answer is than another, ``(answers, answers, queries,
+            features)``.
+        later: Number of answers of the later run.
+        names: Names of the features.
+
+    Returns:
+        Losses ``(splits, queries, features)``; 0 for a query without a pair.
     """
     answers = len(pairs)
     beyond = beyond_wording(pairs[None], names)
+    # Pairs within one run cancel, as both orders occur. So rows can be summed before the split.
     rows = np.nan_to_num(beyond).sum(axis=1)
-    known = (~np.isnan(pairs[np.arange(answers), np.arange(answers)])).astype(np.float64)
+    is_value = (~np.isnan(pairs[np.arange(answers), np.arange(answers)])).astype(np.float64)
     sides = _splits(answers, later)
-    counts = np.tensordot(sides, known, 1)
-    counts *= known.sum(axis=0) - counts
+    counts = np.tensordot(sides, is_value, 1)
+    counts *= is_value.sum(axis=0) - counts
     means: Floats = np.zeros(counts.shape)
     np.divide(np.tensordot(sides, rows, 1), counts, out=means, where=counts > 0)
     return means
 
 
 def _splits(answers: int, later: int) -> Floats:
-    """Which of a query's answers are the later run's, ``(splits, answers)``: all ways, or some.
+    """Return splits of a query's answers over two runs, ``(splits, answers)``; 1 is the later run.
 
-    The last answers, which are, are one of them.
+    The result contains all splits, or a sample if there are more than ``_SPLITS``. The observed
+    split, with the later run's answers last, is always included.
     """
     if comb(answers, later) > _SPLITS:
         order = np.random.default_rng(0).random((_SPLITS, answers)).argsort(axis=1)
@@ -288,11 +306,13 @@ def _splits(answers: int, later: int) -> Floats:
 
 
 def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
-    known = [facts(name, table.facts) for name in table.features]
-    low, high = (np.array([getattr(one, end) for one in known]) for end in ("low", "high"))
+    feature_facts = [facts(name, table.facts) for name in table.features]
+    low, high = (
+        np.array([getattr(fact, end) for fact in feature_facts]) for end in ("low", "high")
+    )
     codes = cluster_codes(table.query_ids, table.clusters)
     ends = mean_intervals(table.values, codes, low, high)
-    # Numbers without bounds that are all alike do not say what others may be.
+    # Equal values of a feature without a range do not show how far other values can be.
     ends[~np.isfinite(high - low) & (ends[:, 0] == ends[:, 1])] = np.nan
     means = mean_of_pairs(table.values)
     return tuple(
@@ -301,21 +321,21 @@ def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
     )
 
 
-def _moment(one: Moved) -> Moment:
-    commit = one.commit
-    known = commit.sha, commit.time, commit.label, commit.rank, commit.accepted
-    return Moment(*known, one.reference, one.worse)
+def _moment(entry: Moved) -> Moment:
+    commit = entry.commit
+    fields = commit.sha, commit.time, commit.label, commit.rank, commit.accepted
+    return Moment(*fields, entry.reference, entry.worse)
 
 
 def _point(step: Step) -> Point:
     return Point(step.mean, step.low, step.high, step.p)
 
 
-def _row(one: Moved) -> tuple[str, ...]:
-    commit = one.commit
+def _commit_row(entry: Moved) -> tuple[str, ...]:
+    commit = entry.commit
     rank = "" if commit.rank is None else str(commit.rank)
-    worse = ", ".join(one.worse) or ("no" if one.reference else "not compared")
-    return commit.time[:16], commit.sha[:10], commit.label, rank, one.reference[:10], worse
+    worse = ", ".join(entry.worse) or ("no" if entry.reference else "not compared")
+    return commit.time[:16], commit.sha[:10], commit.label, rank, entry.reference[:10], worse
 
 
 def _step_row(commit: Commit, step: Step) -> tuple[str, ...]:
