@@ -1,9 +1,9 @@
-"""Known faults done to responses, and how many of them a suite of assertions catches.
+"""Mutation testing: which known faults in responses a suite of assertions detects.
 
-The faults are those of the simulated arena (:mod:`mirage.surrogate.faults`), done to responses that
-somebody's own system gave. A suite that passes on the responses and on a mutant of them does not
-see that fault: the mutation score of DeMillo, Lipton and Sayward (1978, Hints on Test Data
-Selection), of answers in place of programs.
+The module inserts the faults of the simulated arena (:mod:`mirage.surrogate.faults`) into the
+responses of a user's system. If assertions pass on the responses and also on a mutant of them, they
+miss that fault. The mutation score is that of DeMillo, Lipton and Sayward (1978, Hints on Test Data
+Selection), applied to answers instead of programs.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class Mutant(NamedTuple):
     """Responses with one known fault.
 
     Attributes:
-        kind: of fault, a key of :data:`mirage.surrogate.faults.FAULTS`.
-        share: of the queries that can have the fault, those that have it, above 0 and up to 1.
-        hit: the ids of these queries.
-        run: the responses; all but those to ``hit`` are as they were.
+        kind: Kind of fault, a key of :data:`mirage.surrogate.faults.FAULTS`.
+        share: Share of the queries with the fault, among those that can have it; above 0 and up to
+            1.
+        hit: Ids of the queries with the fault.
+        run: The responses; those to all other queries are unchanged.
     """
 
     kind: str
@@ -75,7 +76,12 @@ class Mutant(NamedTuple):
 
 
 class Mutants(NamedTuple):
-    """The mutants of a run, those of one kind side by side, and why other kinds were not tried."""
+    """The mutants of a run, and the reasons why some kinds of fault were not tried.
+
+    Attributes:
+        tried: The mutants, in groups of the same kind.
+        untried: Reasons, by kind of fault.
+    """
 
     tried: tuple[Mutant, ...]
     untried: Mapping[str, str]
@@ -89,30 +95,41 @@ def mutants(
     shares: Sequence[float] = SHARES,
     seed: int = 0,
 ) -> Mutants:
-    """The run once for each kind of fault and share of the queries, with that fault alone.
+    """Return copies of a run with one fault each, for each kind of fault and share of the queries.
 
-    A response that cannot have a fault, such as an uncited one no citation to lose, is left as it
-    is. Queries of a smaller share are among those of a larger one, and have the same text there.
+    A response that cannot have a fault is unchanged; for example, a response without citations
+    cannot lose one. The queries of a smaller share are a subset of those of a larger share, and
+    have the same faulty text.
 
     Args:
-        dataset: what was asked.
-        run: the responses.
-        kinds: which kinds of fault; all by default.
-        shares: of the queries that can have a fault, how many have it.
-        seed: of what is drawn: queries, passages, wrong answers.
+        dataset: The queries.
+        run: The responses.
+        kinds: Kinds of fault; all by default.
+        shares: Shares of the queries with the fault, among those that can have it.
+        seed: Random seed of the choice of queries, passages and wrong answers.
 
     Raises:
-        UnknownNameError: there is no such kind.
-        SettingError: a share is not above 0 and up to 1.
+        UnknownNameError: There is no such kind of fault.
+        SettingError: A share is not above 0 and up to 1.
+
+    Example:
+        >>> from mirage import MirageDataset, Query, respond
+        >>> queries = MirageDataset(
+        ...     Query(id=f"q{i}", language="en", text="When?") for i in range(4)
+        ... )
+        >>> run = respond(lambda query: "In 1969.", queries, progress=False)
+        >>> mutant, = mutants(queries, run, kinds=["wrong-number"], shares=[0.5]).tried
+        >>> len(mutant.hit)
+        2
     """
     _check(kinds, shares)
     stage = _Stage.of(dataset)
     tried, untried = [], {}
     for kind in FAULTS if kinds is None else dict.fromkeys(kinds):
-        spoilt = stage.spoilt(kind, run, seed)
-        if not spoilt:
+        faulty = stage.faulty_responses(kind, run, seed)
+        if not faulty:
             untried[kind] = f"no response can have it: it needs {_NEEDS[kind][1]}"
-        tried += [_mutant(kind, share, run, spoilt, seed) for share in shares if spoilt]
+        tried += [_mutant(kind, share, run, faulty, seed) for share in shares if faulty]
     return Mutants(tuple(tried), MappingProxyType(untried))
 
 
@@ -121,26 +138,29 @@ def _check(kinds: Collection[str] | None, shares: Sequence[float]) -> None:
         if kind not in FAULTS:
             raise UnknownNameError("kind of fault", kind, tuple(FAULTS))
     if not shares or not all(0 < share <= 1 for share in shares):
-        raise SettingError(f"shares={tuple(shares)}: give shares above 0 and up to 1, such as 0.25")
+        raise SettingError(f"shares must be above 0 and up to 1, such as 0.25; got {tuple(shares)}")
 
 
 def _mutant(
-    kind: str, share: float, run: Run, spoilt: Mapping[tuple[str, int], Response], seed: int
+    kind: str, share: float, run: Run, faulty: Mapping[tuple[str, int], Response], seed: int
 ) -> Mutant:
-    ids = list(dict.fromkeys(id_ for id_, _ in spoilt))
+    # The order depends on the seed and the kind only, so small shares are subsets of large ones.
+    ids = list(dict.fromkeys(id_ for id_, _ in faulty))
     order = np.random.default_rng([seed, *kind.encode()]).permutation(len(ids))
     hit = {ids[i] for i in order[: max(1, round(share * len(ids)))].tolist()}
     responses = tuple(
-        spoilt.get((one.query_id, one.repeat), one) if one.query_id in hit else one
-        for one in run.responses
+        faulty.get((response.query_id, response.repeat), response)
+        if response.query_id in hit
+        else response
+        for response in run.responses
     )
     changed = run.model_copy(update={"responses": responses})
     return Mutant(kind, share, tuple(id_ for id_ in ids if id_ in hit), changed)
 
 
-# What is done to a response -----------------------------------------------------------------------
+# Inserting a fault into a response ----------------------------------------------------------------
 
-# What a query has to have for a kind of fault, and how to say so.
+# For each kind of fault, a test whether a query can have it, and the requirement in words.
 _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
     "wrong-language": (lambda _: True, "sentences"),
     "off-topic": (lambda s: s.misleading, "passages that are not relevant"),
@@ -172,7 +192,10 @@ _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where faults are done: the queries, and what their texts may be taken from."""
+    """The queries, and the datasets from which faults can take text, by language.
+
+    ``bundled`` is whether all queries are bundled ones, which have texts in all languages.
+    """
 
     corpora: Mapping[str, MirageDataset]
     bundled: bool
@@ -182,68 +205,77 @@ class _Stage:
         code = dataset.language
         if code in LANGUAGES:
             ours = MirageDataset.bundled(code)
+            # A user's query may have the id of a bundled one, so the content is compared too.
             if all(query.id in ours.query_ids and query == ours[query.id] for query in dataset):
                 corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
                 return cls({**corpora, code: dataset}, bundled=True)
         return cls({code: dataset}, bundled=False)
 
-    def spoilt(self, kind: str, run: Run, seed: int) -> dict[tuple[str, int], Response]:
-        """The responses that can have a fault, with it, by query id and repeat."""
+    def faulty_responses(self, kind: str, run: Run, seed: int) -> dict[tuple[str, int], Response]:
+        """Return the responses that can have a fault, with that fault, by query id and repeat."""
         dataset = self.corpora[run.language]
         changed = {}
         for response in run.responses:
             if response.text is None or response.query_id not in dataset.query_ids:
                 continue
             stream = [seed, *kind.encode(), response.repeat, *response.query_id.encode()]
-            text = self._text(kind, dataset[response.query_id], response, stream)
+            text = self._faulty_text(kind, dataset[response.query_id], response, stream)
             if text is not None:
                 new = response.model_copy(update={"text": text})
                 changed[response.query_id, response.repeat] = new
         return changed
 
-    def _text(
+    def _faulty_text(
         self, kind: str, query: Query, response: Response, stream: Sequence[int]
     ) -> str | None:
-        """What the response says with a fault; ``None`` where it cannot have it."""
+        """Return the text of a response with a fault; ``None`` if it cannot have the fault.
+
+        ``stream`` seeds the random generator, so that each response has its own random numbers.
+        """
         fault, scene = FAULTS[kind], Scene(query, self.corpora)
-        if not _can_befall(fault, query) or not _NEEDS[kind][0](scene):
+        if not _can_occur(fault, query) or not _NEEDS[kind][0](scene):
             return None
-        found = answered(query, response).parsed
-        if not found.sentences:
+        parsed = answered(query, response).parsed
+        if not parsed.sentences:
             return None
         headings = "##" in (response.text or "")
-        draft = Draft(found.reason, found.sentences, headings=headings)
-        change = fault.change if self.bundled else _ELSEWHERE.get(kind, fault.change)
+        draft = Draft(parsed.reason, parsed.sentences, headings=headings)
+        change = fault.change if self.bundled else _USER_CHANGES.get(kind, fault.change)
         changed = change(draft, scene, np.random.default_rng(stream))
         if changed is None:
             return None
         reason = changed.reason if fault.reason else ""
         language = Language.of(query.language)
         text = replace(changed, reason=reason).written(language)
-        # Without its reason a response is no worse, so what is compared has none either.
+        # A missing reason makes no response worse. So it is removed from both before the texts are
+        # compared, as some faults drop it.
         before = draft if fault.reason else replace(draft, reason="")
         return None if text == before.written(language) else text
 
 
-def _can_befall(fault: Fault, query: Query) -> bool:
-    if query.answerable is None:  # most likely it can be answered: somebody asks it in a test
+def _can_occur(fault: Fault, query: Query) -> bool:
+    if query.answerable is None:  # most queries of a test can be answered
         return fault.answerable is not False
     return fault.answerable in (None, query.answerable)
 
 
-# The bundled queries have texts in all languages, abstentions and lies; others do with these.
+# The faults of bundled queries use their translations, abstentions and lies. For a user's queries,
+# which have none, these functions replace them.
 
 
-def _in_english(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Sentences of some bundled reference in English, or Spanish, with the citations of these."""
-    foreign = _foreign(scene, rng)
+def _replace_by_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    """Replace all sentences by those of a bundled reference in English, or else Spanish.
+
+    The citations of the sentences stay.
+    """
+    foreign = _foreign_sentences(scene, rng)
     pairs = enumerate(draft.sentences)
     return draft.saying(Sentence(foreign[i % len(foreign)], s.citations) for i, s in pairs)
 
 
-def _half_in_english(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Every other sentence in another language, or one more where there is no other."""
-    foreign, sentences = _foreign(scene, rng), draft.sentences
+def _mix_with_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    """Replace every other sentence by one in another language; append one to a single sentence."""
+    foreign, sentences = _foreign_sentences(scene, rng), draft.sentences
     if len(sentences) == 1:
         return draft.saying((*sentences, Sentence(foreign[0], ())))
     return draft.saying(
@@ -252,56 +284,61 @@ def _half_in_english(draft: Draft, scene: Scene, rng: Random) -> Draft:
     )
 
 
-def _foreign(scene: Scene, rng: Random) -> list[str]:
+def _foreign_sentences(scene: Scene, rng: Random) -> list[str]:
     corpus = MirageDataset.bundled(
         next(code for code in ("en", "es") if code != scene.query.language)
     )
     query = corpus[corpus.query_ids[int(rng.integers(len(corpus)))]]
-    found = parse(query.reference or "", corpus.language, query.passage_ids)
-    return [sentence.text for sentence in found.sentences]
+    reference = parse(query.reference or "", corpus.language, query.passage_ids)
+    return [sentence.text for sentence in reference.sentences]
 
 
-def _abstaining(_: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """An abstention that was written for a bundled query of the language."""
+def _replace_by_abstention(_: Draft, scene: Scene, rng: Random) -> Draft | None:
+    """Replace the answer by the abstention of a bundled query in the same language."""
     if scene.query.language not in LANGUAGES:
         return None
     corpus = MirageDataset.bundled(scene.query.language)
-    others = [query.id for query in corpus if query.answerable is False]
-    text = bundled_texts(corpus.language)[others[int(rng.integers(len(others)))]].terse
+    unanswerable = [query.id for query in corpus if query.answerable is False]
+    text = bundled_texts(corpus.language)[unanswerable[int(rng.integers(len(unanswerable)))]].terse
     return scene.parsed(text).citing(lambda _: ())
 
 
-def _wrongly_answered(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """A wrong answer in place of the right one, or alone where the right one stays."""
-    wrong = scene.query.wrong_answers[int(rng.integers(len(scene.query.wrong_answers)))][0]
-    forms = sorted((form for some in scene.query.answers for form in some), key=len, reverse=True)
+def _insert_wrong_answer(draft: Draft, scene: Scene, rng: Random) -> Draft:
+    """Replace the right answer by a wrong one.
 
-    def other(text: str) -> str:
+    If the text still states the right answer after that, the wrong answer replaces the whole text.
+    """
+    wrong = scene.query.wrong_answers[int(rng.integers(len(scene.query.wrong_answers)))][0]
+    forms = sorted(
+        (form for answer in scene.query.answers for form in answer), key=len, reverse=True
+    )
+
+    def replace_forms(text: str) -> str:
         for form in forms:
             text = text.replace(form, wrong)
         return text
 
-    spoilt = draft.worded(other)
-    if spoilt != draft and not all(scene.stated(spoilt.text)):
-        return spoilt
+    faulty = draft.worded(replace_forms)
+    if faulty != draft and not all(scene.stated(faulty.text)):
+        return faulty
     cited = tuple(dict.fromkeys(id_ for s in draft.sentences for id_ in s.citations))
     return draft.saying([Sentence(wrong, cited)])
 
 
-_ELSEWHERE: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
-    "wrong-language": _in_english,
-    "mixed-language": _half_in_english,
-    "refusal": _abstaining,
-    "wrong-entity": _wrongly_answered,
+_USER_CHANGES: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
+    "wrong-language": _replace_by_foreign,
+    "mixed-language": _mix_with_foreign,
+    "refusal": _replace_by_abstention,
+    "wrong-entity": _insert_wrong_answer,
     "answered-anyway": FAULTS["off-topic"].change,
 }
 
 
-# What an assertion may watch ----------------------------------------------------------------------
+# Features for suggested assertions ----------------------------------------------------------------
 
 
-class _Watched(NamedTuple):
-    """A feature, how far its mean may move, and what a bound on it is for."""
+class _WatchedFeature(NamedTuple):
+    """A feature, the change of its mean that a bound tolerates, and the purpose of the bound."""
 
     feature: str
     slack: float
@@ -309,36 +346,50 @@ class _Watched(NamedTuple):
 
 
 WATCHED = (
-    _Watched("target_language", 0.1, "answers are in the language of the question"),
-    _Watched("citation_recall@10", 0.1, "they cite the passages that answer it"),
-    _Watched("citation_map@10", 0.1, "and few others"),
-    _Watched("support_lexical", 0.25, "what they say stands in what they cite"),
-    _Watched("answer_match", 0.1, "they state the right answer"),
-    _Watched("wrong_answer", 0.1, "and no wrong one"),
-    _Watched("unknown_facts", 0.1, "numbers and names are those of the passages"),
-    _Watched("abstention", 0.1, "they abstain where, and only where, no passage answers"),
-    _Watched("invention", 0.1, "and say nothing else there"),
+    _WatchedFeature("target_language", 0.1, "answers are in the language of the question"),
+    _WatchedFeature(
+        "citation_recall@10", 0.1, "answers cite the passages that answer the question"
+    ),
+    _WatchedFeature("citation_map@10", 0.1, "answers cite few other passages"),
+    _WatchedFeature("support_lexical", 0.25, "the cited passages support the answers"),
+    _WatchedFeature("answer_match", 0.1, "answers state the right fact"),
+    _WatchedFeature("wrong_answer", 0.1, "answers state no wrong fact"),
+    _WatchedFeature("unknown_facts", 0.1, "numbers and names occur in the passages"),
+    _WatchedFeature("abstention", 0.1, "answers abstain if, and only if, no passage answers"),
+    _WatchedFeature("invention", 0.1, "abstentions contain nothing else"),
 )
-"""The features that suggested assertions are about, and the slack of each.
+"""The features that suggested assertions check, each with its slack.
 
-All of them have a better side (:class:`mirage.features.Facts`), and a bound leaves that side open:
-a system that improves breaks none. Features of manner, such as length, headings and how much of the
-passages is recited, do not bound. A mean may move by a tenth of its range to the worse. Support
-moves with the wording: of the bundled queries' true answers in Swahili and Thai, written in six
-manners, the mean of one is up to 0.35 from another's. So it may move by a quarter
-(``benchmarks/mutation.py`` prints what falls in other languages and manners).
+The slack is the change of the mean that a bound tolerates. All these features have a better side
+(:class:`mirage.features.Facts`), and a bound limits only the worse side, so improvements never
+break it. Features of style, such as length, headings and the share of copied passages, are not
+included. The slack is a tenth of the range, but a quarter for support, which depends on the
+wording: the bundled queries have true answers in six styles, and in Swahili and Thai the means of
+two styles differ by up to 0.35. ``benchmarks/mutation.py`` prints the bounds that break in other
+languages and styles.
 """
 
 SEEDS = 5
-"""Random seeds that a mutation score is taken over.
+"""Number of random seeds of a mutation score.
 
-If each is as likely to reach a minimum as to miss it, all five do with a probability of 1/32, and
-none does with the same.
+If the score reaches a minimum with a probability of 1/2 per seed, all five reach it with a
+probability of 1/32, and none reaches it with the same probability.
 """
 
 
 class Bound(NamedTuple):
-    """What a mean of a feature is to be; ``assert_feature`` checks it."""
+    """A bound on the mean of a feature, for ``assert_feature``.
+
+    Attributes:
+        feature: Name of the feature.
+        why: Purpose of the bound, in words.
+        ge: The mean must be at least this value; ``None`` if there is no such bound.
+        le: The mean must be at most this value; ``None`` if there is no such bound.
+
+    Example:
+        >>> Bound("answer_match", "answers state the right fact", ge=0.8).code()
+        "assert_feature(run, 'answer_match', ge=0.8)"
+    """
 
     feature: str
     why: str
@@ -347,24 +398,26 @@ class Bound(NamedTuple):
 
     @property
     def limits(self) -> dict[str, float]:
-        """The bounds by ``ge`` and ``le``."""
-        given = {"ge": self.ge, "le": self.le}
-        return {side: value for side, value in given.items() if value is not None}
+        """The bounds that are not ``None``, by ``ge`` and ``le``."""
+        sides = {"ge": self.ge, "le": self.le}
+        return {side: value for side, value in sides.items() if value is not None}
 
     def verdict(self, interval: Interval) -> BoundVerdict:
         """Compare the interval of a mean with the bound, as ``assert_feature`` does.
 
-        A feature that has no value any more, whose interval is unknown, breaks the bound.
+        Args:
+            interval: Confidence interval of the mean. If both ends are NaN, the feature has no
+                value any more, which breaks the bound.
         """
         if math.isnan(interval[0]) and math.isnan(interval[1]):
             return "broken"
         return compare_with_bounds(self.limits, interval)
 
     def code(self, on: str = "") -> str:
-        """Return the assertion as Python, about ``run``.
+        """Return the assertion as Python code, for a variable ``run``.
 
         Args:
-            on: The expression for the queries.
+            on: Expression for the queries; no argument ``on`` by default.
         """
         limits = [f"{side}={value:g}" for side, value in self.limits.items()]
         where = [f"on={on}"] if on else []
@@ -372,11 +425,13 @@ class Bound(NamedTuple):
         return f"assert_feature(run, {python_literal(self.feature)}, {arguments})"
 
 
-def _bound(watched: _Watched, interval: Interval, mean: float, higher: bool) -> Bound | None:
-    """Return the bound that a mean keeps with its slack; ``None`` if nothing could break it.
+def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bool) -> Bound | None:
+    """Return the bound at a mean plus or minus its slack; ``None`` if no value could break it.
 
-    The whole interval is within the bound, so that the responses that it is written from keep it.
+    The bound is moved out to the end of the interval if necessary, so that the assertion holds for
+    the responses that it is derived from.
     """
+    # Rounded outwards to two decimals, so that rounding cannot break the bound.
     feature, slack, why = watched
     if higher:
         least = math.floor(round(min(mean - slack, interval[0]) * 100, 6)) / 100
@@ -385,54 +440,56 @@ def _bound(watched: _Watched, interval: Interval, mean: float, higher: bool) -> 
     return Bound(feature, why, le=most) if most < 1 else None
 
 
-class _Measured(NamedTuple):
-    """The watched features of a run: the mean of each and its interval, by name."""
+class _WatchedValues(NamedTuple):
+    """The means of the watched features of a run and their intervals, by name."""
 
     means: Mapping[str, float]
     intervals: Mapping[str, Interval]
 
 
 class _Effects:
-    """Means of the watched features and their intervals, of the responses and of mutants.
+    """The watched features of the original responses, for comparison with those of mutants.
 
-    Values are computed once per query and response in a
-    :func:`mirage.testing._remembered.caching_features` block.
+    Use it in a :func:`mirage.testing._remembered.caching_features` block: mutants share most
+    responses, and each feature is then computed only once per response.
     """
 
     def __init__(self, dataset: MirageDataset, run: Run) -> None:
         applicable = FeatureSuite([entry.feature for entry in WATCHED]).applicable(dataset)
         self._suite = FeatureSuite([cached_feature(name) for name in applicable.names])
         self._dataset, self.names = dataset, self._suite.names
-        known = [self._suite.facts[name] for name in self.names]
-        self._ends = tuple(np.array([getattr(fact, end) for fact in known]) for end in _ENDS)
+        feature_facts = [self._suite.facts[name] for name in self.names]
+        self._ends = tuple(
+            np.array([getattr(fact, end) for fact in feature_facts]) for end in _ENDS
+        )
         self._higher = {
             name: fact.higher_is_better(dataset.language)
-            for name, fact in zip(self.names, known, strict=True)
+            for name, fact in zip(self.names, feature_facts, strict=True)
         }
         table = self._score(run)
         self.unmeasured: Mapping[str, str] = table.unmeasured
-        self.before = self._measured(table)
+        self.before = self._watched_values(table)
 
     def _score(self, run: Run) -> FeatureTable:
         return self._suite.score(self._dataset, run, progress=False)
 
-    def measure(self, run: Run) -> _Measured:
+    def measure(self, run: Run) -> _WatchedValues:
         """Return the watched features of a run, with the intervals of ``assert_feature``."""
-        return self._measured(self._score(run))
+        return self._watched_values(self._score(run))
 
-    def _measured(self, table: FeatureTable) -> _Measured:
+    def _watched_values(self, table: FeatureTable) -> _WatchedValues:
         codes = cluster_codes(table.query_ids, table.clusters)
         low, high = self._ends
         confidence = confidence_of({"ge": 0.0}, ALPHA)
         bounds = mean_bounds(table.values, codes, low, high, level=confidence)
-        pairs = [(float(least), float(most)) for least, most in bounds]
-        return _Measured(
+        pairs = [(float(lower), float(upper)) for lower, upper in bounds]
+        return _WatchedValues(
             dict(zip(self.names, mean_of_pairs(table.values).tolist(), strict=True)),
             dict(zip(self.names, pairs, strict=True)),
         )
 
-    def bounds(self, watched: Sequence[_Watched] = WATCHED) -> list[Bound]:
-        """Return the bounds that the responses keep, on features with a better side."""
+    def bounds(self, watched: Sequence[_WatchedFeature] = WATCHED) -> list[Bound]:
+        """Return bounds that hold for the original responses, for features with a better side."""
         bounds = []
         for entry in watched:
             mean = self.before.means.get(entry.feature, math.nan)
@@ -443,11 +500,13 @@ class _Effects:
             bounds += [] if bound is None else [bound]
         return bounds
 
-    def suggestion(self, after: _Measured) -> str:
-        """Return the assertion that catches a mutant: on the feature that got worst by its slack.
+    def suggestion(self, after: _WatchedValues) -> str:
+        """Return an assertion that catches a mutant, or the reason why there is none.
+
+        The assertion is about the feature with the largest loss in units of its slack.
 
         Args:
-            after: The mutant's features.
+            after: Features of the mutant.
         """
         slacks = {entry.feature: entry.slack for entry in WATCHED}
         worse = {
@@ -464,14 +523,15 @@ class _Effects:
             return usual.code()
         side = "ge" if self._higher[name] else "le"
         ends = (self.before.intervals[name], after.intervals[name])
-        kept, broken = (ends[0][0], ends[1][1]) if side == "ge" else (ends[0][1], ends[1][0])
-        nearer = Bound(name, "", **{side: round((kept + broken) / 2, 3)})
-        if nearer.verdict(ends[0]) != "holds" or nearer.verdict(ends[1]) != "broken":
+        # Try a tighter bound, half-way between the two intervals.
+        original, faulty = (ends[0][0], ends[1][1]) if side == "ge" else (ends[0][1], ends[1][0])
+        tighter = Bound(name, "", **{side: round((original + faulty) / 2, 3)})
+        if tighter.verdict(ends[0]) != "holds" or tighter.verdict(ends[1]) != "broken":
             return (
-                f"no bound tells it with so many queries ({name} {self.before.means[name]:.3f} → "
-                f"{after.means[name]:.3f}); compare with a baseline"
+                f"no bound detects it with this number of queries ({name} "
+                f"{self.before.means[name]:.3f} → {after.means[name]:.3f}); compare with a baseline"
             )
-        return f"{nearer.code()}  # near: the mean is {self.before.means[name]:.3f}"
+        return f"{tighter.code()}  # tight: the mean is {self.before.means[name]:.3f}"
 
 
 _ENDS = ("low", "high")
@@ -481,15 +541,16 @@ _ENDS = ("low", "high")
 
 
 class Fate(NamedTuple):
-    """What became of one mutant.
+    """The result of the assertions on one mutant.
 
     Attributes:
-        kind: of fault.
-        share: of the queries that can have it, those that have.
-        hit: how many queries that are.
-        caught_by: the assertions that fell.
-        suggestion: where none fell, the assertion that would, as code.
-        seed: The random seed that the mutant was drawn with.
+        kind: Kind of fault.
+        share: Share of the queries with the fault, among those that can have it.
+        hit: Number of queries with the fault.
+        caught_by: Names of the assertions that failed.
+        suggestion: If none failed, code of an assertion that would fail, or the reason why there
+            is none.
+        seed: Random seed of the mutant.
     """
 
     kind: str
@@ -502,15 +563,15 @@ class Fate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MutationScore:
-    """Which faults a suite of assertions catches, over several random seeds.
+    """The faults that a suite of assertions catches, over several random seeds.
 
     An assertion that is inconclusive on a mutant does not catch it.
 
     Attributes:
-        fates: of every mutant.
-        untried: kinds of fault that no response can have, and why.
-        fallen: assertions that fall on the responses as they are; they count for nothing.
-        unmeasured: features of which the responses have no value, and why; they bound nothing.
+        fates: The result for every mutant.
+        untried: Kinds of fault that no response can have, with reasons.
+        fallen: Assertions that fail on the original responses; they are ignored.
+        unmeasured: Features without a value for any response, with reasons; they have no bound.
     """
 
     fates: tuple[Fate, ...]
@@ -520,32 +581,42 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds that are caught if most queries have them, 0 to 1."""
+        """The share of the kinds of fault that are caught at the largest share of queries."""
         return self.at(self.shares[0]) if self.fates else math.nan
 
     def at(self, share: float) -> float:
-        """Return the mean over the seeds of the share of the kinds caught; NaN if none was tried.
+        """Return the share of the kinds of fault that are caught, as a mean over the seeds.
 
         Args:
-            share: The share of the queries that have the fault.
+            share: Share of the queries with the fault.
+
+        Returns:
+            A share from 0 to 1; NaN if no fault was tried.
         """
         scores = self.by_seed(share)
         return sum(scores) / len(scores) if scores else math.nan
 
     def by_seed(self, share: float) -> tuple[float, ...]:
-        """Return the share of the kinds that is caught with each seed."""
+        """Return the share of the kinds of fault that are caught, for each seed.
+
+        Args:
+            share: Share of the queries with the fault.
+        """
         caught: dict[int, list[bool]] = {}
         for fate in self.fates:
             if fate.share == share:
                 caught.setdefault(fate.seed, []).append(bool(fate.caught_by))
-        return tuple(sum(some) / len(some) for some in caught.values())
+        return tuple(sum(results) / len(results) for results in caught.values())
 
     def verdict(self, minimum: float) -> BoundVerdict:
         """Compare the score with a minimum.
 
+        Args:
+            minimum: The minimum, from 0 to 1.
+
         Returns:
-            ``"holds"`` if the score reaches it with every seed, ``"broken"`` if with none, else
-            ``"cannot tell"``. Also ``"cannot tell"`` if no fault was tried.
+            ``"holds"`` if the score reaches the minimum with every seed, ``"broken"`` if with no
+            seed, otherwise ``"cannot tell"``. Also ``"cannot tell"`` if no fault was tried.
         """
         scores = self.by_seed(self.shares[0]) if self.fates else ()
         reached = [score >= minimum for score in scores]
@@ -555,11 +626,15 @@ class MutationScore:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The shares of the queries that were tried, the largest first."""
+        """The shares of queries with a fault, the largest first."""
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
+        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``.
+
+        Args:
+            share: Share of the queries with the fault.
+        """
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
         counts = [round(score * kinds) for score in scores]
@@ -580,9 +655,9 @@ class MutationScore:
             tuple(_row(*key, fates) for key, fates in mutants_of.items()),
             tuple(key in missed for key in mutants_of),
             (
-                *(("What would catch what was missed:", *notes) if notes else ()),
+                *(("Assertions that would catch the missed faults:", *notes) if notes else ()),
                 *(f"Not tried, {kind}: {why}" for kind, why in self.untried.items()),
-                *(f"Falls on the responses as they are: {name}" for name in self.fallen),
+                *(f"Fails on the original responses: {name}" for name in self.fallen),
                 *(f"Not measured, {name}: {why}" for name, why in self.unmeasured.items()),
             ),
             name=0,
@@ -624,34 +699,38 @@ def mutation_score(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Count the kinds of fault that assertions catch, and suggest what would catch the others.
+    """Measure the share of the kinds of fault that assertions catch.
 
-    A fault is caught if an assertion that holds of the responses fails on the mutant. One that is
-    inconclusive there, such as :func:`~mirage.testing.assert_feature` with too few queries, does
-    not catch it. Assertions that fail on the responses themselves are named, and count for nothing.
+    The result also suggests assertions for the faults that are missed. A fault is caught if an
+    assertion holds for the original responses and fails on the mutant. An inconclusive assertion,
+    such as :func:`~mirage.testing.assert_feature` with too few queries, does not catch it.
+    Assertions that fail on the original responses are listed in the result and ignored.
 
     Args:
-        assertions: by name; each takes a run, and raises ``AssertionError`` where it falls short,
-            as those of :mod:`mirage.testing` do. A feature without any value counts as that too.
-        dataset: what was asked.
-        run: the responses, which the assertions are to pass on.
-        kinds: which kinds of fault; all by default.
-        shares: of the queries that can have a fault, how many have it.
+        assertions: Functions that take a run and raise ``AssertionError`` if it is faulty, by name,
+            such as calls of the assertions of :mod:`mirage.testing`. A ``FeatureError``, because
+            no response has the feature, also counts as a failure.
+        dataset: The queries.
+        run: The responses; the assertions should pass on them.
+        kinds: Kinds of fault; all by default.
+        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
-        seeds: How many seeds mutants are drawn with.
+        seeds: Number of random seeds.
 
     Raises:
-        UnknownNameError: there is no such kind.
-        SettingError: a share is not above 0 and up to 1, or ``seeds`` is below 1.
+        UnknownNameError: There is no such kind of fault.
+        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
     """
 
-    def falling(mutant: Run) -> list[str]:
-        return [name for name, check in assertions.items() if _falls(check, mutant)]
+    def failing_assertions(mutant: Run) -> list[str]:
+        return [name for name, check in assertions.items() if _fails(check, mutant)]
 
-    return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds)
+    return fates_of(
+        failing_assertions, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
+    )
 
 
-def _falls(check: Callable[[Run], object], run: Run) -> bool:
+def _fails(check: Callable[[Run], object], run: Run) -> bool:
     try:
         with without_traces():
             check(run)
@@ -670,11 +749,22 @@ def fates_of(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of assertions of which a function names those that fail on a run.
+    """Return the mutation score of assertions.
 
-    Arguments and errors are those of :func:`mutation_score`.
+    Args:
+        falling: Function that returns the names of the assertions that fail on a run.
+        dataset: As for :func:`mutation_score`.
+        run: As for :func:`mutation_score`.
+        kinds: As for :func:`mutation_score`.
+        shares: As for :func:`mutation_score`.
+        seed: As for :func:`mutation_score`.
+        seeds: As for :func:`mutation_score`.
+
+    Raises:
+        UnknownNameError: There is no such kind of fault.
+        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
     """
-    draws = _draws(dataset, run, kinds, shares, seed, seeds)
+    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
     with caching_features():
         already = tuple(falling(run))
         effects = _Effects(dataset, run)
@@ -682,7 +772,7 @@ def fates_of(
         fates = []
         for number, mutant in draws.mutants:
             texts = mutant.run.responses
-            if texts not in failures:  # some faults leave nothing to chance
+            if texts not in failures:  # faults without randomness give equal mutants for all seeds
                 names = falling(mutant.run)
                 failures[texts] = tuple(name for name in names if name not in already)
             caught = failures[texts]
@@ -692,13 +782,13 @@ def fates_of(
 
 
 class _Draws(NamedTuple):
-    """The mutants of several seeds, each with its seed, and why other kinds were not tried."""
+    """The mutants of several seeds, each with its seed, and reasons for the untried kinds."""
 
     mutants: Sequence[tuple[int, Mutant]]
     untried: Mapping[str, str]
 
 
-def _draws(
+def _draw_mutants(
     dataset: MirageDataset,
     run: Run,
     kinds: Collection[str] | None,
@@ -708,12 +798,12 @@ def _draws(
 ) -> _Draws:
     if seeds < 1:
         raise SettingError(f"seeds must be at least 1, got {seeds}")
-    drawn = {
+    by_seed = {
         number: mutants(dataset, run, kinds=kinds, shares=shares, seed=number)
         for number in range(seed, seed + seeds)
     }
-    pairs = [(number, mutant) for number, some in drawn.items() for mutant in some.tried]
-    return _Draws(pairs, drawn[seed].untried)
+    pairs = [(number, mutant) for number, group in by_seed.items() for mutant in group.tried]
+    return _Draws(pairs, by_seed[seed].untried)
 
 
 def _fate(mutant: Mutant, caught: tuple[str, ...], suggestion: str, seed: int) -> Fate:
@@ -729,36 +819,36 @@ def suggested_bounds(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> tuple[tuple[Bound, ...], MutationScore]:
-    """Return bounds that the responses keep and some fault breaks, and their mutation score.
+    """Return bounds that hold for the responses and detect faults, and their mutation score.
 
-    Each feature of :data:`WATCHED` that the dataset provides for and that has a better side is
-    bounded on the other one: at the mean of the responses less its slack, or at the end of the
-    interval of the mean if that is farther out, so that the responses keep the bound. Bounds that
-    no fault breaks are left out.
+    The features are those of :data:`WATCHED` that can be computed on the dataset and that have a
+    better side. Each gets a bound on its worse side: the mean of the responses minus its slack, or
+    the end of the mean's interval if that is farther from the mean. So the bound holds for the
+    responses. Bounds that no fault breaks are omitted.
 
     Args:
-        dataset: what was asked.
-        run: the responses.
-        kinds: which kinds of fault; all by default.
-        shares: of the queries that can have a fault, how many have it.
+        dataset: The queries.
+        run: The responses.
+        kinds: Kinds of fault; all by default.
+        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
-        seeds: How many seeds mutants are drawn with.
+        seeds: Number of random seeds.
 
     Raises:
-        UnknownNameError: there is no such kind.
-        SettingError: a share is not above 0 and up to 1, or ``seeds`` is below 1.
+        UnknownNameError: There is no such kind of fault.
+        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
     """
-    draws = _draws(dataset, run, kinds, shares, seed, seeds)
+    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
     fates = []
     with caching_features():
         effects = _Effects(dataset, run)
         bounds = effects.bounds()
-        measured: dict[tuple[Response, ...], _Measured] = {}
+        values: dict[tuple[Response, ...], _WatchedValues] = {}
         for number, mutant in draws.mutants:
             texts = mutant.run.responses
-            if texts not in measured:  # some faults leave nothing to chance
-                measured[texts] = effects.measure(mutant.run)
-            after = measured[texts]
+            if texts not in values:  # faults without randomness give equal mutants for all seeds
+                values[texts] = effects.measure(mutant.run)
+            after = values[texts]
             caught = tuple(
                 bound.feature
                 for bound in bounds
@@ -767,5 +857,5 @@ def suggested_bounds(
             suggestion = "" if caught else effects.suggestion(after)
             fates.append(_fate(mutant, caught, suggestion, number))
     useful = {name for fate in fates for name in fate.caught_by}
-    some = tuple(bound for bound in bounds if bound.feature in useful)
-    return some, MutationScore(tuple(fates), draws.untried, unmeasured=effects.unmeasured)
+    useful_bounds = tuple(bound for bound in bounds if bound.feature in useful)
+    return useful_bounds, MutationScore(tuple(fates), draws.untried, unmeasured=effects.unmeasured)

@@ -360,8 +360,8 @@ def _suite_like(
         return FeatureSuite([by_name.get(name, name) for name in names])
     except (UnknownNameError, FeatureError) as error:
         raise FeatureError(
-            f"a feature of the baseline cannot be loaded by its name ({error}): give the suite that "
-            "the baseline was saved with, suite=..."
+            f"a feature of the baseline cannot be loaded by its name ({error}): give the suite "
+            "that the baseline was saved with, suite=..."
         ) from None
 
 

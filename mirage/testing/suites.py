@@ -1,4 +1,4 @@
-"""Test files: written from responses, and scored by the faults that they catch."""
+"""Test files: writing them from responses, and measuring the faults that they catch."""
 
 from __future__ import annotations
 
@@ -34,64 +34,68 @@ def score_tests(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """The mutation score of a file of tests: pytest runs it on the responses and on each mutant.
+    """Return the mutation score of a test file.
 
-    The assertions of :mod:`mirage.testing`, and the fixture ``mirage_run``, read the mutant in
-    place of whatever system the tests name, so that none is asked: the environment variable
-    ``MIRAGE_RESPONSES`` names its file meanwhile. Other assertions see no fault.
+    pytest runs the file on the original responses and on each mutant. Meanwhile the environment
+    variable ``MIRAGE_RESPONSES`` contains the path of the responses. The assertions of
+    :mod:`mirage.testing` and the fixture ``mirage_run`` read that file instead of asking the
+    system of the tests. Other assertions do not see the faults.
 
     Args:
-        file: the tests.
-        dataset: the queries that they are about.
-        run: the responses, which the tests are to pass on.
-        kinds: which kinds of fault; all by default.
-        shares: of the queries that can have a fault, how many have it.
+        file: The test file.
+        dataset: The queries of the tests.
+        run: The responses; the tests should pass on them.
+        kinds: Kinds of fault; all by default.
+        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
-        seeds: How many seeds mutants are drawn with.
+        seeds: Number of random seeds.
 
     Raises:
-        MirageError: pytest is not installed, finds no test, or cannot read the file.
+        MirageError: pytest is not installed, collects no test, or cannot read the file.
     """
     path = Path(file)
     if not path.is_file():
-        raise MirageError(f"{path}: no such file of tests")
+        raise MirageError(f"{path}: no such test file")
     with tempfile.TemporaryDirectory(prefix="mirage-") as folder:
         responses = Path(folder) / f"{file_name(run.model.replace('/', '-')) or 'run'}.jsonl"
 
-        def falling(mutant: Run) -> tuple[str, ...]:
+        def failing_tests(mutant: Run) -> tuple[str, ...]:
             write_run(mutant, responses)
-            return _falling(path, responses)
+            return _failing_tests(path, responses)
 
-        return fates_of(falling, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds)
+        return fates_of(
+            failing_tests, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
+        )
 
 
-def _falling(path: Path, responses: Path) -> tuple[str, ...]:
-    """The tests of a file that fail on these responses."""
+def _failing_tests(path: Path, responses: Path) -> tuple[str, ...]:
+    """Return the names of the tests in a file that fail on these responses."""
     try:
         import pytest
     except ImportError:
-        raise MirageError("scoring tests takes pytest: pip install pytest") from None
-    outcomes, said = _Outcomes(), io.StringIO()
-    with _standing_in(responses), redirect_stdout(said), redirect_stderr(said):
+        raise MirageError("scoring tests needs pytest: pip install pytest") from None
+    outcomes, output = _Outcomes(), io.StringIO()
+    with _stand_in_set(responses), redirect_stdout(output), redirect_stderr(output):
         status = pytest.main([str(path), "-q", "-p", "no:cacheprovider"], plugins=[outcomes])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        raise MirageError(f"{path}: pytest cannot run it: {said.getvalue().strip()[-600:]}")
-    return tuple(dict.fromkeys(outcomes.fallen))
+        raise MirageError(f"{path}: pytest cannot run it: {output.getvalue().strip()[-600:]}")
+    return tuple(dict.fromkeys(outcomes.failures))
 
 
 class _Outcomes:
-    """A plugin that hears of tests that fail, or whose fixtures do."""
+    """A pytest plugin that collects the names of tests that fail or whose fixtures fail."""
 
     def __init__(self) -> None:
-        self.fallen: list[str] = []
+        self.failures: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.fallen.append(report.nodeid.rpartition("::")[2])
+            self.failures.append(report.nodeid.rpartition("::")[2])
 
 
 @contextmanager
-def _standing_in(responses: Path) -> Iterator[None]:
+def _stand_in_set(responses: Path) -> Iterator[None]:
+    """Set the environment variable ``MIRAGE_RESPONSES`` in the block."""
     before = os.environ.get(STAND_IN)
     os.environ[STAND_IN] = str(responses)
     try:
@@ -120,24 +124,26 @@ def write_tests(
 ) -> MutationScore:
     """Write a pytest file that passes on the responses, with its mutation score in its header.
 
-    The names of files and of the model are in string literals of the file and nowhere else, so that
-    no name runs as code.
+    The names of files and of the model occur only in string literals of the file, so that they
+    cannot run as code.
 
     Args:
-        file: The file to write; an existing one is replaced.
+        file: The file to write; an existing file is replaced.
         dataset: The queries.
         run: The responses.
-        responses: The file with the responses, which the tests read.
-        queries: The file of the dataset, which the tests read; by default they take the bundled
-            queries of its language.
-        kinds: Kinds of fault to try; all by default.
-        shares: For each share, a mutant has the fault on this share of the queries that can have
-            it.
+        responses: File with the responses, which the tests read.
+        queries: File of the dataset, which the tests read; by default they use the bundled queries
+            of its language.
+        kinds: Kinds of fault; all by default.
+        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
-        seeds: How many seeds mutants are drawn with.
+        seeds: Number of random seeds.
+
+    Returns:
+        The mutation score of the written tests.
 
     Raises:
-        SettingError: No fault breaks any bound, so that there is nothing to write.
+        SettingError: No fault breaks any bound, so no test can be written.
     """
     bounds, score = suggested_bounds(
         dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
@@ -146,24 +152,26 @@ def write_tests(
         why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())
         raise SettingError(
             f"{dataset.name}: no fault breaks a bound on the features of {run.model!r}; "
-            f"{len(dataset)} queries may be too few to tell (5 are the fewest), or lack relevant "
+            f"{len(dataset)} queries may be too few (at least 5 are needed), or they lack relevant "
             f"passages and short answers{why}"
         )
     folder = Path(file).absolute().parent
-    own = None if queries is None else _seen_from(folder, queries)
-    text = _file(bounds, score, run, _seen_from(folder, responses), dataset.language, own)
+    queries_path = None if queries is None else _relative_path(folder, queries)
+    text = _test_code(
+        bounds, score, run, _relative_path(folder, responses), dataset.language, queries_path
+    )
     write_text(Path(file), text)
     return score
 
 
-def _seen_from(folder: Path, path: str | Path) -> str:
+def _relative_path(folder: Path, path: str | Path) -> str:
     try:
         return Path(os.path.relpath(Path(path).absolute(), folder)).as_posix()
-    except ValueError:  # on another drive
+    except ValueError:  # on Windows, if the path is on another drive than the folder
         return Path(path).absolute().as_posix()
 
 
-def _file(
+def _test_code(
     bounds: tuple[Bound, ...],
     score: MutationScore,
     run: Run,
@@ -171,17 +179,17 @@ def _file(
     language: str,
     queries: str | None,
 ) -> str:
-    asked = python_literal(language)
+    queries_code = python_literal(language)
     if queries is not None:
-        asked = f"MirageDataset.from_jsonl(HERE / {python_literal(queries)})"
+        queries_code = f"MirageDataset.from_jsonl(HERE / {python_literal(queries)})"
     imports = ["from mirage import MirageDataset"] if queries else []
     return "\n".join(
         [
             '"""Tests of the answers of a RAG system, written by `mirage tests write`.',
             "",
             "Mutation score, the share of the kinds of fault that break a test:",
-            *(f"- {score.counted(share)} on {_queries(share)}" for share in score.shares),
-            *_missed(score),
+            *(f"- {score.counted(share)} on {_describe_share(share)}" for share in score.shares),
+            *_missed_lines(score),
             '"""',
             "",
             "from pathlib import Path",
@@ -194,7 +202,7 @@ def _file(
             "HERE = Path(__file__).parent",
             "# Or your system: a function from a query to text.",
             f"RAG = HERE / {python_literal(responses)}",
-            f"QUERIES = {asked}",
+            f"QUERIES = {queries_code}",
             "",
             "",
             "@pytest.fixture",
@@ -202,12 +210,12 @@ def _file(
             f"    return mirage_run(RAG, {python_literal(run.model)}, on=QUERIES)",
             "",
             "",
-            "# A mean may get worse by a tenth of its range, support by a quarter, and by chance.",
-            "# Improving breaks no bound. A test that cannot tell is skipped.",
+            "# A mean may get worse by a tenth of its range (support: by a quarter) and by chance.",
+            "# An improvement breaks no bound. An inconclusive test is skipped.",
             "@pytest.mark.parametrize(",
             '    ("feature", "bounds"),',
             "    [",
-            *(line for bound in bounds for line in _lines(bound, score)),
+            *(line for bound in bounds for line in _bound_lines(bound, score)),
             "    ],",
             ")",
             "def test_answers(run, feature, bounds):",
@@ -217,11 +225,11 @@ def _file(
     )
 
 
-def _queries(share: float) -> str:
+def _describe_share(share: float) -> str:
     return "all queries that can have it" if share == 1 else f"{share:.0%} of these"
 
 
-def _missed(score: MutationScore) -> list[str]:
+def _missed_lines(score: MutationScore) -> list[str]:
     whole = (fate.kind for fate in score.missed if fate.share == score.shares[0])
     missed = list(dict.fromkeys(whole))
     lines = [f"Missed: {', '.join(missed)}."] if missed else []
@@ -230,13 +238,13 @@ def _missed(score: MutationScore) -> list[str]:
     return lines
 
 
-def _lines(bound: Bound, score: MutationScore) -> list[str]:
-    """A row of the table of bounds, and why it is there."""
+def _bound_lines(bound: Bound, score: MutationScore) -> list[str]:
+    """Return a row of the table of bounds, after a comment with its purpose."""
     kinds = [fate.kind for fate in score.fates if bound.feature in fate.caught_by]
-    most = list(dict.fromkeys(kinds))
-    named = ", ".join(most[:2]) + (", ..." if len(most) > 2 else "")
+    distinct = list(dict.fromkeys(kinds))
+    examples = ", ".join(distinct[:2]) + (", ..." if len(distinct) > 2 else "")
     limits = ", ".join(f"{python_literal(side)}: {value:g}" for side, value in bound.limits.items())
     return [
-        f"        # {bound.why}: {named}",
+        f"        # {bound.why}: {examples}",
         f"        ({python_literal(bound.feature)}, {{{limits}}}),",
     ]
