@@ -164,17 +164,7 @@ def baseline_of(
 ) -> Baseline:
     """Return the baseline that :func:`save_baseline` writes, without writing a file.
 
-    Args:
-        system: As for :func:`save_baseline`.
-        on: As for :func:`save_baseline`.
-        suite: As for :func:`save_baseline`.
-        model: As for :func:`save_baseline`.
-        lower_is_better: As for :func:`save_baseline`.
-
-    Raises:
-        UnknownNameError: A feature of ``lower_is_better`` is not in the suite.
-        GenerationError: The model failed on every query.
-        FeatureError: A feature fails.
+    Arguments and errors are those of :func:`save_baseline`.
     """
     dataset = dataset_of(on, system)
     features = suite or _default_suite(dataset, on)

@@ -327,15 +327,9 @@ def drift_of(
 ) -> Drift:
     """Compare two logs of one language whose measures have been computed.
 
-    Args:
-        before: The earlier log.
-        after: The later log; :func:`mirage.sources.logs.regroup` clusters both by the same rule.
-        sides: The measures of the earlier and the later log.
-        margin: As for :func:`drift`.
-        alpha: As for :func:`drift`.
-        level: As for :func:`drift`.
-        permutations: As for :func:`drift`.
-        seed: As for :func:`drift`.
+    ``sides`` are the measures of the earlier and the later log. The other arguments are those of
+    :func:`drift`. Both logs must be clustered by the same rule
+    (:func:`mirage.sources.logs.regroup`).
     """
     tables = _with_new_words(before, after, *(side.table for side in sides))
     earlier, later = tables

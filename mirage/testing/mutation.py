@@ -751,18 +751,8 @@ def fates_of(
 ) -> MutationScore:
     """Return the mutation score of assertions.
 
-    Args:
-        falling: Function that returns the names of the assertions that fail on a run.
-        dataset: As for :func:`mutation_score`.
-        run: As for :func:`mutation_score`.
-        kinds: As for :func:`mutation_score`.
-        shares: As for :func:`mutation_score`.
-        seed: As for :func:`mutation_score`.
-        seeds: As for :func:`mutation_score`.
-
-    Raises:
-        UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
+    ``falling`` is a function that returns the names of the assertions that fail on a run. The other
+    arguments and the errors are those of :func:`mutation_score`.
     """
     draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
     with caching_features():

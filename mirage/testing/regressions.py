@@ -198,16 +198,7 @@ def compared(
 ) -> Compared:
     """Return the comparison of :func:`assert_no_regression` without asserting anything.
 
-    Args:
-        system: As for :func:`assert_no_regression`.
-        baseline: As for :func:`assert_no_regression`.
-        alpha: As for :func:`assert_no_regression`.
-        margin: As for :func:`assert_no_regression`.
-        features: As for :func:`assert_no_regression`.
-        on: As for :func:`assert_no_regression`.
-        suite: As for :func:`assert_no_regression`.
-        cluster: As for :func:`assert_no_regression`.
-        model: As for :func:`assert_no_regression`.
+    The arguments are those of :func:`assert_no_regression`.
 
     Raises:
         SettingError: ``alpha`` or ``margin`` is not above 0 and below 1.
