@@ -1,4 +1,4 @@
-"""Findings: which fault, on which queries, of how many, with a quote."""
+"""Findings: kinds of fault, affected queries, counts and quotes."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def run(texts: Mapping[str, str | None]) -> Run:
     return Run(model="mine", language="en", responses=tuple(responses))
 
 
-def kinds(texts: Mapping[str, str | None], **some: bool) -> dict[str, tuple[str, ...]]:
-    dataset = MirageDataset([query(id_, **some) for id_ in texts], name="rivers")
-    return {one.kind: one.query_ids for one in findings_of(dataset, run(texts))}
+def kinds(texts: Mapping[str, str | None], **options: bool) -> dict[str, tuple[str, ...]]:
+    dataset = MirageDataset([query(id_, **options) for id_ in texts], name="rivers")
+    return {finding.kind: finding.query_ids for finding in findings_of(dataset, run(texts))}
 
 
 def test_a_true_and_cited_answer_has_no_fault() -> None:
     assert kinds({"q1": "##Reason: [1]\n##Answer: It is the Nile that is longest [1]."}) == {}
 
 
-def test_each_fault_is_found_where_it_is() -> None:
-    found = kinds(
+def test_each_fault_is_found_on_its_query() -> None:
+    faults = kinds(
         {
             "q1": "##Answer: The longest river of Africa is the Congo [1].",
             "q2": "##Answer: The longest river of Africa is the Nile.",
@@ -64,7 +64,7 @@ def test_each_fault_is_found_where_it_is() -> None:
             "q6": None,
         }
     )
-    assert found == {
+    assert faults == {
         "wrong fact": ("q1",),
         "language": ("q5",),
         "missing answer": ("q4",),
@@ -88,16 +88,16 @@ def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
     assert finding.counted == "states a wrong fact on 1 of 1 queries"
 
 
-def test_what_no_passage_holds_is_quoted_alone() -> None:
+def test_only_facts_that_no_passage_contains_are_quoted() -> None:
     text = "##Answer: It is the Nile, which is 6,650 km long [1], as Herodotus said [7]."
     dataset = MirageDataset([query("q1")], name="rivers")
-    found = {one.kind: one.quotes["q1"] for one in findings_of(dataset, run({"q1": text}))}
-    assert found == {"misplaced citation": "[7]", "unknown fact": "6,650 … Herodotus"}
+    quotes = {item.kind: item.quotes["q1"] for item in findings_of(dataset, run({"q1": text}))}
+    assert quotes == {"misplaced citation": "[7]", "unknown fact": "6,650 … Herodotus"}
 
 
 def test_the_opposite_of_a_passage_is_found() -> None:
-    found = kinds({"q1": "##Answer: The Nile is not the longest river of Africa [1]."})
-    assert found == {"denial": ("q1",), "wrong fact": ("q1",)}
+    faults = kinds({"q1": "##Answer: The Nile is not the longest river of Africa [1]."})
+    assert faults == {"denial": ("q1",), "wrong fact": ("q1",)}
 
 
 def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> FeatureTable:
@@ -105,14 +105,14 @@ def features(columns: Mapping[str, list[float]], ids: tuple[str, ...]) -> Featur
     return FeatureTable("mine", "en", ids, tuple(columns), values)
 
 
-def test_abstention_counts_where_it_is_right_and_where_it_is_wrong() -> None:
+def test_an_abstention_is_a_fault_only_on_answerable_queries() -> None:
     silent, invented = "##Answer: The passages do not say.", "##Answer: It is the Volta River [2]."
-    assert kinds({"q1": silent}) == {"refusal": ("q1",)}  # who does not answer cites nothing
-    found = kinds({"q1": silent, "q2": invented, "q3": "##Answer:"}, answerable=False)
-    assert found["invention"] == ("q2",)
+    assert kinds({"q1": silent}) == {"refusal": ("q1",)}  # which explains the missing citation
+    faults = kinds({"q1": silent, "q2": invented, "q3": "##Answer:"}, answerable=False)
+    assert faults["invention"] == ("q2",)
 
 
-def test_values_of_the_table_go_before_computed_ones() -> None:
+def test_values_of_the_table_override_computed_ones() -> None:
     dataset = MirageDataset([query("q1")], name="rivers")
     answers = run({"q1": "##Answer: It is the Nile, the longest river [1]."})
     assert findings_of(dataset, answers) == ()
@@ -120,7 +120,7 @@ def test_values_of_the_table_go_before_computed_ones() -> None:
     assert finding.kind == "language"
 
 
-# In words -----------------------------------------------------------------------------------------
+# As text ------------------------------------------------------------------------------------------
 
 
 def finding(count: int, kind: str = "language", of: int = 40) -> Finding:
@@ -128,29 +128,29 @@ def finding(count: int, kind: str = "language", of: int = 40) -> Finding:
     return Finding(kind, "answers in another language", ids, of)  # type: ignore[arg-type]
 
 
-def test_a_line_names_three_queries() -> None:
+def test_a_line_lists_at_most_three_queries() -> None:
     assert str(finding(2)) == "answers in another language on 2 of 40 queries (q01, q02)"
     assert str(finding(4)).endswith("on 4 of 40 queries (q01, q02, q03, ...)")
 
 
-def test_failures_are_told_elsewhere() -> None:
+def test_a_summary_omits_failed_responses() -> None:
     assert summary([finding(1), finding(2, "no response")]) == str(finding(1))
     assert summary([finding(2, "no response")]) == ""
 
 
-def test_languages_are_pooled_most_first() -> None:
-    (one,) = pooled({"en": [finding(1)], "sw": [finding(5)], "de": []})
-    assert str(one) == "answers in another language on 6 queries (sw 5, en 1)"
-    (one,) = pooled({"en": [finding(1)]})
-    assert str(one) == "answers in another language on 1 query (en 1)"
+def test_pooled_findings_list_languages_by_number_of_queries() -> None:
+    (both,) = pooled({"en": [finding(1)], "sw": [finding(5)], "de": []})
+    assert str(both) == "answers in another language on 6 queries (sw 5, en 1)"
+    (english,) = pooled({"en": [finding(1)]})
+    assert str(english) == "answers in another language on 1 query (en 1)"
 
 
 # In rankings --------------------------------------------------------------------------------------
 
 
-def lies(asked: Query) -> str:
+def lies(query: Query) -> str:
     wrong = {"q01": "Congo", "q02": "Jupiter"}
-    return f"##Answer: It is {wrong.get(asked.id, 'not known to me')}."
+    return f"##Answer: It is {wrong.get(query.id, 'not known to me')}."
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def two() -> MultilingualRanking:
     )
 
 
-def test_a_ranking_tells_findings_and_what_it_is_about(two: MultilingualRanking) -> None:
+def test_a_ranking_shows_findings_and_describes_its_anchors(two: MultilingualRanking) -> None:
     ranking = two["en"]
     text = " ".join(ranking.to_text().split())
     assert "liar states a wrong fact on 1 of " in text
@@ -173,20 +173,22 @@ def test_a_ranking_tells_findings_and_what_it_is_about(two: MultilingualRanking)
     assert "simulated systems" in ranking._repr_html_()
     plain = json.loads(ranking.to_json())
     assert plain["about"] == SIMULATED
-    (own,) = (entry for entry in plain["entries"] if entry["findings"])
-    assert own["model"] == "liar"
-    wrong = own["findings"][0]
+    (liar,) = (entry for entry in plain["entries"] if entry["findings"])
+    assert liar["model"] == "liar"
+    wrong = liar["findings"][0]
     assert (wrong["kind"], wrong["query_ids"]) == ("wrong fact", ["q01"])
     assert wrong["quotes"]["q01"] == "It is Congo."
 
 
-def test_a_ranking_of_several_languages_tells_it_once(two: MultilingualRanking) -> None:
+def test_a_ranking_of_several_languages_describes_its_anchors_once(
+    two: MultilingualRanking,
+) -> None:
     text = " ".join(two.to_text().split())
     assert text.count("simulated systems") == 1
     assert re.search(r"liar states a wrong fact on \d+ queries \(.*en 1", text)
 
 
-def test_other_rankings_say_nothing_of_anchors() -> None:
+def test_a_published_ranking_has_no_description_of_anchors() -> None:
     assert Leaderboard.published("sw").about == ""
     assert Leaderboard.published("sw").findings == {}
 

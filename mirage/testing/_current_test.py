@@ -79,7 +79,7 @@ def is_listening() -> bool:
 
 
 class _Untraced:
-    """A stand-in for the running test that has its settings but discards records and skips."""
+    """A substitute for the running test that has its settings but discards records and skips."""
 
     def __init__(self, test: Any) -> None:
         self.config, self.get_closest_marker = test.config, test.get_closest_marker

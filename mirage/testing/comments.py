@@ -174,5 +174,5 @@ def _query_table(title: str, findings: list[Finding], dataset: MirageDataset) ->
         return ""
     more = f" (the first {_MOST} of {len(findings)})" if len(findings) > _MOST else ""
     rows = tuple((id_, shorten(dataset[id_].text), why) for id_, why in findings[:_MOST])
-    header = ("query", "question", "what")
+    header = ("query", "question", "problem")
     return to_markdown(Table(f"{title}{more}", header, rows, name=0, texts=(1, 2)))

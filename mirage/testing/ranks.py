@@ -48,8 +48,8 @@ def assert_ranks(
     the assertion only requires a better rank.
 
     If the model is unlike all systems that the ranker was trained on (:attr:`Entry.unfamiliar
-    <mirage.Entry.unfamiliar>`), the error message says so. If the assertion holds, there is a
-    warning instead.
+    <mirage.Entry.unfamiliar>`), the error message includes a note. If the assertion holds, there
+    is a warning instead.
 
     Args:
         system: The system, as for :func:`mirage.respond`, or a ranking.

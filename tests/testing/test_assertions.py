@@ -1,4 +1,4 @@
-"""The assertions used alone: what holds, what falls short, and what a failure says."""
+"""The assertions outside pytest's plugin: when they hold, when they fail, and their messages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def good() -> Texts:
 
 @pytest.fixture
 def uncited(good: Texts) -> Texts:
-    """Without citations in the first seven responses."""
+    """Return the good responses, of which the first seven have lost their citations."""
     return {id_: without_citations(t) if id_ < "q08" else t for id_, t in good.items()}
 
 
@@ -66,12 +66,12 @@ def length(_: Query, response: Response) -> float:
     return float(len(response.text or ""))
 
 
-def flat(said: str) -> str:
-    """A message as it was before its lines were broken."""
-    return " ".join(said.split())
+def flat(message: str) -> str:
+    """Return a message on one line."""
+    return " ".join(message.split())
 
 
-def shortfall_error(assertion: Callable[..., None], *args: Any, **options: Any) -> str:
+def failure_message(assertion: Callable[..., None], *args: Any, **options: Any) -> str:
     with pytest.raises(FellShortError) as caught:
         assertion(*args, **options)
     return str(caught.value)
@@ -91,59 +91,57 @@ def test_a_feature_within_its_bounds_holds(good: Texts) -> None:
 
 
 @pytest.mark.parametrize("bound", [{"gt": 1}, {"ge": 1.001}])
-def test_a_mean_that_no_query_could_lift_over_the_bound_falls_short(
-    good: Texts, bound: dict[str, float]
-) -> None:
-    assert "citation_recall@10 of my-model is 1.000" in shortfall_error(
+def test_a_bound_above_the_range_of_the_feature_fails(good: Texts, bound: dict[str, float]) -> None:
+    assert "citation_recall@10 of my-model is 1.000" in failure_message(
         assert_feature, good, "citation_recall@10", on="sw", **bound
     )
 
 
 def test_a_feature_that_falls_short_shows_the_five_worst_queries(uncited: Texts) -> None:
-    said = shortfall_error(
+    message = failure_message(
         assert_feature, uncited, "citation_recall@10", ge=0.95, on="sw", model="my-rag"
     )
-    assert said.startswith("citation_recall@10 of my-rag is 0.767 on bundled-sw, not >= 0.95\n")
-    assert "30 of 40" in said
-    assert "not in the mean: 10, such as q13: the query has no relevant" in said
-    shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
-    assert shown == ["q01", "q02", "q03", "q04", "q05"]
-    assert SWAHILI["q01"].text in said
-    assert "answer: Mto mrefu" in flat(said)
-    assert all(len(line) <= 80 for line in said.splitlines())
+    assert message.startswith("citation_recall@10 of my-rag is 0.767 on bundled-sw, not >= 0.95\n")
+    assert "30 of 40" in message
+    assert "not in the mean: 10, such as q13: the query has no relevant" in message
+    query_ids = re.findall(r"^- (q\d\d) “", message, re.MULTILINE)
+    assert query_ids == ["q01", "q02", "q03", "q04", "q05"]
+    assert SWAHILI["q01"].text in message
+    assert "answer: Mto mrefu" in flat(message)
+    assert all(len(line) <= 80 for line in message.splitlines())
 
 
-def test_of_a_feature_that_is_too_high_the_highest_are_shown(good: Texts) -> None:
+def test_a_broken_upper_bound_shows_the_highest_values(good: Texts) -> None:
     longest = max(good, key=lambda id_: len(good[id_]))
-    said = shortfall_error(assert_feature, good, length, lt=10, on="sw")
-    assert re.findall(r"^- (q\d\d) “", said, re.MULTILINE)[0] == longest
+    message = failure_message(assert_feature, good, length, lt=10, on="sw")
+    assert re.findall(r"^- (q\d\d) “", message, re.MULTILINE)[0] == longest
 
 
-def test_failures_are_not_left_out_in_silence(good: Texts) -> None:
+def test_failed_queries_fail_the_assertion_unless_allowed(good: Texts) -> None:
     def fails_twice(query: Query) -> str:
         if query.id in ("q02", "q05"):
             raise TimeoutError("no answer within 5 s")
         return good[query.id]
 
-    said = shortfall_error(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
-    assert said.startswith("my-model failed on 2 of 40 queries of bundled-sw")
-    assert "TimeoutError: no answer within 5 s" in said
+    message = failure_message(assert_feature, fails_twice, "citation_recall@10", ge=0, on="sw")
+    assert message.startswith("my-model failed on 2 of 40 queries of bundled-sw")
+    assert "TimeoutError: no answer within 5 s" in message
     assert_feature(fails_twice, "citation_recall@10", ge=0.8, on="sw", allow_failed=2)
 
 
-def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
+def test_control_characters_of_responses_are_escaped(good: Texts) -> None:
     hostile = dict.fromkeys(good, "\x1b[2J\u202e##Answer: a\x07b\r\n\n" + "y" * 5000)
-    said = shortfall_error(assert_feature, hostile, "citation_recall@10", ge=1, on="sw")
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", said)
-    assert len(said) < 4000
+    message = failure_message(assert_feature, hostile, "citation_recall@10", ge=1, on="sw")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", message)
+    assert len(message) < 4000
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "error", "message"),
     [
-        ({}, SettingError, "takes a bound"),
-        ({"ge": "high"}, SettingError, "ge='high' is no number"),
-        ({"ge": float("nan")}, SettingError, "ge=nan is no number"),
+        ({}, SettingError, "needs a bound"),
+        ({"ge": "high"}, SettingError, "ge='high' is not a finite number"),
+        ({"ge": float("nan")}, SettingError, "ge=nan is not a finite number"),
         ({"ge": 1, "on": "xx"}, UnknownNameError, "unknown language 'xx'"),
         ({"ge": 1, "on": 7}, DatasetError, "on=7 has no queries"),
         ({"ge": 1, "feature": "citation_recal@10"}, UnknownNameError, "did you mean 'citation_"),
@@ -153,14 +151,14 @@ def test_what_a_response_says_cannot_move_the_terminal(good: Texts) -> None:
     ],
 )
 def test_bad_input_is_one_clear_error(
-    good: Texts, options: dict[str, Any], error: type[Exception], said: str
+    good: Texts, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    given = {"model": good, "feature": "citation_recall@10", "on": "sw"} | options
-    with pytest.raises(error, match=re.escape(said)):
-        assert_feature(given.pop("model"), given.pop("feature"), **given)
+    arguments = {"model": good, "feature": "citation_recall@10", "on": "sw"} | options
+    with pytest.raises(error, match=re.escape(message)):
+        assert_feature(arguments.pop("model"), arguments.pop("feature"), **arguments)
 
 
-def test_where_nothing_says_which_queries_the_message_does(
+def test_the_error_without_a_language_names_the_ways_to_set_one(
     good: Texts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mirage.testing._inputs.default_language", lambda: None)
@@ -179,10 +177,10 @@ def test_only_the_line_of_the_test_is_in_the_traceback(good: Texts) -> None:
         with pytest.raises(error) as caught:
             assert_feature(good, "citation_recall@10", **{"on": "sw", **options})
         names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-        assert names == ["test_only_the_line_of_the_test_is_in_the_traceback", "shown_here"]
+        assert names == ["test_only_the_line_of_the_test_is_in_the_traceback", "wrapper"]
 
 
-def test_what_a_models_own_code_raised_stays_in_sight() -> None:
+def test_an_exception_of_the_system_is_the_cause_of_the_error() -> None:
     def broken(_: Query) -> str:
         raise ZeroDivisionError("in the user's code")
 
@@ -198,13 +196,13 @@ def test_a_model_ranks_above_a_worse_one_and_not_above_a_better_one(
     good: Texts, uncited: Texts
 ) -> None:
     assert_ranks(good, "anchor/uncited", on="sw")
-    said = shortfall_error(assert_ranks, uncited, "anchor/reference", on="sw", model="my-rag")
-    assert re.match(r"my-rag is better than anchor/reference with a confidence of 0\.\d\d", said)
-    assert "0.9 was asked" in flat(said)
-    shown = re.findall(r"^- (q\d\d) “", said, re.MULTILINE)
-    assert set(shown) <= {f"q0{i}" for i in range(1, 8)}  # those without citations
-    assert len(shown) == 5
-    assert "Means of anchor/reference: target_language " in said
+    message = failure_message(assert_ranks, uncited, "anchor/reference", on="sw", model="my-rag")
+    assert re.match(r"my-rag is better than anchor/reference with a confidence of 0\.\d\d", message)
+    assert "0.9 is required" in flat(message)
+    query_ids = re.findall(r"^- (q\d\d) “", message, re.MULTILINE)
+    assert set(query_ids) <= {f"q0{i}" for i in range(1, 8)}  # those without citations
+    assert len(query_ids) == 5
+    assert "Means of anchor/reference: target_language " in message
 
 
 def test_the_confidence_is_p_better(uncited: Texts) -> None:
@@ -226,29 +224,29 @@ def test_a_published_ranking_needs_a_name() -> None:
     published = Leaderboard.published("sw")
     best, worst = published.models[0], published.models[-1]
     assert_ranks(published, worst, model=best)
-    said = flat(shortfall_error(assert_ranks, published, best, model=worst))
-    assert f"{worst} is better than {best} with a confidence of 0.00" in said
+    message = flat(failure_message(assert_ranks, published, best, model=worst))
+    assert f"{worst} is better than {best} with a confidence of 0.00" in message
     with pytest.raises(DatasetError, match=r"no model besides its anchors.*model="):
         assert_ranks(published, worst)
 
 
 def test_bad_input_for_a_rank_is_one_clear_error(good: Texts) -> None:
     two = Ranking([Entry(1, "a", 1.0, (0, 2)), Entry(2, "b", 0.0, (-1, 1))], language="sw")
-    for model, at_least, options, said in (
+    for model, at_least, options, message in (
         (good, "uncited", {"on": "sw"}, "did you mean 'anchor/uncited'"),
-        (good, "anchor/uncited", {"on": SWAHILI}, "is a dataset, and a rank needs a leaderboard"),
-        (good, "anchor/uncited", {"on": "sw", "confidence": 90}, "confidence=90"),
+        (good, "anchor/uncited", {"on": SWAHILI}, "is a dataset, but a rank needs a leaderboard"),
+        (good, "anchor/uncited", {"on": "sw", "confidence": 90}, "above 0 and below 1, got 90"),
         (good, "anchor/uncited", {"on": "xx"}, "unknown language 'xx'"),
-        (two, "b", {}, r"several models \(a, b\): say which, by model="),
-        (MultilingualRanking({"sw": two}), "b", {}, r"give that of one, ranking\['sw'\]"),
+        (two, "b", {}, r"several models \(a, b\): choose one with model="),
+        (MultilingualRanking({"sw": two}), "b", {}, r"give that of one language.*ranking\['sw'\]"),
     ):
-        with pytest.raises(MirageError, match=said):
+        with pytest.raises(MirageError, match=message):
             assert_ranks(model, at_least, **options)
 
 
 def test_a_ranked_model_may_not_fail_on_more_than_is_allowed(good: Texts) -> None:
     some = dict(list(good.items())[3:])
-    assert "failed on 3 of 40" in shortfall_error(assert_ranks, some, "anchor/garbled", on="sw")
+    assert "failed on 3 of 40" in failure_message(assert_ranks, some, "anchor/garbled", on="sw")
     assert_ranks(some, "anchor/garbled", on="sw", allow_failed=3)
 
 
@@ -266,34 +264,36 @@ def test_a_better_run_is_no_regression(good: Texts, uncited: Texts, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("baseline")
-def test_a_worse_run_is_told_with_its_worst_queries(uncited: Texts, tmp_path: Path) -> None:
-    said = shortfall_error(assert_no_regression, uncited, tmp_path / "b.json", model="my-rag")
-    assert said.startswith("my-rag is worse than the baseline in citation_recall@10, citation_map")
-    assert re.search(r"\* +citation_recall@10 +1\.000 +0\.767 +-0\.233 +7 +0 +0\.00\d\d", said)
-    assert "(7, the 5 worst)" in said
-    assert len(re.findall(r"^- q0[1-7] “", said, re.MULTILINE)) == 5
-    assert "citation_recall@10 1.000 → 0.000" in flat(said)
-    assert "Since the baseline" not in said
+def test_the_error_on_a_worse_run_shows_the_worst_queries(uncited: Texts, tmp_path: Path) -> None:
+    message = failure_message(assert_no_regression, uncited, tmp_path / "b.json", model="my-rag")
+    assert message.startswith(
+        "my-rag is worse than the baseline in citation_recall@10, citation_map"
+    )
+    assert re.search(r"\* +citation_recall@10 +1\.000 +0\.767 +-0\.233 +7 +0 +0\.00\d\d", message)
+    assert "(7, the 5 worst)" in message
+    assert len(re.findall(r"^- q0[1-7] “", message, re.MULTILINE)) == 5
+    assert "citation_recall@10 1.000 → 0.000" in flat(message)
+    assert "Since the baseline" not in message
 
 
 @pytest.mark.usefixtures("baseline")
-def test_other_versions_of_what_computes_the_features_are_told(
+def test_the_error_names_packages_with_another_version_than_the_baseline(
     uncited: Texts, tmp_path: Path
 ) -> None:
     file = tmp_path / "b.json"
     text = re.sub(r'"sacrebleu": "[^"]+"', '"sacrebleu": "1.0"', file.read_text(encoding="utf-8"))
     file.write_text(text, encoding="utf-8")
-    said = flat(shortfall_error(assert_no_regression, uncited, file))
-    assert "Since the baseline: sacrebleu 1.0 → " in said
+    message = flat(failure_message(assert_no_regression, uncited, file))
+    assert "Since the baseline: sacrebleu 1.0 → " in message
 
 
 # What the gate compares ---------------------------------------------------------------------------
 
 
-def saying(stated: Callable[[Query], str]) -> Texts:
-    """A sentence a query that cites the relevant passages, in other words than the reference."""
+def paraphrases(fact: Callable[[Query], str]) -> Texts:
+    """Return a cited sentence per answerable query, in other words than the reference."""
     return {
-        query.id: f"Kulingana na vifungu, ni {stated(query)} [{', '.join(query.relevant)}]."
+        query.id: f"Kulingana na vifungu, ni {fact(query)} [{', '.join(query.relevant)}]."
         for query in SWAHILI
         if query.answerable
     }
@@ -301,29 +301,31 @@ def saying(stated: Callable[[Query], str]) -> Texts:
 
 @pytest.fixture
 def true(good: Texts) -> Texts:
-    return good | saying(lambda query: ", ".join(forms[0] for forms in query.answers))
+    return good | paraphrases(lambda query: ", ".join(forms[0] for forms in query.answers))
 
 
 @pytest.fixture
 def false(good: Texts) -> Texts:
-    return good | saying(lambda query: query.wrong_answers[0][0])
+    return good | paraphrases(lambda query: query.wrong_answers[0][0])
 
 
 def test_a_lie_is_a_regression_and_its_words_are_quoted(
     true: Texts, false: Texts, tmp_path: Path
 ) -> None:
     save_baseline(true, tmp_path / "b.json", on="sw")
-    said = flat(shortfall_error(assert_no_regression, false, tmp_path / "b.json"))
-    assert "answer_match, wrong_answer" in said.partition(", on bundled-sw")[0]
+    message = flat(failure_message(assert_no_regression, false, tmp_path / "b.json"))
+    assert "answer_match, wrong_answer" in message.partition(", on bundled-sw")[0]
     wrong, right = SWAHILI["q01"].wrong_answers[0][0], SWAHILI["q01"].answers[0][0]
-    assert f"(lost “{right}”)" in said
-    assert f"(says “{wrong}”" in said
+    assert f"(lost “{right}”)" in message
+    assert f"(says “{wrong}”" in message
 
 
-def test_a_true_answer_in_other_words_is_none(good: Texts, true: Texts, tmp_path: Path) -> None:
-    kept = save_baseline(good, tmp_path / "b.json", on="sw")
-    found = assert_no_regression(true, kept)
-    compared = [change.feature for change in found.changes if change.queries]
+def test_a_true_answer_in_other_words_is_no_regression(
+    good: Texts, true: Texts, tmp_path: Path
+) -> None:
+    earlier = save_baseline(good, tmp_path / "b.json", on="sw")
+    comparison = assert_no_regression(true, earlier)
+    compared = [change.feature for change in comparison.changes if change.queries]
     assert compared[:4] == [
         "target_language",
         "citation_recall@10",
@@ -334,91 +336,89 @@ def test_a_true_answer_in_other_words_is_none(good: Texts, true: Texts, tmp_path
     assert not {"answer_bleu", "answer_rougeL", "relevance_lexical", "fact_agreement"} & set(
         compared
     )
-    said = shortfall_error(assert_no_regression, true, kept, features=["answer_bleu"])
-    assert "worse than the baseline in answer_bleu" in flat(said)
+    message = failure_message(assert_no_regression, true, earlier, features=["answer_bleu"])
+    assert "worse than the baseline in answer_bleu" in flat(message)
 
 
-def test_wording_alone_in_a_baseline_is_what_was_wanted(
+def test_a_baseline_with_features_of_wording_alone_compares_them(
     good: Texts, true: Texts, tmp_path: Path
 ) -> None:
     suite = FeatureSuite(["answer_rougeL"])
-    kept = save_baseline(good, tmp_path / "b.json", on="sw", suite=suite)
-    assert "in answer_rougeL" in flat(shortfall_error(assert_no_regression, true, kept))
+    earlier = save_baseline(good, tmp_path / "b.json", on="sw", suite=suite)
+    assert "in answer_rougeL" in flat(failure_message(assert_no_regression, true, earlier))
 
 
-def test_features_on_request_are_those_of_the_baseline(good: Texts, baseline: Baseline) -> None:
+def test_requested_features_must_be_in_the_baseline(good: Texts, baseline: Baseline) -> None:
     (change,) = assert_no_regression(good, baseline, features=["citation_MAP@10"]).changes
     assert change.feature == "citation_map@10"
     with pytest.raises(UnknownNameError, match=r"feature of the baseline 'answer_bleu'"):
         assert_no_regression(good, baseline, features=["answer_bleu"])
-    with pytest.raises(SettingError, match="compares nothing"):
+    with pytest.raises(SettingError, match="features is empty"):
         assert_no_regression(good, baseline, features=[])
 
 
-def test_without_short_answers_the_reference_stands_in() -> None:
+def test_without_short_answers_features_of_the_reference_are_compared() -> None:
     plain = [query.model_copy(update={"answers": ()}) for query in SWAHILI]
     with_answers, without = gated(SWAHILI), gated(MirageDataset(plain))
     assert "answer_match" in with_answers
     assert not {"fact_agreement", "fact_precision"} & set(with_answers)
-    known = {"fact_agreement", "fact_precision"} & set(feature_names())
-    assert set(without) == {*with_answers, *known}
+    substitutes = {"fact_agreement", "fact_precision"} & set(feature_names())
+    assert set(without) == {*with_answers, *substitutes}
 
 
 def test_an_answer_too_short_for_its_language_is_not_lost(good: Texts, tmp_path: Path) -> None:
     suite = FeatureSuite(["target_language", "answer_match"])
-    kept = save_baseline(good, tmp_path / "b.json", on="sw", suite=suite)
-    assert_no_regression(good | {"q01": "##Answer: Nile."}, kept)
+    earlier = save_baseline(good, tmp_path / "b.json", on="sw", suite=suite)
+    assert_no_regression(good | {"q01": "##Answer: Nile."}, earlier)
 
 
-def test_what_another_wording_changes_is_taken_off() -> None:
+def test_the_allowances_for_wording_and_style_are_subtracted() -> None:
     names = ["target_language", "citation_recall@10", "support_lexical", "own"]
     worse = np.array([[0.2, 0.5, 0.6, 0.1], [0.9, 1.0, 0.4, 0.1], [0.0, 0.0, 0.9, np.nan]])
-    left = more_than_wording(worse[None], names)
-    assert left[:, 0].tolist() == [0.0, 0.9, 0.0]
-    assert left[:, 1].tolist() == [0.0, 1.0, 0.0]
-    assert left[:, 2] == pytest.approx([0.0, 0.0, 0.4])  # 0.5 of all; then 0.1 of one
-    np.testing.assert_array_equal(left[:, 3], worse[:, 3])
+    remaining = more_than_wording(worse[None], names)
+    assert remaining[:, 0].tolist() == [0.0, 0.9, 0.0]
+    assert remaining[:, 1].tolist() == [0.0, 1.0, 0.0]
+    assert remaining[:, 2] == pytest.approx([0.0, 0.0, 0.4])  # less 0.5 (style), 0.1 (wording)
+    np.testing.assert_array_equal(remaining[:, 3], worse[:, 3])
     better = more_than_wording(-worse[None], names)
     assert better[:, 2] == pytest.approx([-0.6, -0.4, -0.9])
-    # What one of two repeats lost is no wording for being half a loss on average.
+    # The allowance for wording applies to each repeat, not to the mean of two repeats.
     assert more_than_wording(np.stack([worse, worse * 0]), names)[1, 1] == 0.5
 
 
 def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
     three = {id_: without_citations(t) if id_ < "q04" else t for id_, t in good.items()}
-    assert_no_regression(three, baseline)  # half of 1 of 8 ways to deal out three signs
-    assert "at alpha 0.1" in flat(shortfall_error(assert_no_regression, three, baseline, 0.1))
+    assert_no_regression(three, baseline)  # p is half of 1/8: one of 8 ways to draw three signs
+    assert "at alpha 0.1" in flat(failure_message(assert_no_regression, three, baseline, 0.1))
     for alpha in (0, 1, 5):
         with pytest.raises(SettingError, match=f"alpha={alpha}"):
             assert_no_regression(good, baseline, alpha)
 
 
-def test_a_smaller_value_can_be_the_better_one(good: Texts, tmp_path: Path) -> None:
+def test_a_baseline_can_declare_that_smaller_is_better(good: Texts, tmp_path: Path) -> None:
     suite = FeatureSuite([length])
     longer = {id_: text * 2 for id_, text in good.items()}
     save_baseline(good, tmp_path / "b", on="sw", suite=suite, lower_is_better=["length"])
-    assert "worse than the baseline in length" in shortfall_error(
+    assert "worse than the baseline in length" in failure_message(
         assert_no_regression, longer, tmp_path / "b", suite=suite
     )
     save_baseline(good, tmp_path / "b", on="sw", suite=suite)
     assert_no_regression(longer, tmp_path / "b", suite=suite)
 
 
-def test_queries_that_lost_their_features_fail_the_assertion(
-    good: Texts, baseline: Baseline
-) -> None:
+def test_lost_queries_fail_the_assertion_unless_allowed(good: Texts, baseline: Baseline) -> None:
     some = dict(list(good.items())[2:])
-    said = shortfall_error(assert_no_regression, some, baseline)
-    assert said.startswith("my-model has no features for 2 of 40 queries of bundled-sw")
-    assert "failed: no response to this query" in flat(said)
+    message = failure_message(assert_no_regression, some, baseline)
+    assert message.startswith("my-model has no features for 2 of 40 queries of bundled-sw")
+    assert "failed: no response to this query" in flat(message)
     assert_no_regression(some, baseline, allow_failed=2)
 
 
 def test_a_query_that_failed_in_the_baseline_may_fail_again(good: Texts, tmp_path: Path) -> None:
     some = dict(list(good.items())[2:])
-    kept = save_baseline(some, tmp_path / "b.json", on="sw", suite=CITED)
-    assert_no_regression(some, kept)
-    assert_no_regression(good, kept)
+    earlier = save_baseline(some, tmp_path / "b.json", on="sw", suite=CITED)
+    assert_no_regression(some, earlier)
+    assert_no_regression(good, earlier)
 
 
 def test_a_feature_that_neither_run_has_is_left_out(
@@ -429,27 +429,27 @@ def test_a_feature_that_neither_run_has_is_left_out(
 
     bare = MirageDataset(query.model_copy(update={"relevant": ()}) for query in SWAHILI)
     suite = CITED + with_citations
-    kept = save_baseline(good, tmp_path / "b.json", on=bare, suite=suite)
-    assert_no_regression(good, kept, on=bare, suite=suite)
-    said = shortfall_error(assert_no_regression, uncited, kept, on=bare, suite=suite)
-    assert "worse than the baseline in with_citations" in flat(said)
-    assert "not compared, citation_recall@10: the query has no relevant passage" in flat(said)
+    earlier = save_baseline(good, tmp_path / "b.json", on=bare, suite=suite)
+    assert_no_regression(good, earlier, on=bare, suite=suite)
+    message = failure_message(assert_no_regression, uncited, earlier, on=bare, suite=suite)
+    assert "worse than the baseline in with_citations" in flat(message)
+    assert "not compared, citation_recall@10: the query has no relevant passage" in flat(message)
 
 
 def test_a_baseline_of_other_queries_or_features_is_one_clear_error(
     good: Texts, baseline: Baseline, tmp_path: Path
 ) -> None:
-    with pytest.raises(DatasetError, match="35 queries are gone"):
+    with pytest.raises(DatasetError, match="35 queries are missing"):
         assert_no_regression(good, baseline, on=SWAHILI[:5])
     with pytest.raises(FeatureError, match="differ in the features citation_map@10, length;"):
         assert_no_regression(good, baseline, suite=FeatureSuite(["citation_recall@10", length]))
     assert_no_regression(good, baseline, on=Leaderboard.bundled("sw"))
-    own = save_baseline(good, tmp_path / "own", on="sw", suite=FeatureSuite([length]))
-    with pytest.raises(FeatureError, match=r"unknown feature 'length'.*as suite="):
-        assert_no_regression(good, own)
+    user_defined = save_baseline(good, tmp_path / "own", on="sw", suite=FeatureSuite([length]))
+    with pytest.raises(FeatureError, match=r"unknown feature 'length'.*suite="):
+        assert_no_regression(good, user_defined)
 
 
-def test_the_features_in_question_are_told_first() -> None:
+def test_worse_features_come_first_in_the_description_of_a_query() -> None:
     table = FeatureTable("m", "en", ("q1", "q2"), ("a", "b", "c", "d"), np.zeros((2, 4)))
     worse = np.array([[9.0, 8.0, 1.0, 7.0], [0.0, 0.0, 2.0, np.nan]])
     findings = worse_queries(worse, table, lambda i, j: f"{table.features[j]}{i}", first=[2])

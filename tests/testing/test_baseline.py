@@ -1,4 +1,4 @@
-"""The file to commit: what it holds, and every way in which one can be wrong."""
+"""Baseline files: their content, and the errors on wrong files."""
 
 from __future__ import annotations
 
@@ -29,21 +29,25 @@ def swahili() -> MirageDataset:
     return MirageDataset.bundled("sw")
 
 
-def saved(path: Path, dataset: MirageDataset, **options: Any) -> Any:
+def save_references(path: Path, dataset: MirageDataset, **options: Any) -> Any:
     return save_baseline(references(dataset), path, on=dataset, **{"suite": CITED, **options})
 
 
-def test_what_is_saved_is_read_back(tmp_path: Path, swahili: MirageDataset) -> None:
-    made = save_baseline(references(swahili), tmp_path / "b.json", on="sw", model="my-rag")
-    kept = read_baseline(tmp_path / "b.json")
-    assert (kept.table.model, kept.table.language, kept.dataset) == ("my-rag", "sw", "bundled-sw")
-    assert set(kept.table.features) == {*gated(swahili), *FeatureSuite.offline("sw").names}
-    assert kept.table.query_ids == swahili.query_ids
-    assert np.array_equal(kept.table.values, made.table.values, equal_nan=True)
+def test_a_saved_baseline_is_read_back(tmp_path: Path, swahili: MirageDataset) -> None:
+    saved = save_baseline(references(swahili), tmp_path / "b.json", on="sw", model="my-rag")
+    loaded = read_baseline(tmp_path / "b.json")
+    assert (loaded.table.model, loaded.table.language, loaded.dataset) == (
+        "my-rag",
+        "sw",
+        "bundled-sw",
+    )
+    assert set(loaded.table.features) == {*gated(swahili), *FeatureSuite.offline("sw").names}
+    assert loaded.table.query_ids == swahili.query_ids
+    assert np.array_equal(loaded.table.values, saved.table.values, equal_nan=True)
     lower = {"wrong_answer", "unknown_facts", "english_language"}
-    assert lower <= set(kept.lower_is_better)
-    assert kept.versions["mirage-rag"]
-    assert math.isnan(kept.table.select(["q13"]).values[0, 1])  # it has no relevant passage
+    assert lower <= set(loaded.lower_is_better)
+    assert loaded.versions["mirage-rag"]
+    assert math.isnan(loaded.table.select(["q13"]).values[0, 1])  # it has no relevant passage
 
 
 def test_the_file_is_small_and_has_a_line_a_query(tmp_path: Path, swahili: MirageDataset) -> None:
@@ -61,76 +65,81 @@ def test_failures_are_kept_as_failures(tmp_path: Path, swahili: MirageDataset) -
             raise TimeoutError("no answer within 5 s")
         return references(swahili)[query.id]
 
-    kept = save_baseline(fails_once, tmp_path / "b.json", on=swahili, suite=CITED)
-    assert kept.failed == {"q03": "TimeoutError: no answer within 5 s"}
-    assert np.isnan(kept.table.select(["q03"]).values).all()
+    loaded = save_baseline(fails_once, tmp_path / "b.json", on=swahili, suite=CITED)
+    assert loaded.failed == {"q03": "TimeoutError: no answer within 5 s"}
+    assert np.isnan(loaded.table.select(["q03"]).values).all()
 
 
-def test_a_leaderboard_gives_its_queries_and_features(tmp_path: Path) -> None:
+def test_a_leaderboard_provides_queries_and_features(tmp_path: Path) -> None:
     board = Leaderboard.bundled("sw")
     suite = board.suite + length
     wider = Leaderboard(board.dataset, suite, board.ranker)
-    kept = save_baseline(
+    loaded = save_baseline(
         references(board.dataset), tmp_path / "b", on=wider, lower_is_better=["length"]
     )
-    assert set(suite.names) <= set(kept.table.features)
+    assert set(suite.names) <= set(loaded.table.features)
     lower = {"wrong_answer", "unknown_facts", "english_language", "length"}
-    assert lower <= set(kept.lower_is_better)
+    assert lower <= set(loaded.lower_is_better)
 
 
 def length(_: Query, response: Response) -> float:
     return float(len(response.text or ""))
 
 
-def test_a_feature_that_declares_its_direction_needs_no_word_of_it(
+def test_lower_is_better_is_not_needed_for_a_feature_that_declares_it(
     tmp_path: Path, swahili: MirageDataset
 ) -> None:
     suite = FeatureSuite([FunctionFeature(length, facts=Facts("lower", low=0)), *CITED])
-    assert saved(tmp_path / "b.json", swahili, suite=suite).lower_is_better == ("length",)
+    assert save_references(tmp_path / "b.json", swahili, suite=suite).lower_is_better == ("length",)
 
 
 def test_a_direction_of_an_unknown_feature_is_refused(
     tmp_path: Path, swahili: MirageDataset
 ) -> None:
     with pytest.raises(UnknownNameError, match=r"'citation_map'.*did you mean 'citation_map@10'"):
-        saved(tmp_path / "b.json", swahili, lower_is_better=["citation_map"])
+        save_references(tmp_path / "b.json", swahili, lower_is_better=["citation_map"])
     assert not (tmp_path / "b.json").exists()
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, swahili: MirageDataset) -> None:
-    with pytest.raises(DatasetError, match=r"missing.b\.json: cannot be written"):
-        saved(tmp_path / "missing" / "b.json", swahili)
-
-
-def test_the_queries_order_and_metadata_are_no_difference(
+def test_the_error_names_a_path_that_cannot_be_written(
     tmp_path: Path, swahili: MirageDataset
 ) -> None:
-    kept = saved(tmp_path / "b.json", swahili)
-    kept.check(MirageDataset(reversed(list(swahili))))
-    kept.check(MirageDataset(query.model_copy(update={"metadata": {}}) for query in swahili))
+    with pytest.raises(DatasetError, match=r"missing.b\.json: cannot be written"):
+        save_references(tmp_path / "missing" / "b.json", swahili)
+
+
+def test_the_order_and_metadata_of_queries_do_not_matter(
+    tmp_path: Path, swahili: MirageDataset
+) -> None:
+    loaded = save_references(tmp_path / "b.json", swahili)
+    loaded.check(MirageDataset(reversed(list(swahili))))
+    loaded.check(MirageDataset(query.model_copy(update={"metadata": {}}) for query in swahili))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (lambda d: d[:38], r"2 queries are gone \(q39, q40\)"),
-        (lambda d: renamed(d, "q02", "q77"), r"1 query is gone \(q02\) and 1 query is new \(q77\)"),
+        (lambda d: d[:38], r"2 queries are missing \(q39, q40\)"),
+        (
+            lambda d: rename_query(d, "q02", "q77"),
+            r"1 query is missing \(q02\) and 1 query is new \(q77\)",
+        ),
         (lambda _: MirageDataset.bundled("en"), "not the questions, passages or references"),
-        (lambda d: d[:1], r"39 queries are gone \(q02, q03, q04, \.\.\.\)"),
+        (lambda d: d[:1], r"39 queries are missing \(q02, q03, q04, \.\.\.\)"),
     ],
 )
 def test_other_queries_are_one_clear_error(
     tmp_path: Path,
     swahili: MirageDataset,
     change: Callable[[MirageDataset], MirageDataset],
-    said: str,
+    message: str,
 ) -> None:
-    kept = saved(tmp_path / "b.json", swahili)
-    with pytest.raises(DatasetError, match=f"saved on bundled-sw.*{said}.*save it anew"):
-        kept.check(change(swahili))
+    loaded = save_references(tmp_path / "b.json", swahili)
+    with pytest.raises(DatasetError, match=f"saved on bundled-sw.*{message}.*save it anew"):
+        loaded.check(change(swahili))
 
 
-def renamed(dataset: MirageDataset, old: str, new: str) -> MirageDataset:
+def rename_query(dataset: MirageDataset, old: str, new: str) -> MirageDataset:
     return MirageDataset(
         query.model_copy(update={"id": new}) if query.id == old else query for query in dataset
     )
@@ -138,15 +147,15 @@ def renamed(dataset: MirageDataset, old: str, new: str) -> MirageDataset:
 
 def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
-    with pytest.raises(DatasetError, match=r"b\.json: cannot be read .*save_baseline writes it"):
+    with pytest.raises(DatasetError, match=r"b\.json: cannot be read .*write it with save_basel"):
         read_baseline(path)
-    for text, said in (
+    for text, message in (
         ("{", "not JSON"),
-        ("[]", "no baseline, but a JSON list"),
+        ("[]", "not a baseline, but a JSON list"),
         ("{}", "field 'mirage_baseline': Field required"),
     ):
         path.write_text(text)
-        with pytest.raises(DatasetError, match=said):
+        with pytest.raises(DatasetError, match=message):
             read_baseline(path)
     path.write_bytes(b'{"\xff": 1}')
     with pytest.raises(DatasetError, match="line 1: not UTF-8"):
@@ -154,7 +163,7 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("mirage_baseline", 2, "field 'mirage_baseline'"),
         ("language", "xx", "unknown language 'xx'"),
@@ -165,12 +174,12 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
         ("extra", 1, "field 'extra'"),
     ],
 )
-def test_a_field_that_is_wrong_is_named(
-    tmp_path: Path, swahili: MirageDataset, field: str, value: Any, said: str
+def test_the_error_names_a_wrong_field(
+    tmp_path: Path, swahili: MirageDataset, field: str, value: Any, message: str
 ) -> None:
     path = tmp_path / "b.json"
-    saved(path, swahili)
+    save_references(path, swahili)
     content = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(content | {field: value}))
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(DatasetError, match=message):
         read_baseline(path)

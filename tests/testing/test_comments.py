@@ -57,7 +57,9 @@ def against(tmp_path: Path) -> Callable[[Run], Compared]:
     return lambda later: compared(later, path, features=["answer_match"], on=DATASET)
 
 
-def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> None:
+def test_a_comment_contains_the_verdict_and_the_lost_facts(
+    against: Callable[[Run], Compared],
+) -> None:
     later = run(lambda i: right(i) if i > 11 else "##Answer: It is Elsewhere.")
     text = comment(against(later))
     assert "### Mirage: worse" in text
@@ -71,15 +73,17 @@ def test_a_comment_says_what_got_lost(against: Callable[[Run], Compared]) -> Non
     assert "### Mirage: no worse" in comment(against(run(right)))
 
 
-def test_a_comment_says_what_would_tell(against: Callable[[Run], Compared]) -> None:
+def test_an_inconclusive_comment_contains_the_number_of_queries_needed(
+    against: Callable[[Run], Compared],
+) -> None:
     more = More(17, None, 0.8)
     unclear = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
-    said = "; to tell takes about 17 more queries like these"
-    assert said in comment(unclear, more=more)
-    assert said not in comment(unclear)
+    advice = "; a verdict needs about 17 more queries like these"
+    assert advice in comment(unclear, more=more)
+    assert advice not in comment(unclear)
 
 
-def test_hostile_strings_mark_up_nothing(against: Callable[[Run], Compared]) -> None:
+def test_hostile_strings_create_no_markup(against: Callable[[Run], Compared]) -> None:
     runs = against(run(lambda i: None if i == 3 else right(i), HOSTILE))
     text = comment(runs)
     assert "### Mirage: queries lost" in text
@@ -89,13 +93,13 @@ def test_hostile_strings_mark_up_nothing(against: Callable[[Run], Compared]) -> 
     for outside in outside_code(body):
         assert GITHUB.search(outside) is None, outside
         assert GITLAB.search(outside) is None, outside
-    shown = " ".join(Page(COMMONMARK.render(body)).blocks)
-    assert r"# <img src=x> @octocat #12 GH-1 4f2c91a :tada: %" in shown
-    assert r"[l](u) # big \x00\u202e --> $x$ [[wiki]]" in shown
-    assert "q3 @team <b>" in shown
+    rendered = " ".join(Page(COMMONMARK.render(body)).blocks)
+    assert r"# <img src=x> @octocat #12 GH-1 4f2c91a :tada: %" in rendered
+    assert r"[l](u) # big \x00\u202e --> $x$ [[wiki]]" in rendered
+    assert "q3 @team <b>" in rendered
 
 
-def test_junit_has_a_case_a_feature(against: Callable[[Run], Compared]) -> None:
+def test_junit_has_one_case_per_feature(against: Callable[[Run], Compared]) -> None:
     later = run(
         lambda i: None if i == 3 else right(i) if i > 11 else f"##Answer: {HOSTILE}", HOSTILE
     )

@@ -1,4 +1,4 @@
-"""Whether a run is worse: the level and power of the test, and what it says of each feature."""
+"""The comparison of two runs: false positive rate, power, and the changes of features."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def compared(before: Floats, after: Floats, lower: str = "") -> Comparison:
 
 def test_the_same_run_is_no_worse() -> None:
     values = np.random.default_rng(0).random((30, 4))
-    found = compared(values, values)
-    assert [change.p for change in found.changes] == [1.0] * 4
-    assert found.regressed(0.99) == ()
+    comparison = compared(values, values)
+    assert [change.p for change in comparison.changes] == [1.0] * 4
+    assert comparison.regressed(0.99) == ()
 
 
-def test_four_queries_that_all_got_worse_are_the_fewest_that_tell() -> None:
+def test_four_queries_that_all_got_worse_are_the_fewest_for_an_alarm() -> None:
     before = np.ones((14, 3))
-    for worse, told in ((3, ()), (4, ("b",))):
+    for worse, regressed in ((3, ()), (4, ("b",))):
         after = before.copy()
         after[:worse, 1] = 0.0
-        found = compared(before, after)
-        assert tuple(change.feature for change in found.regressed(0.05)) == told
-        # Half the exact probability that all of so many signs are alike.
-        assert found.changes[1].p == pytest.approx(0.5**worse / 2, abs=0.008)
-        assert (found.changes[1].worse, found.changes[1].better) == (worse, 0)
+        comparison = compared(before, after)
+        assert tuple(change.feature for change in comparison.regressed(0.05)) == regressed
+        # Half the exact probability that all signs are alike.
+        assert comparison.changes[1].p == pytest.approx(0.5**worse / 2, abs=0.008)
+        assert (comparison.changes[1].worse, comparison.changes[1].better) == (worse, 0)
 
 
 def test_one_feature_alone_has_the_p_value_of_the_binomial() -> None:
-    # All changes of one size: what counts is how many are for the worse.
+    # All changes have the same size, so only the number of losses matters.
     after = np.zeros((40, 1))
     after[:24], after[24:34] = -0.5, 0.5
     exact = binom.sf(24, 34, 0.5) + binom.pmf(24, 34, 0.5) / 2
     assert compared(np.zeros((40, 1)), after).changes[0].p == pytest.approx(exact, abs=0.004)
 
 
-def test_what_a_few_gains_weigh_up_is_no_regression() -> None:
+def test_losses_that_a_few_gains_outweigh_are_no_regression() -> None:
     before = np.full((40, 1), 0.5)
     after = before - 0.02
     after[:4] = before[:4] + 0.18
@@ -61,14 +61,14 @@ def test_what_a_few_gains_weigh_up_is_no_regression() -> None:
     assert change.p > 0.2
 
 
-def test_a_better_run_is_no_regression_and_a_worse_one_of_the_other_direction_is() -> None:
+def test_an_increase_is_a_regression_only_if_lower_is_better() -> None:
     before, after = np.zeros((20, 1)), np.full((20, 1), 0.3)
     assert compared(before, after).regressed(0.05) == ()
     (change,) = compared(before, after, lower="a").regressed(0.05)
     assert (change.before, change.after, change.worse) == (0.0, pytest.approx(0.3), 20)
 
 
-def test_many_features_without_a_change_cost_nothing() -> None:
+def test_unchanged_features_do_not_raise_the_p_value_of_others() -> None:
     before = np.ones((30, 8))
     after = before.copy()
     after[:6, 2] = 0.0
@@ -76,19 +76,19 @@ def test_many_features_without_a_change_cost_nothing() -> None:
     assert compared(before, after).changes[2].p == alone
 
 
-def test_what_is_not_in_both_runs_says_nothing() -> None:
+def test_values_missing_in_either_run_are_ignored() -> None:
     before, after = np.ones((12, 2)), np.ones((12, 2))
     after[:8, 0] = 0.0
     before[6:8, 0], after[0, 0], after[:, 1] = np.nan, np.nan, np.nan
-    kept, gone = compared(before, after).changes
-    assert (kept.queries, kept.worse) == (9, 5)
-    assert kept.before == 1.0
-    assert kept.after == pytest.approx(4 / 9)
-    assert (gone.queries, gone.p, gone.fell) == (0, 1.0, False)
-    assert np.isnan(gone.before)
+    partial, missing = compared(before, after).changes
+    assert (partial.queries, partial.worse) == (9, 5)
+    assert partial.before == 1.0
+    assert partial.after == pytest.approx(4 / 9)
+    assert (missing.queries, missing.p, missing.fell) == (0, 1.0, False)
+    assert np.isnan(missing.before)
 
 
-def test_the_last_decimals_are_no_change() -> None:
+def test_rounding_differences_are_no_change() -> None:
     values = np.random.default_rng(0).random((50, 2))
     for noise in (1e-9, 4e-7, -1e-6):
         assert all(change.p == 1.0 for change in compared(values, values - noise).changes)
@@ -101,17 +101,17 @@ def test_order_of_queries_and_features_does_not_matter() -> None:
     assert compare(table(before), turned).changes == compared(before, after).changes
 
 
-# Level and power, by known chances ----------------------------------------------------------------
+# False positive rate and power, by simulation -----------------------------------------------------
 
 
 def alarms(before: Floats, after: Floats) -> float:
-    """How often the second of two runs, ``(repeats, queries, features)``, is called worse."""
+    """Return how often ``after`` is called worse; runs are ``(repeats, queries, features)``."""
     pairs = zip(before, after, strict=True)
     return float(np.mean([bool(compared(*pair).regressed(0.05)) for pair in pairs]))
 
 
 def noisy_runs(rng: np.random.Generator, repeats: int, queries: int) -> Floats:
-    """Runs of one system with three features: two that go together, one with many ties."""
+    """Return runs of one system with three features, of which two are correlated."""
     easy = np.random.default_rng(9).random((queries, 1))
     hits = (rng.random((repeats, queries, 1)) < easy).astype(np.float64)
     near = hits - 0.3 * rng.random((repeats, queries, 1))
@@ -120,7 +120,7 @@ def noisy_runs(rng: np.random.Generator, repeats: int, queries: int) -> Floats:
 
 
 @pytest.mark.parametrize("queries", [14, 60])
-def test_the_same_system_answering_anew_seldom_raises_an_alarm(queries: int) -> None:
+def test_a_second_run_of_the_same_system_rarely_raises_an_alarm(queries: int) -> None:
     rng = np.random.default_rng(11)
     runs = noisy_runs(rng, 600, queries)
     # 0.05 at most; 0.07 is 2.2 standard errors of 300 repeats away from it.
@@ -128,7 +128,7 @@ def test_the_same_system_answering_anew_seldom_raises_an_alarm(queries: int) -> 
 
 
 @pytest.mark.parametrize("queries", [20, 100])
-def test_skew_without_a_fall_seldom_raises_an_alarm(queries: int) -> None:
+def test_skewed_changes_without_a_mean_loss_rarely_raise_an_alarm(queries: int) -> None:
     # Three of four queries lose 0.2, one gains 0.6: signed ranks call 20 to 40 % of that worse.
     rng = np.random.default_rng(13)
     before = np.zeros((300, queries, 2))
@@ -136,22 +136,22 @@ def test_skew_without_a_fall_seldom_raises_an_alarm(queries: int) -> None:
     assert alarms(before, after) <= 0.07
 
 
-def test_a_system_that_lost_a_tenth_is_found_and_with_few_queries_is_not() -> None:
+def test_a_loss_of_a_tenth_is_detected_with_120_queries_and_not_with_14() -> None:
     rng = np.random.default_rng(12)
-    found = {}
+    power = {}
     for queries in (14, 120):
         before = np.repeat(noisy_runs(rng, 1, queries), 100, axis=0)
         lost = rng.random((100, queries, 1)) < 0.1
-        found[queries] = alarms(before, before - lost * np.array([1.0, 1.0, 0.0]))
-    assert found[120] >= 0.8
-    assert found[14] <= 0.1
+        power[queries] = alarms(before, before - lost * np.array([1.0, 1.0, 0.0]))
+    assert power[120] >= 0.8
+    assert power[14] <= 0.1
 
 
 # Three verdicts -----------------------------------------------------------------------------------
 
 
 def shares(lost: int, queries: int) -> Comparison:
-    """A feature from 0 to 1 that so many queries lost, and one that none lost."""
+    """Return a comparison in which queries dropped from 1 to 0 in the first of two features."""
     before = np.ones((queries, 2))
     after = before.copy()
     after[:lost, 0] = 0.0
@@ -160,42 +160,42 @@ def shares(lost: int, queries: int) -> Comparison:
     return compare(*(FeatureTable("m", "sw", ids, names, values) for values in (before, after)))
 
 
-def test_of_what_nobody_lost_clopper_and_pearson_say_how_much_may_be_lost() -> None:
+def test_the_upper_bound_of_a_binary_loss_is_that_of_clopper_and_pearson() -> None:
     for lost, queries in ((0, 28), (0, 40), (1, 60), (3, 40)):
         exact = beta.ppf(0.95, lost + 1, queries - lost)
         assert shares(lost, queries).changes[0].lost_at_most == pytest.approx(exact, abs=0.004)
 
 
-def test_a_run_is_worse_or_no_worse_or_nobody_can_tell() -> None:
+def test_the_three_verdicts_by_number_of_lost_queries() -> None:
     assert shares(0, 31).verdict == "no worse"
     assert shares(0, 27).verdict == "cannot tell"
     assert [change.feature for change in shares(2, 40).unclear] == ["abstention"]
     assert shares(2, 40).verdict == "cannot tell"
     assert shares(4, 40).verdict == "worse"
-    assert shares(5, 1000).verdict == "worse"  # by less than the margin, but not by chance
+    assert shares(5, 1000).verdict == "worse"  # below the margin, but significant
 
 
 @pytest.mark.parametrize(
     ("queries", "lost", "verdict"),
     [(8, 0.1, "cannot tell"), (11, 0.1, "cannot tell"), (12, 0.1, "worse"), (5, 1.0, "worse")],
 )
-def test_a_handful_that_loses_a_little_leaves_open_what_others_win(
+def test_small_losses_of_a_few_queries_are_inconclusive(
     queries: int, lost: float, verdict: str
 ) -> None:
     before = np.ones((queries, 1))
     ids = tuple(f"q{i}" for i in range(queries))
     runs = [FeatureTable("m", "sw", ids, ("answer_match",), v) for v in (before, before - lost)]
-    found = compare(*runs)
-    assert found.changes[0].p <= 0.05
-    assert found.verdict == verdict
+    comparison = compare(*runs)
+    assert comparison.changes[0].p <= 0.05
+    assert comparison.verdict == verdict
 
 
-def test_a_feature_without_a_range_leaves_open_how_much_is_lost() -> None:
+def test_a_feature_without_a_range_has_no_bound_of_the_loss() -> None:
     same = compared(np.ones((100, 1)), np.ones((100, 1)))
     assert (same.verdict, same.changes[0].lost_at_most) == ("cannot tell", np.inf)
 
 
-def test_what_the_later_run_has_no_value_of_is_lost() -> None:
+def test_a_value_missing_in_the_later_run_counts_as_lost() -> None:
     before, after = np.ones((60, 1)), np.ones((60, 1))
     after[:9] = np.nan
     ids = tuple(f"q{i}" for i in range(60))
@@ -205,7 +205,7 @@ def test_what_the_later_run_has_no_value_of_is_lost() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4])
-def test_a_loss_of_the_margin_is_seldom_called_no_worse(size: int) -> None:
+def test_a_loss_of_the_margin_is_rarely_called_no_worse(size: int) -> None:
     rng = np.random.default_rng(size)
     codes = np.repeat(np.arange(100 // size), size)
     wrong = 0

@@ -1,4 +1,4 @@
-"""Bounds on features: the interval decides, with three outcomes."""
+"""Bounds on features: the interval of the mean gives one of three verdicts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def unbounded(_: Query, response: Response) -> float:
     return float(response.text or "nan")
 
 
-def asked(*values: float, cluster: int = 1) -> dict[str, Any]:
-    """Return the arguments for queries whose responses have these values."""
+def arguments_for(*values: float, cluster: int = 1) -> dict[str, Any]:
+    """Return arguments of ``assert_feature`` with responses that have these values."""
     queries = [
         Query(id=f"q{i}", language="en", text=f"What is {i}?", cluster=f"c{i // cluster}")
         for i in range(len(values))
@@ -40,14 +40,14 @@ def asked(*values: float, cluster: int = 1) -> dict[str, Any]:
 
 
 def verdict(*values: float, feature: Any = None, cluster: int = 1, **bounds: float) -> str:
-    given = asked(*values, cluster=cluster)
+    arguments = arguments_for(*values, cluster=cluster)
     try:
-        return assert_feature(feature=feature or Score(), **given, **bounds).verdict
+        return assert_feature(feature=feature or Score(), **arguments, **bounds).verdict
     except FellShortError:
         return "broken"
 
 
-def test_the_interval_and_not_the_mean_decides() -> None:
+def test_the_verdict_depends_on_the_interval_not_the_mean() -> None:
     assert verdict(*[1.0] * 5, ge=0.8) == "cannot tell"
     assert verdict(*[1.0] * 13, ge=0.8) == "cannot tell"
     assert verdict(*[1.0] * 14, ge=0.8) == "holds"
@@ -60,18 +60,18 @@ def test_the_interval_and_not_the_mean_decides() -> None:
     assert verdict(*[1.0] * 5, le=0.2) == "broken"
 
 
-def test_a_feature_at_its_end_on_every_query_has_an_interval_with_a_width() -> None:
-    low, high = assert_feature(feature=Score(), **asked(*[1.0] * 5), ge=0.5).interval
+def test_equal_values_at_the_end_of_the_range_have_an_interval_with_a_width() -> None:
+    low, high = assert_feature(feature=Score(), **arguments_for(*[1.0] * 5), ge=0.5).interval
     assert (low, high) == (pytest.approx(0.05 ** (1 / 5), abs=0.01), 1.0)
-    low, high = assert_feature(feature=Score(), **asked(*[0.0] * 5), le=0.5).interval
+    low, high = assert_feature(feature=Score(), **arguments_for(*[0.0] * 5), le=0.5).interval
     assert (low, high) == (0.0, pytest.approx(1 - 0.05 ** (1 / 5), abs=0.01))
-    assert assert_feature(feature=Score(), **asked(*[1.0] * 20), ge=0.5).interval == (
+    assert assert_feature(feature=Score(), **arguments_for(*[1.0] * 20), ge=0.5).interval == (
         pytest.approx(0.05 ** (1 / 20), abs=0.005),
         1.0,
     )
 
 
-def test_a_range_ends_at_its_end() -> None:
+def test_bounds_at_the_end_of_the_range() -> None:
     assert verdict(*[1.0] * 5, le=1, ge=0) == "holds"
     assert verdict(*[1.0] * 50, ge=1) == "cannot tell"
     assert verdict(*[1.0] * 50, gt=1) == "broken"
@@ -82,8 +82,8 @@ def test_a_cluster_counts_once() -> None:
     values = [1.0] * 40
     assert verdict(*values, ge=0.8) == "holds"
     assert verdict(*values, ge=0.8, cluster=10) == "cannot tell"
-    given = asked(*values)
-    together = assert_feature(feature=Score(), **given, ge=0.8, cluster=lambda _: "one")
+    arguments = arguments_for(*values)
+    together = assert_feature(feature=Score(), **arguments, ge=0.8, cluster=lambda _: "one")
     assert (together.clusters, together.queries, together.verdict) == (1, 40, "cannot tell")
 
 
@@ -92,35 +92,35 @@ def test_a_feature_without_a_range_needs_ten_clusters_that_differ() -> None:
     assert verdict(*spread, feature=unbounded, ge=0.5) == "holds"
     assert verdict(*spread, feature=unbounded, ge=1.5) == "broken"
     assert verdict(*spread[:9], feature=unbounded, ge=0.5) == "cannot tell"
-    given = asked(*[0.9] * 20) | {"cannot_tell": "fail"}
+    arguments = arguments_for(*[0.9] * 20) | {"cannot_tell": "fail"}
     with pytest.raises(FellShortError, match=r"declare the range of unbounded \(mirage"):
-        assert_feature(feature=unbounded, **given, ge=0.5)
+        assert_feature(feature=unbounded, **arguments, ge=0.5)
 
 
-def test_what_would_tell_does() -> None:
-    given = asked(*[1.0] * 5) | {"cannot_tell": "fail"}
+def test_the_recommended_number_of_queries_gives_a_verdict() -> None:
+    arguments = arguments_for(*[1.0] * 5) | {"cannot_tell": "fail"}
     with pytest.raises(FellShortError) as caught:
-        assert_feature(feature=Score(), **given, ge=0.8, model="bot")
-    said = str(caught.value)
-    assert said.startswith("cannot tell whether Score of bot is >= 0.8: its mean is 1.000 on 5 ")
-    assert "with a 90 % interval of [0.5" in said
-    assert said.endswith("to tell takes about 15 queries with the same mean")
+        assert_feature(feature=Score(), **arguments, ge=0.8, model="bot")
+    message = str(caught.value)
+    assert message.startswith("cannot tell whether Score of bot is >= 0.8: its mean is 1.000 on 5 ")
+    assert "with a 90 % interval of [0.5" in message
+    assert message.endswith("a verdict needs about 15 queries with the same mean")
     assert verdict(*[1.0] * 15, ge=0.8) == "holds"
     with pytest.raises(FellShortError, match="the mean is at the bound"):
-        assert_feature(feature=Score(), **given, ge=1)
+        assert_feature(feature=Score(), **arguments, ge=1)
 
 
 def test_two_sides_share_alpha() -> None:
-    given = asked(*[0.0, 1.0] * 20)
-    one = assert_feature(feature=Score(), **given, ge=0.3)
-    both = assert_feature(feature=Score(), **given, ge=0.3, le=0.7)
-    assert (one.level, both.level) == (0.9, 0.95)
-    assert both.interval[0] < one.interval[0] < one.interval[1] < both.interval[1]
+    arguments = arguments_for(*[0.0, 1.0] * 20)
+    lower = assert_feature(feature=Score(), **arguments, ge=0.3)
+    both = assert_feature(feature=Score(), **arguments, ge=0.3, le=0.7)
+    assert (lower.level, both.level) == (0.9, 0.95)
+    assert both.interval[0] < lower.interval[0] < lower.interval[1] < both.interval[1]
     with pytest.raises(SettingError, match=r"alpha must be above 0 and below 0\.5, got 0\.5"):
-        assert_feature(feature=Score(), **given, ge=0.3, alpha=0.5)
+        assert_feature(feature=Score(), **arguments, ge=0.3, alpha=0.5)
 
 
-def test_an_unknown_end_of_an_interval_tells_nothing() -> None:
+def test_an_unknown_end_of_an_interval_is_inconclusive() -> None:
     assert compare_with_bounds({"ge": 0.5}, (math.nan, math.nan)) == "cannot tell"
     assert compare_with_bounds({"ge": 0.5}, (math.nan, 0.4)) == "broken"
 

@@ -1,4 +1,4 @@
-"""The gate certifies only what it measured: evidence, allowances, identical answers, flips."""
+"""The evidence behind the gate's verdicts: coverage, allowances, identical answers, flips."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def flat(text: str) -> str:
 
 
 def without(dataset: MirageDataset, **fields: Any) -> MirageDataset:
-    """The same queries with other values of these fields."""
+    """Return the same queries with other values of these fields."""
     return MirageDataset((query.model_copy(update=fields) for query in dataset), name="ours")
 
 
 def irrelevant(dataset: MirageDataset) -> Texts:
-    """The first sentence of an irrelevant passage, with its citation."""
+    """Return the first sentence of an irrelevant passage for each query, with its citation."""
     texts = {}
     for query in dataset:
         passage = next(p for p in query.passages if p.id not in query.relevant)
@@ -50,7 +50,7 @@ def irrelevant(dataset: MirageDataset) -> Texts:
     return texts
 
 
-def against(before: Texts, after: Texts, dataset: MirageDataset, **options: Any) -> Compared:
+def compare_texts(before: Texts, after: Texts, dataset: MirageDataset, **options: Any) -> Compared:
     saved = baseline_of(before, on=dataset, suite=FeatureSuite(gated(dataset)))
     return compared(after, saved, on=dataset, **options)
 
@@ -79,17 +79,17 @@ def test_without_qrels_and_answers_nonsense_is_never_no_worse(code: str, referen
         )
 
 
-def test_a_comment_and_junit_say_that_nothing_measures_correctness() -> None:
+def test_a_comment_and_junit_report_missing_evidence() -> None:
     dataset = without(SWAHILI, reference=None, relevant=(), **UNLABELLED)
-    runs = against(REFERENCES, irrelevant(SWAHILI), dataset)
+    runs = compare_texts(REFERENCES, irrelevant(SWAHILI), dataset)
     assert "### Mirage: cannot tell" in comment(runs)
     assert "inconclusive: nothing that measures correctness" in comment(runs)
     assert 'name="correctness"' in junit(runs)
     assert more_to_tell(runs.comparison) is None
 
 
-def test_every_table_names_its_evidence() -> None:
-    lied = {id_: bundled_texts("sw")[id_].false for id_ in REFERENCES}
+def test_every_table_lists_its_evidence() -> None:
+    false_answers = {id_: bundled_texts("sw")[id_].false for id_ in REFERENCES}
     for dataset, evidence in (
         (
             SWAHILI,
@@ -102,15 +102,15 @@ def test_every_table_names_its_evidence() -> None:
         ),
         (
             without(SWAHILI, reference=None, **UNLABELLED),
-            "Evidence: relevant passages on 30 of 40 queries; to see a fact that is denied in the "
-            "same words takes references",
+            "Evidence: relevant passages on 30 of 40 queries; add references to detect answers "
+            "that deny a fact in the same words",
         ),
         (
             without(SWAHILI, **UNLABELLED),
             "Evidence: references on 40 of 40 queries, relevant passages on 30",
         ),
     ):
-        runs = against(REFERENCES, REFERENCES | {"q01": lied["q01"]}, dataset)
+        runs = compare_texts(REFERENCES, REFERENCES | {"q01": false_answers["q01"]}, dataset)
         assert evidence in flat(told(runs.comparison))
         assert "39 of 40 answers are identical" in flat(told(runs.comparison))
         assert evidence in flat(comment(runs))
@@ -128,14 +128,14 @@ def columns(
 
 
 @pytest.mark.parametrize(("measured", "verdict"), [(29, "cannot tell"), (30, "no worse")])
-def test_a_measure_covers_half_of_the_answers(measured: int, verdict: str) -> None:
+def test_a_measure_must_cover_half_of_the_answers(measured: int, verdict: str) -> None:
     assert COVERED == 0.5
     values = np.ones(60)
     values[measured:] = np.nan
     assert columns(values, values).verdict == verdict
 
 
-def test_a_measure_that_has_nothing_to_lose_is_no_evidence() -> None:
+def test_a_measure_at_its_worst_value_in_both_runs_is_no_evidence() -> None:
     none, some = np.zeros(60), np.zeros(60)
     some[:7] = 1.0
     assert columns(none, none).verdict == "cannot tell"
@@ -151,7 +151,7 @@ def test_language_and_support_alone_are_no_evidence() -> None:
 # The allowance for style --------------------------------------------------------------------------
 
 
-def test_what_counts_as_style_stops_an_alarm_and_is_never_no_worse() -> None:
+def test_a_loss_that_counts_as_style_is_inconclusive() -> None:
     names = ("answer_match", "support_lexical")
     before = table([[1.0, 0.9]] * 60, names)
     after = table([[1.0, 0.5]] * 60, names)
@@ -163,11 +163,11 @@ def test_what_counts_as_style_stops_an_alarm_and_is_never_no_worse() -> None:
     assert more_to_tell(comparison) is None
     text = flat(told(comparison))
     assert "support_lexical: 0.400 of its loss counts as style and raises no alarm" in text
-    assert f"the whole loss at most {change.lost_at_most:.3f}" in text
-    assert "save a new baseline if the style is meant" in text
+    assert f"which “no worse” tests, is at most {change.lost_at_most:.3f}" in text
+    assert "save a new baseline if the new style is intended" in text
 
 
-def test_no_table_shows_a_bound_below_the_loss_itself() -> None:
+def test_the_upper_bound_of_the_loss_is_at_least_the_loss() -> None:
     rng = np.random.default_rng(2)
     names = ("target_language", "citation_recall@10", "support_lexical", "reference_recall")
     for _ in range(20):
@@ -184,7 +184,7 @@ def test_no_table_shows_a_bound_below_the_loss_itself() -> None:
 @pytest.mark.parametrize("clusters", [1, 10])
 def test_identical_answers_pass_at_any_number_of_clusters(clusters: int) -> None:
     ids = [query.id for query in SWAHILI]
-    runs = against(
+    runs = compare_texts(
         REFERENCES,
         dict(REFERENCES),
         SWAHILI,
@@ -198,7 +198,7 @@ def test_identical_answers_pass_at_any_number_of_clusters(clusters: int) -> None
 def test_identical_answers_pass_whatever_is_measured() -> None:
     dataset = without(SWAHILI, reference=None, relevant=(), **UNLABELLED)[:5]
     texts = {query.id: REFERENCES[query.id] for query in dataset}
-    runs = against(texts, dict(texts), dataset)
+    runs = compare_texts(texts, dict(texts), dataset)
     assert runs.comparison.verdict == "no worse"
     assert "5 of 5 answers are identical" in flat(told(runs.comparison))
 
@@ -253,7 +253,7 @@ def test_three_answers_that_turned_wrong_are_found_if_nothing_else_changed(queri
 
 
 def reworded(queries: int, wrong: int, right: int = 0) -> Comparison:
-    """Runs whose answers are all reworded; some turned from right to wrong, or the other way."""
+    """Compare runs with reworded answers, of which some turned wrong and some turned right."""
     names = ("answer_match", "wrong_answer", "support_lexical")
     rng = np.random.default_rng(0)
     before, after = (
@@ -261,7 +261,7 @@ def reworded(queries: int, wrong: int, right: int = 0) -> Comparison:
         for _ in range(2)
     )
     for i in range(wrong):
-        after[i, i % 2] = float(i % 2)  # by turns the right answer is missing, or a wrong one there
+        after[i, i % 2] = float(i % 2)  # in turn, a right answer is missing or a wrong one is added
     before[wrong : wrong + right, 0] = 0.0
     return compare(table(before, names), table(after, names), ["wrong_answer"])
 
@@ -284,7 +284,7 @@ def test_changes_that_are_no_flips_do_not_hide_three_flips() -> None:
     assert compare(table(before, names), table(after, names)).verdict == "worse"
 
 
-def test_a_gain_in_one_of_three_repeats_is_a_turn_the_other_way() -> None:
+def test_a_gain_in_one_of_three_repeats_counts_as_a_flip() -> None:
     before, after = np.ones((40, 1)), np.ones((40, 1))
     after[:3] = 0.0
     names = ("answer_match",)
@@ -323,4 +323,4 @@ def test_three_bundled_answers_that_turned_wrong_are_found(kind: str) -> None:
     refusal = written[open_questions[0]].terse
     lies = {id_: refusal if kind == "refusal" else written[id_].false for id_ in ids}
     true = {id_: texts.true[0] for id_, texts in written.items()}
-    assert against(true, true | lies, SWAHILI).comparison.verdict == "worse"
+    assert compare_texts(true, true | lies, SWAHILI).comparison.verdict == "worse"

@@ -1,4 +1,4 @@
-"""The history of a model over commits, and what it tells from noise."""
+"""The history of a model over commits, and the tests for significant losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDS = tuple(f"q{i}" for i in range(12))
 
 
 def table(values: np.ndarray, model: str = "rag") -> FeatureTable:
-    """``values`` are ``(repeats, queries)`` of one feature."""
+    """Return a table of one feature with the values ``(repeats, queries)``."""
     each = np.asarray(values, dtype=np.float64)[..., None]
     repeats = each if len(each) > 1 else None
     return FeatureTable(
@@ -40,13 +40,13 @@ def commit(sha: str, values: np.ndarray, *, accepted: bool = False) -> Commit:
 
 RIGHT = np.ones((3, 12))
 LOST = RIGHT.copy()
-LOST[:, :4] = 0.0  # of four queries every answer
+LOST[:, :4] = 0.0  # every answer to four queries
 
 
 # The store ----------------------------------------------------------------------------------------
 
 
-def test_what_is_put_there_is_read_back(tmp_path: Path) -> None:
+def test_appended_commits_are_read_back(tmp_path: Path) -> None:
     values = np.array([[1.0, np.nan, 0.5], [0.0, 1.0, 0.25]])
     history = History(tmp_path / "h.sqlite")
     history.append(baseline(values), "abc", label="<b>'); DROP TABLE commits", rank=2)
@@ -54,11 +54,11 @@ def test_what_is_put_there_is_read_back(tmp_path: Path) -> None:
     history.append(baseline(values), "def", clusters={"q0": "d", "q1": "d"})
     history.append(baseline(values, fingerprint="g"), "def")
     mine, other, requeried = History(tmp_path / "h.sqlite").series()
-    assert [one.sha for one in mine] == ["abc", "def"]
+    assert [entry.sha for entry in mine] == ["abc", "def"]
     assert (mine[0].label, mine[0].rank) == ("<b>'); DROP TABLE commits", 2)
     np.testing.assert_array_equal(mine[0].baseline.table.repeats[..., 0], values)
     assert mine[1].baseline.table.clusters == {"q0": "d", "q1": "d"}
-    assert [one.baseline.table.model for one in other] == ["other"]
+    assert [entry.baseline.table.model for entry in other] == ["other"]
     assert requeried[0].baseline.fingerprint == "g"
 
 
@@ -67,14 +67,14 @@ def test_a_commit_is_accepted_by_the_beginning_of_its_name(tmp_path: Path) -> No
     for sha in ("abc1", "abd2"):
         history.append(baseline(RIGHT), sha)
     history.accept("abd")
-    assert [one.accepted for one in history.series()[0]] == [False, True]
+    assert [entry.accepted for entry in history.series()[0]] == [False, True]
     with pytest.raises(DatasetError, match="2 commits begin with 'ab'"):
         history.accept("ab")
     with pytest.raises(UnknownNameError):
         history.accept("x")
 
 
-def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_history_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(DatasetError):
         History(tmp_path / "none.sqlite").series()
     text = tmp_path / "text"
@@ -89,7 +89,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
         assert path.read_bytes() == before
 
 
-def test_an_entry_that_was_overwritten_is_named(tmp_path: Path) -> None:
+def test_the_error_names_an_overwritten_entry(tmp_path: Path) -> None:
     history = History(tmp_path / "h.sqlite")
     history.append(baseline(RIGHT), "abc")
     with closing(sqlite3.connect(history.path)) as database, database:
@@ -101,38 +101,38 @@ def test_an_entry_that_was_overwritten_is_named(tmp_path: Path) -> None:
 # Noise --------------------------------------------------------------------------------------------
 
 
-def test_p_is_the_share_of_the_ways_to_split() -> None:
-    # Of one query all three answers are lost: of the 20 ways to split six answers one is as bad.
+def test_p_is_the_share_of_splits_that_are_as_bad() -> None:
+    # All three answers to one query are lost. One of the 20 splits of six answers is as bad.
     values = RIGHT.copy()
     values[:, 0] = 0.0
     (p,) = worsening_p_values(table(RIGHT), table(values))
     assert p == pytest.approx(1 / 20, abs=0.01)
-    # Of two, each asked once: a quarter, as by signs.
+    # Two queries with one answer each are lost: 1/4, as in a sign test.
     once = np.ones((1, 12))
     two = once.copy()
     two[0, :2] = 0.0
     (p,) = worsening_p_values(table(once), table(two))
     assert p == pytest.approx(1 / 4, abs=0.02)
-    assert worsening_p_values(table(LOST), table(RIGHT)) == pytest.approx([1.0])  # for the better
+    assert worsening_p_values(table(LOST), table(RIGHT)) == pytest.approx([1.0])  # a gain
 
 
-def test_queries_of_one_cluster_are_one_piece_of_evidence() -> None:
+def test_a_cluster_counts_as_one_query() -> None:
     later = replace(table(LOST), clusters=dict.fromkeys(IDS[:4], "document"))
     (p,) = worsening_p_values(table(RIGHT), later)
     assert p == pytest.approx(1 / 20, abs=0.01)
 
 
-def test_what_was_always_right_counts_for_more_than_what_comes_and_goes() -> None:
-    # Three of twelve queries lose what they had in fifteen answers; the others are coins.
+def test_queries_that_were_always_right_weigh_more_than_varying_ones() -> None:
+    # Three of twelve queries were right in 15 answers and are now wrong; the others are random.
     flips = np.random.default_rng(0).random((18, 12)) < 0.5
     flips[:15, :3], flips[15:, :3] = True, False
     (p,) = worsening_p_values(table(flips[:15]), table(flips[15:]))
-    # Each alone has a chance of 1 / 816; by the plain mean over all queries p would be 0.02.
+    # One such query has a probability of 1/816; with a plain mean over all queries p would be 0.02.
     assert p < 0.001
 
 
-def test_p_is_at_or_below_a_level_in_no_more_than_that_share_of_the_runs() -> None:
-    # Of each unit each split is as likely: all that can be seen of two units are gone through.
+def test_the_false_positive_rate_is_at_most_the_level() -> None:
+    # All splits of a unit are equally likely, so the loop covers all outcomes of two units.
     sums = np.random.default_rng(0).integers(-2, 3, (6, 2, 2)).astype(np.float64)
     p = [
         exchange_p_values(sums, np.stack([sums[i, 0], sums[j, 1]]), permutations=2000).min()
@@ -147,23 +147,23 @@ def test_without_a_permutation_there_is_no_p() -> None:
         exchange_p_values(np.zeros((2, 3, 1)), np.zeros(1), permutations=0)
 
 
-def test_a_loss_is_told_and_a_reference_goes_on() -> None:
+def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
     rows = [commit("a", RIGHT), commit("b", RIGHT), commit("c", LOST, accepted=True)]
     series = moved([*rows, commit("d", LOST), commit("e", RIGHT)])
-    assert [one.worse for one in series.commits] == [(), (), ("answer_match",), (), ()]
-    assert [one.reference for one in series.commits] == ["", "a", "a", "c", "c"]
+    assert [entry.worse for entry in series.commits] == [(), (), ("answer_match",), (), ()]
+    assert [entry.reference for entry in series.commits] == ["", "a", "a", "c", "c"]
     step = series.commits[2].steps[0]
     assert step.mean == pytest.approx(8 / 12)
     assert step.low < step.mean < step.high
     assert "answer_match" in str(series)
 
 
-def test_a_series_spends_its_level_once() -> None:
+def test_only_a_limited_number_of_commits_is_compared_with_a_reference() -> None:
     rows = [commit("a", RIGHT), *(commit(str(i), LOST) for i in range(3))]
     series = moved(rows, length=2)
-    assert [bool(one.worse) for one in series.commits] == [False, True, True, False]
+    assert [bool(entry.worse) for entry in series.commits] == [False, True, True, False]
     assert series.commits[3].reference == ""
-    assert not any(one.worse for one in moved(rows, alpha=1e-4, length=2).commits)
+    assert not any(entry.worse for entry in moved(rows, alpha=1e-4, length=2).commits)
     with pytest.raises(SettingError):
         moved(rows, length=0)
     with pytest.raises(UnknownNameError):
@@ -171,8 +171,9 @@ def test_a_series_spends_its_level_once() -> None:
 
 
 def test_commits_without_an_alarm_count_as_repeats() -> None:
-    # Asked once, three lost queries of twelve prove nothing beside one commit: 2 ** -3. Beside five
-    # in which they were right, each of them is lost first in the sixth with a chance of a sixth.
+    # With one answer per query, three lost queries of twelve are not significant against one
+    # commit: p is 2 ** -3. Against five commits with right answers, a query is lost exactly in the
+    # sixth with a probability of 1/6.
     once, lost = np.ones((1, 12)), np.ones((1, 12))
     lost[0, :3] = 0.0
     alone = moved([commit("a", once), commit("b", lost)])
@@ -181,12 +182,12 @@ def test_commits_without_an_alarm_count_as_repeats() -> None:
     assert moved([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
         1 / 6**3, abs=0.002
     )
-    # What was told to be worse is no repeat of what was before.
+    # A commit that is worse does not count as a repeat of the earlier ones.
     worse = moved([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
-    assert [bool(one.worse) for one in worse.commits[-2:]] == [True, True]
+    assert [bool(entry.worse) for entry in worse.commits[-2:]] == [True, True]
 
 
-def test_what_has_no_value_says_nothing() -> None:
+def test_missing_values_are_ignored() -> None:
     before, later = RIGHT.copy(), LOST.copy()
     later[:, :4] = np.nan
     before[0, 5] = np.nan
@@ -198,11 +199,11 @@ def test_a_commit_is_compared_with_a_bounded_number_of_answers(
 ) -> None:
     sizes = []
 
-    def watched(before: FeatureTable, *others: Any) -> Any:
+    def record_size(before: FeatureTable, *arguments: Any) -> Any:
         sizes.append(1 if before.repeats is None else len(before.repeats))
-        return worsening_p_values(before, *others)
+        return worsening_p_values(before, *arguments)
 
-    monkeypatch.setattr(series, "worsening_p_values", watched)
+    monkeypatch.setattr(series, "worsening_p_values", record_size)
     monkeypatch.setattr(series, "_POOLED", 8)
     moved([commit(f"c{number}", RIGHT) for number in range(6)])
-    assert sizes == [3, 6, 8, 8, 8]  # the first commit's three answers, and the latest others
+    assert sizes == [3, 6, 8, 8, 8]  # three answers of the first commit and the latest of the rest

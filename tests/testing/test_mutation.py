@@ -1,4 +1,4 @@
-"""Faults done to responses, and which assertions catch them; files of tests that pass on them."""
+"""Mutants, the assertions that catch them, and test files written from responses."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ KINDS = ("uncited", "wrong-language", "over-cited")
 PASSING = {"cannot_tell": "pass"}
 
 
-def own(number: int = 6) -> tuple[MirageDataset, Run]:
-    """Queries that nobody wrote an abstention or a lie for, and what somebody answers."""
+def user_data(number: int = 6) -> tuple[MirageDataset, Run]:
+    """Return queries that are not bundled, and responses to them."""
     queries = [
         Query.model_validate(
             {
@@ -53,17 +53,17 @@ def own(number: int = 6) -> tuple[MirageDataset, Run]:
         for i in range(1, number + 1)
     ]
     dataset = MirageDataset(queries)
-    said = {q.id: f"It is {q.id[-1]}40 metres long [p{q.id[-1]}]." for q in dataset}
-    return dataset, respond(said, dataset, "bot", progress=False)
+    texts = {q.id: f"It is {q.id[-1]}40 metres long [p{q.id[-1]}]." for q in dataset}
+    return dataset, respond(texts, dataset, "bot", progress=False)
 
 
 def test_bundled_responses_can_have_every_kind_of_fault() -> None:
-    made = mutants(SWAHILI, BUNDLED, shares=(1.0,))
-    assert [one.kind for one in made.tried] == list(FAULTS)
-    assert not made.untried
-    for one in made.tried:
-        changed = {r.query_id for r in one.run.responses if r != BUNDLED[r.query_id]}
-        assert changed == set(one.hit), one.kind
+    result = mutants(SWAHILI, BUNDLED, shares=(1.0,))
+    assert [mutant.kind for mutant in result.tried] == list(FAULTS)
+    assert not result.untried
+    for mutant in result.tried:
+        changed = {r.query_id for r in mutant.run.responses if r != BUNDLED[r.query_id]}
+        assert changed == set(mutant.hit), mutant.kind
 
 
 def test_queries_of_a_smaller_share_are_among_those_of_a_larger_one() -> None:
@@ -74,19 +74,19 @@ def test_queries_of_a_smaller_share_are_among_those_of_a_larger_one() -> None:
     assert mutants(SWAHILI, BUNDLED, kinds=["uncited"]).tried[1] == some
 
 
-def test_what_a_dataset_lacks_is_named() -> None:
-    dataset, run = own()
-    made = mutants(dataset, run)
-    assert set(made.untried) == {"lying", "answered-anyway", "wrong-entity", "truncated"} | (
+def test_untried_kinds_name_the_data_that_is_missing() -> None:
+    dataset, run = user_data()
+    result = mutants(dataset, run)
+    assert set(result.untried) == {"lying", "answered-anyway", "wrong-entity", "truncated"} | (
         {"format-broken"}  # these have neither headings nor a reason
     )
-    assert "wrong answers" in made.untried["wrong-entity"]
+    assert "wrong answers" in result.untried["wrong-entity"]
     (language,) = mutants(dataset, run, kinds=["wrong-language"], shares=[1]).tried
     assert "metres" not in (language.run["own-1"].text or "")
     assert "[p1]" in (language.run["own-1"].text or "")
 
 
-def test_an_assertion_catches_what_it_is_about_and_what_is_missed_has_a_suggestion() -> None:
+def test_missed_faults_have_a_suggestion_that_catches_them() -> None:
     def cites(run: Run) -> None:
         assert_feature(run, "citation_recall@10", ge=0.9)
 
@@ -101,19 +101,19 @@ def test_an_assertion_catches_what_it_is_about_and_what_is_missed_has_a_suggesti
     assert score.fallen == ("never",)
     assert score.score == score.at(0.25) == pytest.approx(1 / 3)
     assert math.isnan(score.at(0.5))
-    said = {fate.kind: fate.suggestion for fate in score.missed if fate.share == 1}
-    assert said["wrong-language"].startswith('assert_feature(run, "target_language", ge=')
-    assert said["over-cited"].startswith('assert_feature(run, "citation_map@10", ge=')
+    suggestions = {fate.kind: fate.suggestion for fate in score.missed if fate.share == 1}
+    assert suggestions["wrong-language"].startswith('assert_feature(run, "target_language", ge=')
+    assert suggestions["over-cited"].startswith('assert_feature(run, "citation_map@10", ge=')
     assert "1 of 3 kinds of fault (with 2 seeds) caught at 100%" in str(score)
-    # What is suggested holds of the responses, and not of the mutant.
+    # The suggested assertion holds for the responses and fails on the mutant.
     mutant = mutants(SWAHILI, BUNDLED, kinds=["over-cited"], shares=[1]).tried[0].run
     names = {"assert_feature": assert_feature}
-    exec(said["over-cited"], {**names, "run": BUNDLED})
+    exec(suggestions["over-cited"], {**names, "run": BUNDLED})
     with pytest.raises(AssertionError):
-        exec(said["over-cited"], {**names, "run": mutant})
+        exec(suggestions["over-cited"], {**names, "run": mutant})
 
 
-def test_what_assertions_do_on_mutants_leaves_no_trace_on_the_running_test(
+def test_assertions_on_mutants_record_nothing_in_the_running_test(
     request: pytest.FixtureRequest,
 ) -> None:
     def unclear(run: Run) -> None:
@@ -138,7 +138,7 @@ def test_suggested_bounds_score_as_the_assertions_do() -> None:
     assert score.score == 1
 
 
-def test_a_mutation_score_has_its_spread_over_seeds() -> None:
+def test_a_mutation_score_reports_the_spread_over_seeds() -> None:
     fates = [
         Fate(kind, 1.0, 9, ("cites",) if number < caught else (), seed=seed)
         for seed, caught in enumerate((2, 3, 1))
@@ -155,19 +155,19 @@ def test_a_mutation_score_has_its_spread_over_seeds() -> None:
 
 
 def improved(texts: str) -> Run:
-    """Return a run that answers the Swahili queries, or says that no passage does."""
+    """Return a simulated run on the Swahili queries that answers or abstains correctly."""
     return simulated_runs("sw", {texts})[texts]
 
 
 def without_relevant(number: int) -> MirageDataset:
-    """Return the queries with so many passages, those that answer first."""
+    """Return the queries with this number of passages, the relevant ones first."""
     queries = []
     for query in SWAHILI:
         order = sorted(query.passages, key=lambda passage: passage.id not in query.relevant)
-        shown = tuple(order[:number])
-        ids = {passage.id for passage in shown}
+        passages = tuple(order[:number])
+        ids = {passage.id for passage in passages}
         relevant = tuple(id_ for id_ in query.relevant if id_ in ids)
-        queries.append(query.model_copy(update={"passages": shown, "relevant": relevant}))
+        queries.append(query.model_copy(update={"passages": passages, "relevant": relevant}))
     return MirageDataset(queries, name=f"k{number}")
 
 
@@ -182,15 +182,15 @@ def test_an_improved_run_breaks_no_written_bound() -> None:
     good = {response.query_id: response.text or "" for response in improved("reference")}
     wrong = {r.query_id: r.text or "" for r in improved("lying")}
     # The tests are written from a bot that is wrong in three answers of ten.
-    spoilt = {id_: wrong[id_] if i % 10 < 3 else good[id_] for i, id_ in enumerate(good)}
-    before = respond(spoilt, SWAHILI, "bot", progress=False)
+    mixed = {id_: wrong[id_] if i % 10 < 3 else good[id_] for i, id_ in enumerate(good)}
+    before = respond(mixed, SWAHILI, "bot", progress=False)
     bounds, _ = suggested_bounds(SWAHILI, before, seeds=1)
     assert {bound.feature for bound in bounds} >= {"answer_match", "abstention", "wrong_answer"}
-    known = {bound.feature: facts(bound.feature).direction_in("sw") for bound in bounds}
+    directions = {bound.feature: facts(bound.feature).direction_in("sw") for bound in bounds}
     for bound in bounds:
-        assert (bound.ge is None) == (known[bound.feature] == "lower"), bound
-        assert (bound.le is None) == (known[bound.feature] == "higher"), bound
-    assert not {"passage_coverage", "answer_length", "well_formed"} & set(known)
+        assert (bound.ge is None) == (directions[bound.feature] == "lower"), bound
+        assert (bound.le is None) == (directions[bound.feature] == "higher"), bound
+    assert not {"passage_coverage", "answer_length", "well_formed"} & set(directions)
     short = {response.query_id: response.text or "" for response in improved("terse")}
     for texts in (good, short, as_markdown(good), as_markdown(short)):
         for passages in (1, 5):
@@ -201,7 +201,7 @@ def test_an_improved_run_breaks_no_written_bound() -> None:
                 assert result.verdict != "broken", bound
 
 
-def test_no_suggestion_bounds_the_better_side() -> None:
+def test_no_suggestion_limits_the_better_side() -> None:
     dataset = MirageDataset(list(SWAHILI)[::2])
     wrong = improved("lying").model_copy(
         update={"responses": tuple(improved("lying").responses[::2])}
@@ -213,7 +213,7 @@ def test_no_suggestion_bounds_the_better_side() -> None:
     assert all(bound.le is None for bound in bounds if bound.feature == "answer_match")
 
 
-def test_written_bounds_hold_of_what_is_as_true_in_other_words() -> None:
+def test_suggested_bounds_hold_for_true_answers_in_other_words() -> None:
     dataset = MirageDataset(list(SWAHILI)[::2])
     runs = {
         name: run.model_copy(update={"responses": run.responses[::2]})
@@ -252,22 +252,22 @@ def test_a_bound_is_compared_with_an_interval() -> None:
     assert Bound("wrong_answer", "", le=0.5).verdict((0.51, 0.9)) == "broken"
 
 
-def test_a_written_file_passes_and_its_score_is_that_of_pytest(tmp_path: Path) -> None:
-    dataset, run = own(6)
+def test_a_written_file_passes_and_pytest_gives_the_same_score(tmp_path: Path) -> None:
+    dataset, run = user_data(6)
     responses, queries = tmp_path / "responses.jsonl", tmp_path / "queries.jsonl"
     write_run(run, responses)
     dataset.to_jsonl(queries)
     file = tmp_path / "test_written.py"
     settings = {"kinds": KINDS[:2], "shares": (1.0,), "seeds": 2}
-    said = write_tests(file, dataset, run, responses, queries, **settings)
-    assert f"- {said.counted(1.0)} on all queries" in file.read_text(encoding="utf-8")
+    written = write_tests(file, dataset, run, responses, queries, **settings)
+    assert f"- {written.counted(1.0)} on all queries" in file.read_text(encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "skipped" not in done.stdout
-    counted = score_tests(file, dataset, run, **settings)
-    assert not counted.fallen
-    assert counted.score == said.score == 1
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
+    assert "skipped" not in process.stdout
+    scored = score_tests(file, dataset, run, **settings)
+    assert not scored.fallen
+    assert scored.score == written.score == 1
     assert all(len(line) <= 100 for line in file.read_text(encoding="utf-8").splitlines())
 
 
@@ -276,7 +276,7 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
         mutants(SWAHILI, BUNDLED, kinds=["uncitd"])
     with pytest.raises(SettingError, match="shares"):
         mutants(SWAHILI, BUNDLED, shares=[0])
-    with pytest.raises(MirageError, match="no such file"):
+    with pytest.raises(MirageError, match="no such test file"):
         score_tests(tmp_path / "test_none.py", SWAHILI, BUNDLED)
     broken = tmp_path / "test_broken_file.py"
     broken.write_text("import nothing_of_this_name")
@@ -284,15 +284,15 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
         score_tests(broken, SWAHILI, BUNDLED)
 
 
-def test_the_variable_names_responses_that_are_read_in_place_of_the_system(
+def test_responses_of_the_environment_variable_replace_the_system(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def asked(_: Query) -> str:
+    def system(_: Query) -> str:
         raise AssertionError("the system was asked")
 
     write_run(BUNDLED, tmp_path / "others.jsonl")
     monkeypatch.setenv("MIRAGE_RESPONSES", str(tmp_path / "others.jsonl"))
-    assert_feature(asked, "citation_recall@10", ge=0.8, on="sw")
-    assert_ranks(asked, at_least="anchor/uncited", on="sw")
-    run = Runs(None, None)(asked, "asked", on="sw", resume=True)
-    assert {one.text for one in run.responses} == {one.text for one in BUNDLED.responses}
+    assert_feature(system, "citation_recall@10", ge=0.8, on="sw")
+    assert_ranks(system, at_least="anchor/uncited", on="sw")
+    run = Runs(None, None)(system, "my-rag", on="sw", resume=True)
+    assert {item.text for item in run.responses} == {item.text for item in BUNDLED.responses}

@@ -1,4 +1,4 @@
-"""How many queries tell: simulated verdicts are the gate's, and plans come true."""
+"""Plans: simulated verdicts equal those of the gate, and the predicted power is right."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def table(values: Floats, repeats: Floats | None = None) -> FeatureTable:
 
 
 def baseline(flips: float, repeats: int = 3) -> Baseline:
-    """Right answers, of which a share is wrong each time; of the second feature none."""
+    """Return a baseline with a share of wrong answers in the first of two features."""
     right = np.random.default_rng(1).random((repeats, 40, 2)) >= [flips, 0.0]
     values = right.astype(np.float64)
     each = values if repeats > 1 else None
     return Baseline(table(values.mean(axis=0), each), "d", fingerprint(DATASET))
 
 
-def test_simulated_verdicts_are_those_of_the_gate() -> None:
+def test_simulated_verdicts_equal_those_of_the_gate() -> None:
     rng = np.random.default_rng(2)
     sizes = rng.integers(1, 4, (60, 30))
     sums = sizes[..., None] * rng.choice([1.0, 0.0, -1.0], (60, 30, 2), p=[0.08, 0.9, 0.02])
-    told = simulated_verdicts(sums, sizes.astype(float), margin=0.25, permutations=1999)
+    verdicts = simulated_verdicts(sums, sizes.astype(float), margin=0.25, permutations=1999)
     worse, no_worse = [], []
     for some, counts in zip(sums, sizes, strict=True):
         worse.append((single_step_p_values(some) <= 0.05).any())
@@ -49,13 +49,13 @@ def test_simulated_verdicts_are_those_of_the_gate() -> None:
         no_worse.append((bounds <= 0.25).all())
     assert 10 < sum(worse) < 50
     assert 10 < sum(no_worse) < 50
-    assert np.mean(told.worse == worse) >= 0.95  # those at the level may fall on either side
-    assert np.mean(told.no_worse == no_worse) >= 0.95
+    assert np.mean(verdicts.worse == worse) >= 0.95  # p-values at the level may differ
+    assert np.mean(verdicts.no_worse == no_worse) >= 0.95
 
 
-def test_without_any_noise_the_queries_are_those_of_the_binomial() -> None:
-    # Four losses are the fewest that tell, and 29 queries without one exclude a tenth: 54 queries
-    # have four losses or more with a probability of 0.8 (binomial).
+def test_without_noise_the_number_of_queries_is_that_of_the_binomial() -> None:
+    # At least four losses are significant, and 29 unchanged queries rule out a loss of 0.1. By the
+    # binomial distribution, 54 queries have four or more losses with a probability of 0.8.
     (design,) = plan(0.1, unstable=0.0, moved=0.0, repeats=[1], seed=1).designs
     assert 50 <= design.queries <= 58
     assert design.chances.cleared == 1.0
@@ -63,10 +63,10 @@ def test_without_any_noise_the_queries_are_those_of_the_binomial() -> None:
     few = plan(0.1, unstable=0.0, moved=0.0, repeats=[1], queries=28)
     assert few.designs[0].chances.cleared == 0.0
     assert few.best is None
-    assert "None of these is enough" in str(few)
+    assert "None of these designs has enough power" in str(few)
 
 
-def test_repeats_stand_for_queries_where_answers_vary_and_nothing_else_does() -> None:
+def test_repeats_replace_queries_if_only_answers_vary() -> None:
     noisy = plan(0.1, unstable=0.4, moved=0.0, repeats=[1, 3], calls=120).designs
     assert noisy[0].chances.found > noisy[1].chances.found  # 120 queries, or 40 three times
     costly = plan(0.1, unstable=0.4, moved=0.0, repeats=[1, 3], query_cost=1.0, call_cost=0.01)
@@ -76,7 +76,7 @@ def test_repeats_stand_for_queries_where_answers_vary_and_nothing_else_does() ->
     assert once.cost == pytest.approx(once.queries * 1.01)
 
 
-def test_a_baseline_with_repeats_says_how_far_answers_vary() -> None:
+def test_a_plan_uses_the_variation_between_repeats_of_the_baseline() -> None:
     steady, shaky = (
         plan(0.1, baseline=baseline(flips), on=DATASET, repeats=[1]) for flips in (0.0, 0.2)
     )
@@ -85,18 +85,18 @@ def test_a_baseline_with_repeats_says_how_far_answers_vary() -> None:
     assert "in the 3 repeats of the baseline" in shaky.taken
     once = plan(0.1, baseline=baseline(0.0, repeats=1), on=DATASET, repeats=[1], calls=40)
     assert "the baseline has no repeats; 0.1 of the answers" in once.taken
-    assert "clusters of 4" in once.taken  # as its queries say
+    assert "clusters of 4" in once.taken  # the clusters of its queries
 
 
-def test_what_cannot_be_planned() -> None:
-    with pytest.raises(SettingError, match="loss=0 is to lie above 0"):
+def test_invalid_settings_of_a_plan_are_errors() -> None:
+    with pytest.raises(SettingError, match="loss must be above 0 and below 1, got 0"):
         plan(0)
-    with pytest.raises(SettingError, match="what an answer or a query costs"):
+    with pytest.raises(SettingError, match="cost needs call_cost or query_cost"):
         plan(cost=10)
     nothing_to_lose = replace(baseline(0.3), lower_is_better=NAMES[1:])
     with pytest.raises(SettingError, match=r"can lose 0\.9 on average"):
         plan(0.9, baseline=nothing_to_lose, on=DATASET)
-    with pytest.raises(SettingError, match="cluster_size and repeats"):
+    with pytest.raises(SettingError, match="cluster_size and each of repeats"):
         plan(repeats=[])
 
 
@@ -109,11 +109,11 @@ def compared(flips: float, queries: int, times: int) -> Comparison:
     return compare(*runs)
 
 
-def test_where_nobody_can_tell_more_queries_or_repeats_would() -> None:
+def test_an_inconclusive_comparison_recommends_more_queries_or_repeats() -> None:
     few = compared(0.05, 20, 1)
     assert few.verdict == "cannot tell"
     more = what_would_tell(few)
-    assert more.repeats is None  # a model that was asked once does not say
+    assert more.repeats is None  # the variation between repeats is not known
     assert more.queries is not None
     assert 30 < more.queries < 200
     assert f"about {more.queries} more queries like these (power 0.8)" in str(more)
@@ -122,7 +122,7 @@ def test_where_nobody_can_tell_more_queries_or_repeats_would() -> None:
     assert what_would_tell(shaky, power=0.7).repeats in (3, 5, 10)
     hopeless = compare(*(table(np.ones((9, 2))) for _ in range(2)), margin=0.001)
     assert what_would_tell(hopeless).queries is None
-    assert "would not tell either" in str(what_would_tell(hopeless))
+    assert "2000 queries like these would be inconclusive" in str(what_would_tell(hopeless))
 
 
 def test_simulated_verdicts_count_flips_as_the_gate_does() -> None:
@@ -139,20 +139,21 @@ def test_simulated_verdicts_count_flips_as_the_gate_does() -> None:
             after[:, 0] = before[:, 0] - sums[:, 0]
             before[:, 1], after[:, 1] = 0.65, 0.65 - sums[:, 1]
             agree.append(bool(compare(table(before), table(after)).regressed(0.05)) == worse)
-    assert np.mean(agree) >= 0.97  # p-values at the level may fall on either side
+    assert np.mean(agree) >= 0.97  # p-values at the level may differ
 
 
-def test_power_comes_true() -> None:
+def test_the_predicted_power_is_that_of_simulated_runs() -> None:
     predicted = plan(0.15, unstable=0.2, moved=0.1, repeats=[2], calls=120).designs[0].chances
     rng = np.random.default_rng(5)
-    found = cleared = 0
+    detections = clearances = 0
     for _ in range(200):
-        # Two answers each, of which a fifth differs; a tenth moved; and 0.15 lost, or not.
+        # Two answers per query, of which a fifth differs. A tenth of the queries is moved by the
+        # change of the system. The loss of 0.15 is present or not.
         base = np.where(rng.random(60) < 0.1, rng.choice([-1.0, 1.0], 60), 0.0)
         pairs = np.where(rng.random((2, 60)) < 0.2, rng.choice([-1.0, 1.0], (2, 60)), 0.0)
-        kept = np.where(base != 0, base, pairs.mean(axis=0))
-        lost = np.where(rng.random(60) < 0.15, 1.0, kept)
-        found += bool(single_step_p_values(lost[:, None], permutations=499)[0] <= 0.05)
-        cleared += bool(upper_bounds(kept[:, None], np.arange(60), weightings=499)[0] <= 0.15)
-    assert predicted.found == pytest.approx(found / 200, abs=0.1)
-    assert predicted.cleared == pytest.approx(cleared / 200, abs=0.1)
+        no_loss = np.where(base != 0, base, pairs.mean(axis=0))
+        loss = np.where(rng.random(60) < 0.15, 1.0, no_loss)
+        detections += bool(single_step_p_values(loss[:, None], permutations=499)[0] <= 0.05)
+        clearances += bool(upper_bounds(no_loss[:, None], np.arange(60), weightings=499)[0] <= 0.15)
+    assert predicted.found == pytest.approx(detections / 200, abs=0.1)
+    assert predicted.cleared == pytest.approx(clearances / 200, abs=0.1)

@@ -31,7 +31,10 @@ RunPytest = Callable[..., Outcome]
 
 @pytest.fixture(scope="module")
 def _imported() -> None:
-    """What a run of pytest in this process imports first, it drops at its end."""
+    """Import the library before pytest runs inside this process.
+
+    Such a run unloads the modules that it imports first, so each would import them again.
+    """
     for name in mirage.testing.__all__:
         getattr(mirage.testing, name)
     board = mirage.Leaderboard.bundled("sw")
@@ -43,7 +46,7 @@ def run_pytest(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, _imported: None
 ) -> RunPytest:
     """Run pytest in an empty folder, with every warning an error: here, or as a program."""
-    installed = any(found.value == PLUGIN for found in entry_points(group="pytest11"))
+    installed = any(entry.value == PLUGIN for entry in entry_points(group="pytest11"))
     # In an installation older than the entry point, name the plugin instead.
     load = () if installed else ("-p", PLUGIN)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
@@ -57,12 +60,12 @@ def run_pytest(
 
 
 def properties(path: Path) -> dict[str, list[tuple[str, Any]]]:
-    """What the JUnit file says of each test."""
+    """Return the properties of each test in a JUnit file."""
     cases = ElementTree.parse(path).iter("testcase")
     return {
         case.attrib["name"]: [
-            (found.attrib["name"], json.loads(found.attrib["value"]))
-            for found in case.iter("property")
+            (item.attrib["name"], json.loads(item.attrib["value"]))
+            for item in case.iter("property")
         ]
         for case in cases
     }
@@ -89,7 +92,7 @@ MODELS = """
 """
 
 
-def asked(pytester: pytest.Pytester) -> list[str]:
+def answered_queries(pytester: pytest.Pytester) -> list[str]:
     return (pytester.path / "asked").read_text().split()
 
 
@@ -128,29 +131,29 @@ def test_fixtures_assertions_and_the_junit_file(
 
     def test_two_models_under_one_name(mirage_run):
         mirage_run(good, "my-rag")
-        with pytest.raises(DatasetError, match="two models were asked under the name 'my-rag'"):
+        with pytest.raises(DatasetError, match="two models have the name 'my-rag'"):
             mirage_run(uncited, "my-rag")
     """
     )
     outcome = run_pytest("--junitxml=junit.xml", "--strict-markers", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=5, failed=1)
-    # Swahili once and German twice: by the fixture, and by the assertion that got the function.
-    assert len(asked(pytester)) == 3 * 40
+    # Swahili once, and German twice: by the fixture and by the assertion on the function.
+    assert len(answered_queries(pytester)) == 3 * 40
 
-    found = properties(pytester.path / "junit.xml")
-    ((name, facts),) = found["test_feature"]
+    recorded = properties(pytester.path / "junit.xml")
+    ((name, facts),) = recorded["test_feature"]
     assert name == "mirage.feature"
     assert facts["held"]
     assert (facts["model"], facts["feature"], facts["mean"]) == ("my-rag", "citation_recall@10", 1)
-    ((name, facts),) = found["test_ranks"]
+    ((name, facts),) = recorded["test_ranks"]
     assert (name, facts["at_least"], facts["held"]) == ("mirage.ranks", "anchor/uncited", True)
-    ((name, facts),) = found["test_no_regression_falls_short"]
+    ((name, facts),) = recorded["test_no_regression_falls_short"]
     assert (name, facts["held"]) == ("mirage.no_regression", False)
     assert "citation_recall@10" in facts["worse"]
     assert facts["features"]["citation_recall@10"]["after"] == 0
 
-    shown = outcome.stdout.str()
-    failure = shown[shown.index("test_no_regression_falls_short") :]
+    output = outcome.stdout.str()
+    failure = output[output.index("test_no_regression_falls_short") :]
     assert "my-model is worse than the baseline in citation_recall@10" in failure
     assert failure.count("E       - q") == 5
     assert "_failures.py" not in failure  # no line of the library, only that of the test
@@ -158,7 +161,7 @@ def test_fixtures_assertions_and_the_junit_file(
     assert ">       assert_no_regression(uncited" in failure
 
 
-def test_where_nobody_can_tell_the_test_is_skipped_unless_told_otherwise(
+def test_an_inconclusive_comparison_skips_the_test_by_default(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(
@@ -167,31 +170,31 @@ def test_where_nobody_can_tell_the_test_is_skipped_unless_told_otherwise(
     def spaced(query):  # no answer is identical to the baseline's
         return good(query) + " "
 
-    def saved(path):
+    def save(path):
         suite = FeatureSuite(["answer_match", "invention"])
         return save_baseline(good, path / "b.json", on="sw", suite=suite)
 
     def test_it_is_no_worse(tmp_path):
-        assert assert_no_regression(spaced, saved(tmp_path)).verdict == "no worse"
+        assert assert_no_regression(spaced, save(tmp_path)).verdict == "no worse"
 
-    def test_nobody_can_tell(tmp_path):
-        assert_no_regression(spaced, saved(tmp_path), margin=0.05, on="sw")
+    def test_it_is_inconclusive(tmp_path):
+        assert_no_regression(spaced, save(tmp_path), margin=0.05, on="sw")
 
-    def test_what_else_is_asserted_counts(tmp_path):
-        assert_no_regression(spaced, saved(tmp_path), margin=0.05, on="sw")
+    def test_a_later_failure_counts(tmp_path):
+        assert_no_regression(spaced, save(tmp_path), margin=0.05, on="sw")
         assert False
 
-    def test_of_several_times(mirage_run):
+    def test_repeats(mirage_run):
         assert len(mirage_run(good, "my-rag", on="sw", repeats=2).repeats) == 2
 
     def test_it_may_pass(tmp_path):
-        assert_no_regression(spaced, saved(tmp_path), margin=0.05, cannot_tell="pass", on="sw")
+        assert_no_regression(spaced, save(tmp_path), margin=0.05, cannot_tell="pass", on="sw")
     """
     )
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=3, skipped=1, failed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*cannot tell whether my-model is worse than the base*"])
-    ((_, facts),) = properties(pytester.path / "junit.xml")["test_nobody_can_tell"]
+    ((_, facts),) = properties(pytester.path / "junit.xml")["test_it_is_inconclusive"]
     assert facts["verdict"] == "cannot tell"
     pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
     outcome = run_pytest("-p", "no:cacheprovider")
@@ -223,15 +226,15 @@ def test_a_bound_that_five_queries_cannot_settle_skips_the_test(
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=2, skipped=1, failed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*cannot tell whether citation_recall@10 of my-model is*"])
-    found = properties(pytester.path / "junit.xml")
-    verdicts = {test: facts["verdict"] for test, ((_, facts),) in found.items()}
+    recorded = properties(pytester.path / "junit.xml")
+    verdicts = {test: facts["verdict"] for test, ((_, facts),) in recorded.items()}
     assert verdicts == {
         "test_five_right_answers": "cannot tell",
         "test_five_wrong_answers": "broken",
         "test_a_bound_that_five_settle": "holds",
         "test_it_may_pass": "cannot tell",
     }
-    assert found["test_five_right_answers"][0][1]["held"] is False
+    assert recorded["test_five_right_answers"][0][1]["held"] is False
     pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
     run_pytest("-p", "no:cacheprovider").assert_outcomes(passed=2, failed=2)
 
@@ -254,10 +257,10 @@ def test_under_xdist_a_model_is_asked_once(
     )
     outcome = run_pytest("-n", "2", "--junitxml=junit.xml", program=True)
     outcome.assert_outcomes(passed=6, failed=4)
-    assert len(asked(pytester)) == 40
-    found = properties(pytester.path / "junit.xml")
-    assert len(found) == 10
-    for test, ((_, facts),) in found.items():
+    assert len(answered_queries(pytester)) == 40
+    recorded = properties(pytester.path / "junit.xml")
+    assert len(recorded) == 10
+    for test, ((_, facts),) in recorded.items():
         assert facts["held"] == test.startswith("test_holds")
 
 
@@ -281,19 +284,23 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     cut.touch()
     assert run_pytest(program=True).ret == pytest.ExitCode.INTERRUPTED
     cut.unlink()
-    assert len(asked(pytester)) == 4
+    assert len(answered_queries(pytester)) == 4
     run_pytest().assert_outcomes(passed=1)
-    assert asked(pytester) == [f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")]
-    (kept,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
-    assert len(kept.read_text().splitlines()) == 40
+    assert answered_queries(pytester) == [
+        f"sw/{query.id}" for query in mirage.MirageDataset.bundled("sw")
+    ]
+    (stored,) = (pytester.path / ".pytest_cache/d/mirage").glob("my-rag-*.jsonl")
+    assert len(stored.read_text().splitlines()) == 40
 
 
-def test_without_a_cache_there_is_nothing_to_resume_from() -> None:
-    with pytest.raises(mirage.DatasetError, match=r"resume=True keeps .* cache, which is switched"):
+def test_resuming_needs_the_cache_of_pytest() -> None:
+    with pytest.raises(mirage.DatasetError, match=r"resume=True needs .* cache, which is switched"):
         Runs(None, None)({}, on="sw", resume=True)
 
 
-def test_nothing_says_which_language(pytester: pytest.Pytester, run_pytest: RunPytest) -> None:
+def test_a_missing_language_is_one_clear_error(
+    pytester: pytest.Pytester, run_pytest: RunPytest
+) -> None:
     pytester.makepyfile(
         MODELS
         + """
@@ -303,15 +310,15 @@ def test_nothing_says_which_language(pytester: pytest.Pytester, run_pytest: RunP
     )
     outcome = run_pytest()
     outcome.assert_outcomes(failed=1)
-    outcome.stdout.fnmatch_lines(["E*DatasetError: nothing says which queries*"])
+    outcome.stdout.fnmatch_lines(["E*DatasetError: no queries were specified*"])
     assert "subject.py" not in outcome.stdout.str()
 
 
-# Of those who do not use it -----------------------------------------------------------------------
+# Test runs that do not use the plugin -------------------------------------------------------------
 
 
 def loaded(code: str, environment: Mapping[str, str] | None = None) -> set[str]:
-    """The modules that a fresh interpreter has after some code."""
+    """Return the modules that a new interpreter has loaded after it ran some code."""
     run = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,
@@ -339,7 +346,7 @@ def test_the_assertions_need_no_pytest() -> None:
     assert "pytest" not in loaded("from mirage.testing import assert_ranks, save_baseline")
 
 
-def test_a_run_that_does_not_use_it_is_left_alone(
+def test_a_run_that_does_not_use_the_plugin_loads_no_library(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
     pytester.makepyfile(

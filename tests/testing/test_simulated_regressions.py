@@ -23,13 +23,13 @@ VARYING = System(
 CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
 
 
-def copied(id_: str, copy: int) -> str:
+def copy_id(id_: str, copy: int) -> str:
     return f"{id_}.{copy}"
 
 
 DATASET = MirageDataset(
     (
-        query.model_copy(update={"id": copied(query.id, copy)})
+        query.model_copy(update={"id": copy_id(query.id, copy)})
         for copy in range(COPIES)
         for query in CORPORA["sw"]
     ),
@@ -37,24 +37,26 @@ DATASET = MirageDataset(
 )
 
 
-def generated(seed: int) -> Run:
-    """What the system answers to the 120 queries; each seed gives other faults."""
+def generate(seed: int) -> Run:
+    """Return the system's answers to the 120 queries; the faults depend on the seed."""
     responses = []
     for copy in range(COPIES):
         (run,), _ = simulate(CORPORA, "sw", [VARYING], seed=seed * COPIES + copy)
-        responses += [Response(query_id=copied(one.query_id, copy), text=one.text) for one in run]
+        responses += [
+            Response(query_id=copy_id(item.query_id, copy), text=item.text) for item in run
+        ]
     return Run(model="varying", language="sw", responses=tuple(responses))
 
 
 def uncited(run: Run, seed: int) -> Run:
-    """The run after one in ten of its responses lost its citations."""
+    """Return the run with the citations removed from one in ten responses."""
     rng = np.random.default_rng(seed)
     responses = tuple(
         Response(
-            query_id=one.query_id,
-            text=re.sub(r"\s?\[[^\]]+\]", "", one.text or "") if rng.random() < 0.1 else one.text,
+            query_id=item.query_id,
+            text=re.sub(r"\s?\[[^\]]+\]", "", item.text or "") if rng.random() < 0.1 else item.text,
         )
-        for one in run
+        for item in run
     )
     return Run(model=run.model, language="sw", responses=responses)
 
@@ -70,15 +72,15 @@ def is_called_worse(before: Run, after: Run, path: Path) -> bool:
 
 @pytest.fixture(scope="module")
 def runs() -> list[Run]:
-    return [generated(seed) for seed in range(20)]
+    return [generate(seed) for seed in range(20)]
 
 
-def test_ten_percent_worse_citations_are_found(runs: list[Run], tmp_path: Path) -> None:
-    found = [
+def test_a_loss_of_ten_percent_of_citations_is_detected(runs: list[Run], tmp_path: Path) -> None:
+    detections = [
         is_called_worse(run, uncited(run, seed), tmp_path / "b.json")
         for seed, run in enumerate(runs)
     ]
-    assert sum(found) >= 0.8 * len(runs)
+    assert sum(detections) >= 0.8 * len(runs)
 
 
 def test_the_same_system_raises_no_alarm(runs: list[Run], tmp_path: Path) -> None:

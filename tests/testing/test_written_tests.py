@@ -1,4 +1,4 @@
-"""Files of tests that are written: names in them are names, and never code."""
+"""Written test files: names of files and models in them never run as code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_mutation import own
+from test_mutation import user_data
 
 from mirage import MirageDataset, Run
 from mirage.dataset import write_run
@@ -42,21 +42,21 @@ NAMES = (
 
 @pytest.fixture
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds that are not measured anew for each name."""
+    """Replace the measurement of bounds, which is slow, by a constant."""
     score = MutationScore((), {}, ())
     suggested = (Bound("citation_recall@10", "the cited passages are relevant", ge=0.5),), score
     monkeypatch.setattr(suites, "suggested_bounds", lambda *_, **__: suggested)
 
 
 def names_of(file: Path) -> dict[str, Any]:
-    """What a file of tests defines when it runs."""
+    """Return the names that a test file defines when it runs."""
     names: dict[str, Any] = {"__file__": str(file)}
     exec(compile(file.read_bytes(), str(file), "exec"), names)
     return names
 
 
 def without_names(file: Path) -> str:
-    """The file as code, in which every string behind its docstring is the same."""
+    """Return the code of a file, with every string replaced by the same one."""
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -70,7 +70,7 @@ def test_a_written_file_reads_the_named_files_and_runs_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    dataset, run = own(4)
+    dataset, run = user_data(4)
     plain, file = tmp_path / "test_plain.py", tmp_path / "test_written.py"
     write_tests(plain, dataset, run, tmp_path / "r.jsonl", tmp_path / "q.jsonl")
     responses, queries = tmp_path / name, tmp_path / f"q{name}"
@@ -82,30 +82,30 @@ def test_a_written_file_reads_the_named_files_and_runs_nothing(
     names = names_of(file)
     assert names["RAG"] == responses
     assert names["QUERIES"].query_ids == dataset.query_ids
-    (asked,) = (names["run"].__wrapped__(lambda *args, **_: args[1:]),)
-    assert asked == (model,)
+    (arguments,) = (names["run"].__wrapped__(lambda *args, **_: args[1:]),)
+    assert arguments == (model,)
     assert sorted(tmp_path.iterdir()) == sorted([plain, file, responses, queries])
 
 
 @pytest.mark.usefixtures("bounds")
 def test_pytest_collects_no_code_from_a_name(tmp_path: Path) -> None:
-    dataset, run = own(4)
+    dataset, run = user_data(4)
     responses, queries = tmp_path / INJECTION, tmp_path / f"q{INJECTION}"
     write_run(run, responses)
     dataset.to_jsonl(queries)
-    write_tests(tmp_path / "test_it.py", dataset, named(run, INJECTION), responses, queries)
+    write_tests(tmp_path / "test_it.py", dataset, rename_model(run, INJECTION), responses, queries)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout
     assert not (tmp_path / "PWNED").exists()
 
 
-def named(run: Run, model: str) -> Run:
+def rename_model(run: Run, model: str) -> Run:
     return run.model_copy(update={"model": model})
 
 
-def test_a_file_whose_name_is_not_unicode_has_a_name_that_is(tmp_path: Path) -> None:
+def test_a_dataset_from_a_file_name_that_is_not_unicode_has_a_valid_name(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"a\xff.jsonl")
-    dataset, _ = own(4)
+    dataset, _ = user_data(4)
     dataset.to_jsonl(path)
     assert MirageDataset.from_jsonl(path).name == r"a\udcff"
