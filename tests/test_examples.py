@@ -297,7 +297,7 @@ def test_the_nomiracl_arena_goes_all_the_way(step: Step, data_dir: Path) -> None
     assert len(held_out) == 2
     for model in ("Mixtral-8x7B-Instruct-v0.1", "llama-2-7b-chat"):
         assert sum(f" {model} " in line for line in held_out) == 1
-        assert f"\n{model} answers where no passage answers on " in ranking
+        assert f"\n{model} answers although no passage does on " in ranking
 
 
 def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:

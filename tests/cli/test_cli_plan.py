@@ -23,8 +23,8 @@ def test_queries_calls_and_money() -> None:
     assert best["chances"]["found"] >= 0.77
     assert 15 <= best["queries"] <= 20  # four of these lose 0.3 with a probability of 0.8: 17
     shown = mirage("plan", *FEW)
-    assert shown.stdout.startswith("To tell a loss of 0.3 from none, at alpha 0.05")
-    assert "Taken for granted: 0 of the answers are others" in shown.stdout
+    assert shown.stdout.startswith("Detecting a loss of 0.3 at alpha 0.05")
+    assert "Assumptions: 0 of the answers change" in shown.stdout
 
 
 def test_a_budget_may_not_be_enough() -> None:
