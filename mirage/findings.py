@@ -359,6 +359,7 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
     ids = [query.id for query in dataset if query.id in failed or run.get(query.id) is None]
     if not ids:
         return None
+    # A query that is missing from the run has no reason.
     reasons = {id_: _cut(failed.get(id_) or "no response") for id_ in ids}
     return Finding("no response", "gives no response", tuple(ids), len(dataset), reasons)
 

@@ -30,11 +30,12 @@ def with_flips(
 ) -> Floats:
     """Return p-values that combine the permutation test with a test of flips.
 
-    The permutation test is conservative if few answers flip. If three did, all for the worse, its
-    p-value is at least ``0.5 ** 3 / 2``, although few runs flip exactly three answers. So the flips
-    in all features that read facts are tested together. Their p-value is the larger of two: one
-    assumes that flips in both directions are equally likely, the other that features misread
-    reworded answers at their usual rate (:mod:`mirage.statistics.flips`).
+    A flip is an answer that turned from right to wrong or back. The permutation test is
+    conservative if few answers flip. If three did, all for the worse, its p-value is at least
+    ``0.5 ** 3 / 2``, although few runs flip exactly three answers. So the flips in all features
+    that read facts are tested together. Their p-value is the larger of two: one assumes that flips
+    in both directions are equally likely, the other that features misread reworded answers at
+    their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.

@@ -9,7 +9,10 @@ from mirage.features.fault_spans import spans
 __all__ = ["FACTS", "lost_fact"]
 
 FACTS = ("answer_match", "wrong_answer", "abstention", "invention")
-"""Features that read facts; messages quote the lost or wrong text beside their values."""
+"""Features that read facts: they check which answers a response states, or if it abstains.
+
+Messages quote the lost or wrong text beside the values of these features.
+"""
 
 
 def lost_fact(feature: str, item: Answered) -> str:

@@ -38,7 +38,8 @@ class Noise:
         moved: Share of the queries that any change of the system makes better or worse, in
             addition to ``pairs``.
         correlation: Correlation of these changes between queries of one cluster.
-        facts: Whether each feature reads facts, so that the gate counts its flips.
+        facts: Whether each feature reads facts, so that the gate counts its flips
+            (:mod:`mirage.testing._flips`).
     """
 
     pairs: Floats
@@ -50,13 +51,13 @@ class Noise:
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """Return the number of clusters that have about this number of queries."""
+        """Return the number of clusters that have about this number of queries in total."""
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
         """Return the noise without features that equal another feature or never differ.
 
-        Such features do not change a simulated verdict, and dropping them saves time.
+        Such features add nothing to a simulated verdict, and dropping them saves time.
 
         Args:
             column: Index of a feature to keep; it becomes the first one.
@@ -76,7 +77,10 @@ class Noise:
 
 
 def assumed_noise(unstable: float, moved: float, size: int, correlation: float) -> Noise:
-    """Return the noise of one feature that reads facts, from assumed rates.
+    """Return the noise of a single feature, from assumed rates.
+
+    The feature is 0 or 1 and reads facts (:data:`mirage.testing._lost_facts.FACTS`), so the gate
+    counts its flips.
 
     Args:
         unstable: Share of the answers that differ when a query is repeated.

@@ -275,7 +275,7 @@ def versions() -> dict[str, str]:
 
 
 def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
-    """Return the features of the gate, and those that can be compared on request."""
+    """Return the features that the gate compares, and those that it compares on request."""
     additional = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
     by_name = {item.name: item for item in additional}
     return FeatureSuite(

@@ -62,6 +62,7 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
         name=0,
     )
     names = [change.feature for change in comparison.compared]
+    # If no feature is worse, the worst queries over all features are shown.
     names = [name for name in names if name in worse] or names
     findings = worse_than_before(comparison, names, runs.dataset, runs.run) if names else []
     parts = [

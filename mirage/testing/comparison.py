@@ -72,9 +72,9 @@ class Change:
             as a share of the feature's range. Queries without the feature count as no loss. 0.1
             is the loss if every tenth query drops from the best value to the worst. Infinite if
             the range is not known, or if no query has a value in both runs.
-        gained_at_most: Upper confidence bound of the mean gain after the allowance; a loss is
-            certain if it is below 0. Minus infinity if there are :data:`FEW` clusters or more, or
-            if the range is not known; then the verdict does not depend on it.
+        gained_at_most: Upper confidence bound of the mean gain after the allowance. With fewer than
+            :data:`FEW` clusters it must be below 0 for the verdict ``worse``. Otherwise, or if the
+            range is not known, it is minus infinity and has no influence.
         allowance: Part of the mean loss that counts as style, in units of the feature. It can
             prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
         beyond_at_most: ``lost_at_most`` after the allowance.
@@ -273,10 +273,12 @@ def compare(
     codes = cluster_codes(before.query_ids, clusters)
     beyond = _losses(before, after, tested)
     p_values = single_step_p_values(cluster_sums(codes, tested))
+    # Without digests of the answers, an answer counts as changed if any of its features did.
     changed = (np.nan_to_num(worsening) != 0).any(axis=1)
     if identical is not None:
         changed |= ~identical
     p_values = with_flips(p_values, beyond, codes, before.features, changed)
+    # A feature whose mean improved is never worse, whatever its p-value.
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
     losses = _losses(before, after, worsening)
     count = int(codes.max()) + 1

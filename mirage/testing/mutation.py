@@ -749,10 +749,10 @@ def fates_of(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of assertions.
+    """Return the mutation score of assertions that a single function checks.
 
-    ``falling`` is a function that returns the names of the assertions that fail on a run. The other
-    arguments and the errors are those of :func:`mutation_score`.
+    ``falling`` is that function: it returns the names of the assertions that fail on a run. The
+    other arguments and the errors are those of :func:`mutation_score`.
     """
     draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
     with caching_features():

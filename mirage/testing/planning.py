@@ -86,8 +86,8 @@ class Plan:
         feature: The feature in which the loss is hardest to detect; empty without a baseline.
         taken: The assumptions of the simulation, in words.
         designs: One design for each number of repeats.
-        best: The cheapest design with enough power. With a budget it is the one with the highest
-            power. ``None`` if no design has enough.
+        best: The cheapest design with enough power, or ``None`` if no design has enough. With a
+            budget it is the design with the highest power.
     """
 
     loss: float
@@ -141,10 +141,10 @@ def plan(
     correlation: float = 0.2,
     seed: int = 0,
 ) -> Plan:
-    """Estimate how many queries and repeats the gate needs to detect a loss.
+    """Estimate how many queries and repeats are needed to detect a loss.
 
-    The function simulates comparisons and gives them the verdicts of
-    :func:`assert_no_regression`. The simulation has three parts:
+    The function simulates runs with and without a loss, and applies the test of
+    :func:`assert_no_regression`, the gate, to them. The simulation has three parts:
 
     * Loss: random queries drop to their worst value of a feature, in every repeat, until its mean
       has dropped by ``loss``.
@@ -154,7 +154,8 @@ def plan(
     * Changes of the system: a share ``moved`` of the queries gets better or worse, in all repeats.
       More repeats do not reduce this part.
 
-    All answers count as reworded in the gate's test of answers that turned from right to wrong.
+    The gate also counts answers that turned from right to wrong, and allows for more of them if
+    more answers changed. The simulation assumes that all answers changed in wording.
     ``benchmarks/power.py`` compares such predictions with real outcomes.
 
     Args:
@@ -168,9 +169,9 @@ def plan(
         on: Queries of the baseline, as for :func:`assert_no_regression`; they define the clusters.
         cluster: Cluster of each query, as for :func:`assert_no_regression`.
         repeats: Numbers of repeats to compare.
-        queries: Maximum number of queries; unlimited by default.
-        calls: Budget of answers per run. If set, each design uses it up, and the one with the
-            highest power is best.
+        queries: Maximum number of queries, at most :data:`MOST`, which is the default.
+        calls: Budget of answers per run. With a budget, each design uses as much of it as it can,
+            and the best design is the one with the highest power.
         cost: Budget for the calls of a run and for writing the queries; used like ``calls``.
         call_cost: Cost of one answer.
         query_cost: Cost of writing one query.

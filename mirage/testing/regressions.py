@@ -268,10 +268,12 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
         dataset,
         allow_failed,
     )
+    # Recorded before any error is raised, so that the JUnit file contains failed comparisons too.
     record("mirage.no_regression", _result_record(comparison, earlier, run))
     if comparison.verdict == "worse":
         raise _regression_error(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
+        # The texts are functions because more_to_tell simulates, which takes seconds.
         settle_unclear(
             unclear,
             lambda: summary(comparison, more_to_tell(comparison)),
@@ -344,6 +346,7 @@ def _suite_like(
             f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
             "with the suite of the baseline, or save the baseline anew with this suite"
         )
+    # User-defined features must come from the suite, as a baseline contains only their names.
     if suite is None and isinstance(on, Leaderboard):
         suite = on.suite
     by_name = {item.name: item for item in suite or ()}
@@ -370,6 +373,7 @@ def lost_queries(runs: Compared) -> list[Finding]:
     missing = np.isnan(comparison.after.values) & ~np.isnan(comparison.before.values)
     failed = [id_ in failures for id_ in comparison.before.query_ids]
     may_lack = [name in GATED and GATED[name].may_lack for name in comparison.before.features]
+    # A good answer may lack the feature, so only failed responses count as lost for it.
     missing &= np.array(failed)[:, None] | ~np.array(may_lack)
     lost = []
     for i, id_ in enumerate(comparison.before.query_ids):

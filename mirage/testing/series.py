@@ -231,12 +231,12 @@ def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) 
 def worsening_p_values(
     before: FeatureTable, after: FeatureTable, lower_is_better: Sequence[str] = ()
 ) -> Floats:
-    """Return p-values of a loss in each feature if every query is answered as before.
+    """Return the p-value of the loss in each feature.
 
-    The allowances for wording and style are subtracted first, as in the gate
-    (:func:`mirage.testing.gate.more_than_wording`). A feature can only be worse if its mean is.
-    If both runs have one answer per query, the test is a sign test; see
-    :func:`mirage.statistics.permutation.exchange_p_values`.
+    The null hypothesis is that every query is answered as before. The allowances for wording and
+    style are subtracted first, as in the gate (:func:`mirage.testing.gate.more_than_wording`). A
+    feature can only be worse if its mean is. If both runs have one answer per query, the test is a
+    sign test; see :func:`mirage.statistics.permutation.exchange_p_values`.
 
     Args:
         before: Features of the earlier run, with repeats.
