@@ -105,9 +105,9 @@ class Comparison:
         worsening: How much worse each value is, ``(queries, features)``; above 0 is worse, NaN if
             the value is missing in either run. With repeats, the mean over all pairs.
         tested: ``worsening`` after the allowance for another wording.
-        losses: ``worsening`` as a share of the feature's range. It is 0 if the query has no value
-            in the earlier run, 1 if only the later run lacks it, and infinite if the range is not
-            known.
+        losses: ``worsening`` as a share of the feature's range. It is 1 if only the later run lacks
+            a value that every good answer has, and 0 for other missing values. It is infinite if
+            the range is not known.
         codes: Cluster of each query, as a number.
         clusters: Number of clusters; equal to the number of queries if none share a cluster.
         lower: Features for which smaller is better.
