@@ -388,7 +388,7 @@ class Bound(NamedTuple):
 
     Example:
         >>> Bound("answer_match", "answers state the right fact", ge=0.8).code()
-        "assert_feature(run, 'answer_match', ge=0.8)"
+        'assert_feature(run, "answer_match", ge=0.8)'
     """
 
     feature: str

@@ -187,9 +187,8 @@ def plan(
         DatasetError: The baseline cannot be read, or has other queries.
 
     Example:
-        >>> best = plan(0.2, unstable=0.0, moved=0.0, repeats=[1]).best
-        >>> best.repeats, best.enough
-        (1, True)
+        >>> plan(0.3, unstable=0.0, moved=0.0, repeats=[1], calls=40).best.enough
+        True
     """
     _check(loss, power, alpha, unstable, moved, correlation, cluster_size, repeats)
     if cost is not None and not (call_cost or query_cost):
