@@ -391,7 +391,7 @@ def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
     assert_no_regression(three, baseline)  # p is half of 1/8: one of 8 ways to draw three signs
     assert "at alpha 0.1" in flat(failure_message(assert_no_regression, three, baseline, 0.1))
     for alpha in (0, 1, 5):
-        with pytest.raises(SettingError, match=f"alpha={alpha}"):
+        with pytest.raises(SettingError, match=f"alpha must be above 0 .* got {alpha}"):
             assert_no_regression(good, baseline, alpha)
 
 
