@@ -148,7 +148,7 @@ def test_unusable_votes_are_an_error():
     with pytest.raises(JudgmentError, match=r"'judge' voted twice on query 'q0' .* 'y' before"):
         position_bias(twice)
     votes = ask_both_orders(lambda _: "a", queries=2)
-    with pytest.raises(SettingError, match="1 draw or more, not 0"):
+    with pytest.raises(SettingError, match="draws must be at least 1, got 0"):
         position_bias(votes, draws=0)
     with pytest.raises(ValueError, match=r"level .* not 95"):
         position_bias(votes, level=95)
