@@ -1,4 +1,4 @@
-"""Which responses a report shows, and how much of them: best, worst and failed, by model."""
+"""Select the responses that a report shows (best, worst and failed of each model) and cut them."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ __all__ = [
 ]
 
 KINDS = ("best", "worst", "failed", "found")
+"""Kinds of shown responses; ``found`` are other responses that findings name."""
 
 
 class Sampling(NamedTuple):
-    """How much is shown.
+    """Limits on the number and length of the responses in a report.
 
     Attributes:
-        most: best, worst and failed responses of each kind, by model and language.
-        found: others that findings are about.
-        response: characters of a response or a reference.
-        passage: characters of a passage.
-        all_passages: whether passages are shown that no shown response cites and that are not
-            known to be relevant.
+        most: Largest number of best, of worst and of failed responses per model and language.
+        in_findings: Largest number of other responses per model and language that findings name.
+        response: Characters after which a response or a reference is cut.
+        passage: Characters after which a passage is cut.
+        all_passages: Whether to show the text of every passage. If False, show only those that
+            a shown response cites and those that are known to be relevant.
     """
 
     most: int
-    found: int
+    in_findings: int
     response: int
     passage: int
     all_passages: bool = True
@@ -75,17 +76,23 @@ SAMPLINGS = (
     Sampling(2, 2, 1500, 400, all_passages=False),
     Sampling(1, 0, 900, 250, all_passages=False),
 )
-"""From all that anyone will read to what still fits where models and languages are many."""
+"""Limits to try in order: the first are generous, the last fit many models and languages."""
 
 MOST_BYTES = 3_600_000
-"""What responses and passages may take of the file."""
+"""Largest size of all responses and passages in the file."""
 
 
 class Excerpt(NamedTuple):
-    """One response of one model that is shown.
+    """One response of one model that the report shows.
 
-    ``query`` is as the model got it; ``whole`` has the passages too that responses of all models
-    bring, such as those that a pipeline retrieved.
+    Attributes:
+        code: Language code.
+        model: Name of the model.
+        kind: One of ``KINDS``, the heading under which the page lists the response.
+        query: The query of the dataset.
+        whole: The query with the passages of all models' responses added, such as the passages
+            that a pipeline retrieved.
+        response: The response itself.
     """
 
     code: str
@@ -101,10 +108,10 @@ class Sample:
     """The responses that a report shows.
 
     Attributes:
-        pages: by language and model, the responses of each kind.
-        queries: by language, the queries to which these are responses, each with its place ``n``
-            in the dataset.
-        notes: what is not shown, a sentence each.
+        pages: Responses by language, model and kind.
+        queries: Queries of these responses, by language and id, each with its position ``n`` in
+            the dataset.
+        notes: Sentences that describe the responses and texts that are left out.
     """
 
     pages: Mapping[str, Mapping[str, Mapping[str, list[dict[str, Any]]]]]
@@ -112,7 +119,7 @@ class Sample:
     notes: tuple[str, ...]
 
     def places(self, code: str, model: str) -> dict[str, int]:
-        """The places of the queries to which a response of this model is shown, by id."""
+        """Return the positions, by id, of the queries for which the report shows a response."""
         kinds = self.pages.get(code, {}).get(model, {})
         ids = [row["query"] for rows in kinds.values() for row in rows]
         return {id_: self.queries[code][id_]["n"] for id_ in ids}
@@ -122,27 +129,34 @@ def sample(
     rankings: Mapping[str, Ranking],
     retrieval: Mapping[str, Mapping[str, RetrievalRun]] = MappingProxyType({}),
 ) -> Sample:
-    """The most responses that fit; the same ones each time.
+    """Select as many responses as fit into the file.
 
-    ``retrieval`` has the runs, by language and model, whose scores stand beside the passages.
+    The same rankings always give the same sample.
+
+    Args:
+        rankings: Rankings by language. Those without responses or dataset are skipped.
+        retrieval: Retrieval runs by language and model. Their scores are shown beside the
+            passages. By default there are none.
     """
-    chosen = {
+    candidates = {
         code: {
-            model: _Chosen.of(evidence, evidence.dataset, model, _found(ranking, model))
+            model: _Candidates.of(
+                evidence, evidence.dataset, model, _queries_in_findings(ranking, model)
+            )
             for model in evidence.runs
         }
         for code, ranking in rankings.items()
         if (evidence := ranking.evidence) is not None and evidence.dataset is not None
     }
     for sampling in SAMPLINGS:
-        excerpts = list(_excerpts(chosen, sampling))
+        excerpts = list(_excerpts(candidates, sampling))
         fitting = _fitting(excerpts, sampling)
         if len(fitting) == len(excerpts):
             break
     return Sample(
         _pages(fitting, sampling, rankings, retrieval),
-        _queries(fitting, sampling, chosen),
-        tuple(_notes(sampling, chosen, len(excerpts) - len(fitting))),
+        _queries(fitting, sampling, candidates),
+        tuple(_notes(sampling, candidates, len(excerpts) - len(fitting))),
     )
 
 
@@ -150,68 +164,79 @@ def sample(
 
 
 def response_scores(table: FeatureTable, data: TrainingData) -> NDArray[np.float64]:
-    """How good each response looks by its features: ``(queries,)``, NaN where it has none.
+    """Return a quality score for each response, computed from its features.
 
-    A feature counts by how many standard deviations it lies above the mean of all responses that
-    the surrogate learnt from, at most 3, times the correlation of its mean with the logits of
-    those models. The score is the mean over the features that the response has, weighted by the
-    size of the correlation. It orders the responses of one model; it is no logit.
+    Each feature is standardised by the mean and standard deviation of the responses that the
+    surrogate was trained on, and clipped to [-3, 3]. It is multiplied by the correlation, over
+    the training models, of the feature's mean with the logit. The sum is divided by the sum of
+    the absolute correlations of the features that the response has. The score only orders the
+    responses of one model; it is not a logit.
+
+    Returns:
+        An array ``(queries,)``; NaN if a response has no features.
     """
     values = table.columns(data.features).values
     everyone = data.values.reshape(-1, len(data.features))
     spread = np.nanstd(everyone, axis=0)
     above = (values - np.nanmean(everyone, axis=0)) / np.where(spread > 0, spread, np.inf)
     weights = _correlations(data.mean_X, data.mean_y)
-    there = ~np.isnan(above) * np.abs(weights)
+    present_weights = ~np.isnan(above) * np.abs(weights)
     total = np.nansum(np.clip(above, -3, 3) * weights, axis=1)
-    size = there.sum(axis=1)
+    size = present_weights.sum(axis=1)
     return np.asarray(np.divide(total, size, out=np.full(len(total), np.nan), where=size > 0))
 
 
 def won_shares(
     judgments: Judgments | None, model: str, query_ids: Sequence[str]
 ) -> NDArray[np.float64]:
-    """What share of its judgments a model won on each query, a tie being half: ``(queries,)``.
+    """Return the share of its judgments that a model won on each query; a tie counts as half.
 
-    NaN where it was not judged.
+    Returns:
+        An array ``(queries,)``; NaN if the model was not judged on a query.
     """
     if judgments is None or model not in judgments.models:
         return np.full(len(query_ids), np.nan)
     code = judgments.models.index(model)
-    own = (judgments.a == code) | (judgments.b == code)
-    won = np.where(judgments.a == code, judgments.score, 1 - judgments.score)[own]
+    mine = (judgments.a == code) | (judgments.b == code)
+    won = np.where(judgments.a == code, judgments.score, 1 - judgments.score)[mine]
     size = len(judgments.query_ids)
-    total = np.bincount(judgments.query[own], weights=won, minlength=size)
-    count = np.bincount(judgments.query[own], minlength=size)
+    total = np.bincount(judgments.query[mine], weights=won, minlength=size)
+    count = np.bincount(judgments.query[mine], minlength=size)
     shares = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
     by_query = dict(zip(judgments.query_ids, shares.tolist(), strict=True))
     return np.array([by_query.get(id_, np.nan) for id_ in query_ids])
 
 
 def _correlations(X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Pearson's correlation of each column with y; 0 for a constant column."""
+    """Return Pearson's correlation of each column with y; 0 if the column is constant."""
     columns, target = X - X.mean(axis=0), y - y.mean()
     size = np.linalg.norm(columns, axis=0) * np.linalg.norm(target)
     return np.asarray(np.divide(target @ columns, size, out=np.zeros(len(size)), where=size > 0))
 
 
 @dataclass(frozen=True)
-class _Chosen:
-    """The responses of one model in order, best first, the failures, and those with findings.
+class _Candidates:
+    """The responses of one model from which the report selects.
 
-    In order of their features, or else of the share of judgments that each won.
+    Attributes:
+        run: All responses of the model.
+        queries: The queries of the dataset, by id.
+        whole: The same queries with the passages of all models' responses added.
+        ordered: Ids of the answered queries, best response first. The order is by features if a
+            surrogate is available, otherwise by the share of judgments won.
+        in_findings: Ids of the queries that findings name.
     """
 
     run: Run
     queries: Mapping[str, Query]
     whole: Mapping[str, Query]
     ordered: tuple[str, ...]
-    found: tuple[str, ...]
+    in_findings: tuple[str, ...]
 
     @classmethod
     def of(
-        cls, evidence: Evidence, dataset: MirageDataset, model: str, found: tuple[str, ...]
-    ) -> _Chosen:
+        cls, evidence: Evidence, dataset: MirageDataset, model: str, in_findings: tuple[str, ...]
+    ) -> _Candidates:
         if evidence.ranker is not None and model in evidence.tables:
             table = evidence.tables[model]
             query_ids = table.query_ids
@@ -226,11 +251,14 @@ class _Chosen:
             {query.id: query for query in dataset},
             {query.id: whole_query(query, evidence.runs.values()) for query in dataset},
             tuple(query_ids[i] for i in order),
-            found,
+            in_findings,
         )
 
     def by_kind(self, sampling: Sampling) -> dict[str, list[tuple[Query, Response]]]:
-        """The best, the worst (worst first), the failed, and others; none is of two kinds."""
+        """Return the best, worst (worst first), failed and other responses by kind.
+
+        No response appears under two kinds.
+        """
         best = min(sampling.most, (len(self.ordered) + 1) // 2)
         worst = min(sampling.most, len(self.ordered) - best)
         ids: dict[str, Sequence[str]] = {
@@ -238,16 +266,18 @@ class _Chosen:
             "worst": self.ordered[::-1][:worst],
             "failed": [response.query_id for response in self.run.failed][: sampling.most],
         }
-        shown = set(chain.from_iterable(ids.values()))
-        ids["found"] = [id_ for id_ in self.found if id_ not in shown][: sampling.found]
+        selected = set(chain.from_iterable(ids.values()))
+        ids["found"] = [id_ for id_ in self.in_findings if id_ not in selected][
+            : sampling.in_findings
+        ]
         return {
-            kind: [(self.queries[id_], self.run[id_]) for id_ in some if id_ in self.queries]
-            for kind, some in ids.items()
+            kind: [(self.queries[id_], self.run[id_]) for id_ in kind_ids if id_ in self.queries]
+            for kind, kind_ids in ids.items()
         }
 
 
 def whole_query(query: Query, runs: Iterable[Run]) -> Query:
-    """A query with its own passages, and behind them those that responses to it bring."""
+    """Return a query with its own passages, followed by those that responses to it add."""
     passages = {passage.id: passage for passage in query.passages}
     for run in runs:
         response = run.get(query.id)
@@ -256,45 +286,53 @@ def whole_query(query: Query, runs: Iterable[Run]) -> Query:
     return query.model_copy(update={"passages": tuple(passages.values())})
 
 
-def _found(ranking: Ranking, model: str) -> tuple[str, ...]:
-    """The queries that findings name, the first of each finding before the second of any."""
-    assert ranking.evidence is not None  # what is shown comes from it
+def _queries_in_findings(ranking: Ranking, model: str) -> tuple[str, ...]:
+    """Return the ids of the queries that findings name.
+
+    The first query of every finding comes before the second query of any finding.
+    """
+    assert ranking.evidence is not None  # rankings without evidence are skipped in sample()
     run = ranking.evidence.runs[model]
     rounds = zip_longest(*(finding.query_ids for finding in ranking.findings.get(model, ())))
-    named = dict.fromkeys(id_ for some in rounds for id_ in some if id_ is not None)
-    return tuple(id_ for id_ in named if run.get(id_) is not None)
+    query_ids = dict.fromkeys(id_ for round_ in rounds for id_ in round_ if id_ is not None)
+    return tuple(id_ for id_ in query_ids if run.get(id_) is not None)
 
 
-def _excerpts(chosen: Mapping[str, Mapping[str, _Chosen]], sampling: Sampling) -> Iterator[Excerpt]:
-    for code, models in chosen.items():
-        for model, order in models.items():
-            for kind, some in order.by_kind(sampling).items():
-                for query, response in some:
-                    yield Excerpt(code, model, kind, query, order.whole[query.id], response)
+def _excerpts(
+    candidates: Mapping[str, Mapping[str, _Candidates]], sampling: Sampling
+) -> Iterator[Excerpt]:
+    for code, models in candidates.items():
+        for model, responses in models.items():
+            for kind, pairs in responses.by_kind(sampling).items():
+                for query, response in pairs:
+                    yield Excerpt(code, model, kind, query, responses.whole[query.id], response)
 
 
 # Size ---------------------------------------------------------------------------------------------
 
 
 def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
-    """As many of these as fit; a query and its passages count once."""
-    left = MOST_BYTES
+    """Return the excerpts, in order, that fit into the file; shared texts are counted once."""
+    free_bytes = MOST_BYTES
     counted: set[tuple[str, ...]] = set()
     fitting = []
     for item in excerpts:
-        left -= _size(item.response.text or item.response.error or "", sampling.response) + 300
+        # 300 and 60 bytes are estimates of the JSON around the texts.
+        free_bytes -= (
+            _size(item.response.text or item.response.error or "", sampling.response) + 300
+        )
         for key, text, most in _shared(item, sampling):
             if key not in counted:
                 counted.add(key)
-                left -= _size(text, most) + 60
-        if left < 0:
+                free_bytes -= _size(text, most) + 60
+        if free_bytes < 0:
             break
         fitting.append(item)
     return fitting
 
 
 def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """The texts that responses to one query share, each with its key and the longest it may be."""
+    """Yield the key, text and maximum length of each text that responses to one query share."""
     query = item.query
     yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
     with_text = _with_text(item, sampling)
@@ -318,7 +356,7 @@ def _with_text(item: Excerpt, sampling: Sampling) -> set[str]:
     }
 
 
-# What the page's script reads ---------------------------------------------------------------------
+# Data for the page's script ---------------------------------------------------------------------
 
 
 def _pages(
@@ -330,11 +368,11 @@ def _pages(
     pages: dict[str, dict[str, dict[str, list[dict[str, Any]]]]] = {}
     for item in excerpts:
         evidence = rankings[item.code].evidence
-        assert evidence is not None  # what is shown comes from it
+        assert evidence is not None  # rankings without evidence are skipped in sample()
         kinds = pages.setdefault(item.code, {}).setdefault(item.model, {})
         row = plain_response(item, sampling)
-        ours = rankings[item.code].findings.get(item.model, ())
-        if faults := [one.words for one in ours if item.query.id in one.query_ids]:
+        findings = rankings[item.code].findings.get(item.model, ())
+        if faults := [finding.words for finding in findings if item.query.id in finding.query_ids]:
             row["faults"] = faults
         if item.model in evidence.tables:
             row |= _plain_features(evidence.tables[item.model], item)
@@ -346,14 +384,20 @@ def _pages(
 
 
 def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) -> dict[str, Any]:
-    """A response as the page's script reads it; places that are wrong are marked, or not."""
-    row = {"query": item.query.id, **_plain_shown(item)}
+    """Return a response in the JSON format of the page's script.
+
+    Args:
+        item: The response with its query.
+        sampling: The lengths after which texts are cut.
+        faults: Whether to mark the parts of the answer that are wrong. True by default.
+    """
+    row = {"query": item.query.id, **_plain_passages(item)}
     if item.response.text is None:
         row["error"], row["cut"] = cut(item.response.error or "", sampling.response)
         return row
     text, row["cut"] = cut(item.response.text, sampling.response)
     order = item.query.shown_to(item.response)
-    answer, wrong = _spans(item, text) if faults else ("", ())
+    answer, wrong = _fault_spans(item, text) if faults else ("", ())
     row["blocks"] = [
         {
             "kind": block.kind,
@@ -362,7 +406,7 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
                 _plain_piece(piece, type_, order)
                 for piece, type_ in marked(
                     segments(block.text, item.code, order),
-                    _within(block, answer, wrong),
+                    _shift_spans(block, answer, wrong),
                 )
             ],
         }
@@ -371,30 +415,34 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
     return row
 
 
-def _plain_shown(item: Excerpt) -> dict[str, Any]:
-    """Return which passages a response was made from, and at which places the relevant ones are.
+def _plain_passages(item: Excerpt) -> dict[str, Any]:
+    """Return the passages that a response was generated from and the positions of relevant ones.
 
-    Passages are matched as the features match them, because systems bring their own ids.
+    Relevance is decided as in the features, by id and by text, because systems may use their own
+    passage ids.
     """
     row: dict[str, Any] = {}
     order = item.query.shown_to(item.response)
     if item.response.shown is not None or len(item.whole.passages) > len(order):
-        places = {id_: place for place, id_ in enumerate(item.whole.passage_ids)}
-        row["shown"] = [places.get(id_, label(id_)) for id_ in order]
+        positions = {id_: position for position, id_ in enumerate(item.whole.passage_ids)}
+        row["shown"] = [positions.get(id_, label(id_)) for id_ in order]
     matches = relevant_matches(item.query, item.response)
-    if relevant := [place for place, id_ in enumerate(order) if id_ in matches]:
+    if relevant := [position for position, id_ in enumerate(order) if id_ in matches]:
         row["relevant"] = relevant
     return row
 
 
-def _spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
-    """The answer in what is shown of a response, and the places of it that are wrong."""
-    read = answered(item.query, item.response.model_copy(update={"text": text}))
-    return read.parsed.answer, spans(read)
+def _fault_spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
+    """Return the answer in the (possibly cut) text of a response, and its wrong spans."""
+    answer = answered(item.query, item.response.model_copy(update={"text": text}))
+    return answer.parsed.answer, spans(answer)
 
 
-def _within(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int, int, str]]:
-    """The places in a block, where the answer stands in it in one piece."""
+def _shift_spans(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int, int, str]]:
+    """Return spans of the answer as (start, end, type) in a block.
+
+    Returns an empty list if the block does not contain the whole answer in one piece.
+    """
     at = block.text.find(answer) if block.kind in ("answer", "text") and answer else -1
     return [] if at < 0 else [(at + span.start, at + span.end, span.type) for span in faults]
 
@@ -402,25 +450,25 @@ def _within(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int
 def _plain_piece(piece: str | Cited, type_: str, order: Sequence[str]) -> str | list[Any]:
     if isinstance(piece, str):
         return [piece, None, type_] if type_ else piece
-    places = [order.index(id_) for id_ in piece.ids]
-    return [piece.text, places, type_] if type_ else [piece.text, places]
+    positions = [order.index(id_) for id_ in piece.ids]
+    return [piece.text, positions, type_] if type_ else [piece.text, positions]
 
 
 def _plain_features(table: FeatureTable, item: Excerpt) -> dict[str, Any]:
-    """The values in the order of the table's features, and why there is none where that is so."""
+    """Return the feature values of a response, and the reasons for missing ones."""
     if item.kind == "failed" or item.query.id not in table.query_ids:
         return {}
     row = table.values[table.query_ids.index(item.query.id)]
     missing = {
-        str(place): cut(table.reasons.get((item.query.id, name), "no reason given"), 200)[0]
-        for place, name in enumerate(table.features)
-        if np.isnan(row[place])
+        str(position): cut(table.reasons.get((item.query.id, name), "no reason given"), 200)[0]
+        for position, name in enumerate(table.features)
+        if np.isnan(row[position])
     }
     return {"features": list(map(rounded, row)), **({"missing": missing} if missing else {})}
 
 
 def _plain_scores(run: RetrievalRun, item: Excerpt) -> dict[str, Any]:
-    """The scores of the passages that a response was made from, in their order."""
+    """Return the retrieval scores of a response's passages, in the order of the passages."""
     hits = run.get(item.query.id)
     scores = {} if hits is None else dict(zip(*hits, strict=True))
     order = item.query.shown_to(item.response)
@@ -430,11 +478,11 @@ def _plain_scores(run: RetrievalRun, item: Excerpt) -> dict[str, Any]:
 def _queries(
     excerpts: Sequence[Excerpt],
     sampling: Sampling,
-    chosen: Mapping[str, Mapping[str, _Chosen]],
+    candidates: Mapping[str, Mapping[str, _Candidates]],
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    places = {
-        code: {id_: n for models in some.values() for n, id_ in enumerate(models.queries)}
-        for code, some in chosen.items()
+    positions = {
+        code: {id_: n for responses in models.values() for n, id_ in enumerate(responses.queries)}
+        for code, models in candidates.items()
     }
     with_text: dict[tuple[str, str], set[str]] = {}
     queries: dict[tuple[str, str], Query] = {}
@@ -445,12 +493,18 @@ def _queries(
     rows: dict[str, dict[str, dict[str, Any]]] = {}
     for (code, id_), query in queries.items():
         row = plain_query(query, with_text[code, id_], sampling)
-        rows.setdefault(code, {})[id_] = row | {"n": places[code][id_]}
+        rows.setdefault(code, {})[id_] = row | {"n": positions[code][id_]}
     return rows
 
 
 def plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[str, Any]:
-    """A query as the page's script reads it, with the texts of the passages ``with_text``."""
+    """Return a query in the JSON format of the page's script.
+
+    Args:
+        query: The query.
+        with_text: Ids of the passages whose text is included; other passages have titles only.
+        sampling: The lengths after which texts are cut.
+    """
     text, whole = cut(query.text, sampling.response)
     row: dict[str, Any] = {"id": label(query.id), "text": text, "cut": whole, "passages": []}
     if query.reference is not None:
@@ -471,98 +525,121 @@ def plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[s
 
 
 class Block(NamedTuple):
-    """A part of a response: ``heading``, ``reason``, ``answer``, or ``text`` where it has none."""
+    """A part of a response. The kind ``text`` is a response that has no recognised sections.
+
+    Other kinds are ``heading``, ``reason`` and ``answer``.
+    """
 
     kind: str
     text: str
 
 
-def blocks(text: str, code: str, shown: Sequence[str]) -> list[Block]:
-    """A response in its sections, each without blanks around it, and what stands between them.
+def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
+    """Split a response into its sections and the headings between them, all stripped.
 
-    A response is one block where :func:`mirage.text.parse` does not find an answer in one piece.
+    The response is one block if :func:`mirage.text.parse` finds no answer in one piece.
+
+    Args:
+        text: The response.
+        code: Language code.
+        passage_ids: Ids of the passages that the response was generated from.
     """
     text = unicodedata.normalize("NFC", text)
-    parsed = parse(text, code, shown)
+    parsed = parse(text, code, passage_ids)
     at = text.rfind(parsed.answer) if parsed.answer else -1
     if at < 0 or parsed.answer == text.strip():
         return [Block("text", text)]
     start = text.find(parsed.reason, 0, at) if parsed.reason else -1
-    places = [("answer", at, at + len(parsed.answer))]
+    sections = [("answer", at, at + len(parsed.answer))]
     if start >= 0:
-        places.insert(0, ("reason", start, start + len(parsed.reason)))
-    parts, done = [], 0
-    for kind, begin, end in places:
-        parts += [Block("heading", text[done:begin]), Block(kind, text[begin:end])]
-        done = end
-    parts.append(Block("heading", text[done:]))
+        sections.insert(0, ("reason", start, start + len(parsed.reason)))
+    parts, cursor = [], 0
+    for kind, begin, end in sections:
+        parts += [Block("heading", text[cursor:begin]), Block(kind, text[begin:end])]
+        cursor = end
+    parts.append(Block("heading", text[cursor:]))
     return [Block(kind, part.strip()) for kind, part in parts if part.strip()]
 
 
 def direction(text: str, code: str) -> str:
-    """The direction that most letters of a text are written in; else that of the language."""
+    """Return the writing direction of most letters of a text, ``rtl`` or ``ltr``.
+
+    If there are equally many of both, return the direction of the language.
+    """
     kinds = Counter(map(unicodedata.bidirectional, text))
-    right, left = kinds["R"] + kinds["AL"], kinds["L"]
-    return Language.of(code).direction if right == left else "rtl" if right > left else "ltr"
+    rtl, ltr = kinds["R"] + kinds["AL"], kinds["L"]
+    return Language.of(code).direction if rtl == ltr else "rtl" if rtl > ltr else "ltr"
 
 
 class Cited(NamedTuple):
-    """A bracket made like a citation, as written, and the passages that it names, perhaps none."""
+    """A bracket in citation form, as written, and the ids of the passages that it cites, if any."""
 
     text: str
     ids: tuple[str, ...]
 
 
-def segments(text: str, code: str, shown: Sequence[str]) -> list[str | Cited]:
-    """A response in pieces: its citations, and the text between them. Together they are the text.
+def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cited]:
+    """Split a response into citations and the text between them.
 
-    What a bracket cites is what :func:`mirage.text.parse` reads in it.
+    Joined, the pieces are the text. :func:`mirage.text.parse` decides which passages a bracket
+    cites.
+
+    Args:
+        text: The response.
+        code: Language code.
+        passage_ids: Ids of the passages that the response was generated from.
     """
     pieces: list[str | Cited] = []
-    done = 0
-    read: dict[str, tuple[str, ...] | None] = {}
+    cursor = 0
+    citations: dict[str, tuple[str, ...] | None] = {}
     for match in _brackets(Language.of(code)).finditer(text):
         bracket = match[0]
-        if bracket not in read:
-            # Behind a letter, so that a bracket alone is not taken for a heading.
-            parsed = parse(f"x {bracket}", code, shown)
-            is_one = parsed.citations or parsed.answer_text == "x"
-            read[bracket] = parsed.citations if is_one else None
-        ids = read[bracket]
+        if bracket not in citations:
+            # The letter before the bracket keeps the parser from taking it for a heading.
+            parsed = parse(f"x {bracket}", code, passage_ids)
+            is_citation = parsed.citations or parsed.answer_text == "x"
+            citations[bracket] = parsed.citations if is_citation else None
+        ids = citations[bracket]
         if ids is not None:
-            pieces += [text[done : match.start()], Cited(bracket, ids)]
-            done = match.end()
-    return [piece for piece in (*pieces, text[done:]) if piece]
+            pieces += [text[cursor : match.start()], Cited(bracket, ids)]
+            cursor = match.end()
+    return [piece for piece in (*pieces, text[cursor:]) if piece]
 
 
 def marked(
     pieces: Iterable[str | Cited], faults: Sequence[tuple[int, int, str]]
 ) -> Iterator[tuple[str | Cited, str]]:
-    """Pieces of a text, parted where marked places begin and end; each with its type, or none.
+    """Split the pieces of a text at the ends of faults.
 
-    A citation is never parted: it is marked where a place touches it. Places are in order and do
-    not overlap.
+    A citation is never split: it is marked if a fault overlaps it.
+
+    Args:
+        pieces: The pieces in order, as :func:`segments` returns them.
+        faults: Each fault as (start, end, type) in the joined text, in order, without overlap.
+
+    Yields:
+        Each new piece with the type of its fault; ``""`` if it has none.
     """
     at = 0
     for piece in pieces:
         whole = piece if isinstance(piece, str) else piece.text
-        ours = [place for place in faults if place[0] < at + len(whole) and place[1] > at]
+        inside = [fault for fault in faults if fault[0] < at + len(whole) and fault[1] > at]
         if not isinstance(piece, str):
-            yield piece, ours[0][2] if ours else ""
+            yield piece, inside[0][2] if inside else ""
         else:
-            yield from _parted(piece, [(max(0, a - at), b - at, type_) for a, b, type_ in ours])
+            yield from _split_at(piece, [(max(0, a - at), b - at, type_) for a, b, type_ in inside])
         at += len(whole)
 
 
-def _parted(text: str, places: Sequence[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
-    done = 0
-    for start, end, type_ in places:
-        if start > done:
-            yield text[done:start], ""
+def _split_at(text: str, faults: Sequence[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
+    cursor = 0
+    for start, end, type_ in faults:
+        if start > cursor:
+            yield text[cursor:start], ""
         yield text[start:end], type_
-        done = end
-    if text[done:]:
-        yield text[done:], ""
+        cursor = end
+    if text[cursor:]:
+        yield text[cursor:], ""
 
 
 @lru_cache(maxsize=64)
@@ -574,29 +651,31 @@ def _brackets(entry: Language) -> re.Pattern[str]:
     return re.compile(rf"[{opening}]{bracket}[{closing}]|{bracket}")
 
 
-# Words --------------------------------------------------------------------------------------------
+# Notes --------------------------------------------------------------------------------------------
 
 
 def _notes(
-    sampling: Sampling, chosen: Mapping[str, Mapping[str, _Chosen]], left_out: int
+    sampling: Sampling, candidates: Mapping[str, Mapping[str, _Candidates]], left_out: int
 ) -> Iterator[str]:
-    if not any(chosen.values()):
+    if not any(candidates.values()):
         return
-    answered = max(len(order.ordered) for models in chosen.values() for order in models.values())
-    if answered > 2 * sampling.most:
+    most_answers = max(
+        len(responses.ordered) for models in candidates.values() for responses in models.values()
+    )
+    if most_answers > 2 * sampling.most:
         yield (
-            f"Of each model, at most {sampling.most} best, {sampling.most} worst and "
-            f"{sampling.most} failed responses are shown in each language, and at most "
-            f"{sampling.found} others that findings are about."
+            f"The report shows at most {sampling.most} best, {sampling.most} worst and "
+            f"{sampling.most} failed responses per model and language, and at most "
+            f"{sampling.in_findings} other responses that findings name."
         )
     yield (
         f"Responses are cut after {sampling.response:,} characters and passages after "
-        f"{sampling.passage:,}; what is cut says so."
+        f"{sampling.passage:,}; cut texts are marked."
     )
     if not sampling.all_passages:
         yield (
-            "Passages that no shown response cites, and that are not known to be relevant, are "
-            "named without their text."
+            "Passages that no shown response cites and that are not known to be relevant are "
+            "listed without their text."
         )
     if left_out:
-        yield f"{left_out} more responses would have made the file too large and are left out."
+        yield f"{left_out} more responses are left out to limit the size of the file."
