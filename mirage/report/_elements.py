@@ -1,7 +1,7 @@
-"""HTML from elements, never from strings: what enters as text leaves as text.
+"""Build HTML from elements, never from strings, so that every text is escaped.
 
-ElementTree escapes the markup of what it writes, and :func:`tag` first makes the text such that
-HTML and UTF-8 can hold it. Only :func:`script` and :func:`style` write text as it is.
+ElementTree escapes markup when it writes an element. :func:`tag` first replaces the characters
+that HTML or UTF-8 cannot represent. Only :func:`script` and :func:`style` write text unescaped.
 """
 
 from __future__ import annotations
@@ -33,36 +33,40 @@ __all__ = [
 Child = Element | str | None
 
 NAME_LENGTH = 120
-"""Characters of a name that are shown."""
+"""Largest length of a displayed name, in characters."""
 
 
 def label(name: str) -> str:
-    """Return a name on one line, cut if it is long, and readable if nothing of it can be seen.
+    """Return a name as one line of at most ``NAME_LENGTH`` characters.
 
-    Hidden characters, such as those that set the direction of writing, are escapes.
+    Invisible characters, such as those that set the direction of writing, are escaped. A name
+    without any visible character becomes a Python string literal.
     """
-    shown = " ".join(one_line(name[: 4 * NAME_LENGTH]).split())
-    if not any(unicodedata.category(char)[0] in "LNPS" for char in shown):
-        shown = python_literal(name)
-    return shown if len(shown) <= NAME_LENGTH else shown[: NAME_LENGTH - 1].rstrip() + "…"
+    line = " ".join(one_line(name[: 4 * NAME_LENGTH]).split())
+    if not any(unicodedata.category(char)[0] in "LNPS" for char in line):
+        line = python_literal(name)
+    return line if len(line) <= NAME_LENGTH else line[: NAME_LENGTH - 1].rstrip() + "…"
 
 
 def cut(text: str, most: int) -> tuple[str, int]:
-    """Return the first ``most`` characters and the length of the whole; 0 if nothing is cut."""
+    """Return the first ``most`` characters and the full length of the text; 0 if it is not cut."""
     return html_characters(text[:most]), len(text) if len(text) > most else 0
 
 
 def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> Element:
-    """An element; ``class_`` is the attribute ``class``, and ``data_v`` is ``data-v``.
+    """Return an HTML element.
 
-    An attribute that is ``None`` or ``False`` is left out, and ``True`` needs no value. A child
-    that is ``None`` is left out.
+    Args:
+        name: Name of the element.
+        *children: Texts, elements, and iterables of them. ``None`` is skipped.
+        **attributes: Attributes. ``class_`` becomes ``class`` and ``data_v`` becomes ``data-v``.
+            ``None`` and ``False`` are skipped; ``True`` writes the attribute without a value.
     """
     element = Element(name)
     for key, value in attributes.items():
         if value is not None and value is not False:
-            written = "" if value is True else html_characters(str(value))
-            element.set(key.rstrip("_").replace("_", "-"), written)
+            text = "" if value is True else html_characters(str(value))
+            element.set(key.rstrip("_").replace("_", "-"), text)
     for child in children:
         for part in [child] if child is None or isinstance(child, str | Element) else child:
             _append(element, part)
@@ -70,7 +74,7 @@ def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> 
 
 
 def breakable(name: str) -> list[Child]:
-    """A name as children of an element, with places where a line of it may end."""
+    """Return a name as children of an element, with ``<wbr>`` wherever its line may break."""
     parts = re.split(r"(?<=[/_@:-])(?=.)", label(name))
     return [child for part in parts for child in (tag("wbr"), part)][1:]
 
@@ -80,19 +84,19 @@ def _append(element: Element, child: Child) -> None:
         return
     if isinstance(child, Element):
         element.append(child)
-    elif len(element):
+    elif len(element):  # ElementTree stores text after a child in the child's tail
         element[-1].tail = (element[-1].tail or "") + html_characters(child)
     else:
         element.text = (element.text or "") + html_characters(child)
 
 
 def style(sheet: str) -> tuple[Element, str]:
-    """A style sheet of this library, and its hash for the content security policy."""
+    """Return a style element and the hash of the sheet for the content security policy."""
     return _raw("style", sheet)
 
 
 def script(code: str) -> tuple[Element, str]:
-    """A script of this library, and its hash for the content security policy."""
+    """Return a script element and the hash of the code for the content security policy."""
     return _raw("script", code)
 
 
@@ -104,17 +108,20 @@ def _raw(name: str, text: str) -> tuple[Element, str]:
 
 
 def data(value: Any, id_: str) -> Element:
-    """A block of JSON for a script to read; no browser runs it, and nothing in it ends it."""
+    """Return a JSON block for a script to read.
+
+    Browsers do not run it, and no text inside can close it.
+    """
     element = Element("script", {"type": "application/json", "id": id_})
     element.text = script_json(value)
     return element
 
 
 def rounded(value: float) -> float | None:
-    """A number to four places, for a script; ``None`` where there is none."""
+    """Return a number rounded to four decimals; ``None`` if it is not finite."""
     return round(float(value), 4) if math.isfinite(value) else None
 
 
 def document(html: Element) -> str:
-    """The whole file."""
+    """Return the text of the HTML file with this root element."""
     return "<!doctype html>\n" + tostring(html, encoding="unicode", method="html") + "\n"

@@ -1,4 +1,4 @@
-"""What opens the page: findings in words, each with links to the responses that it is about."""
+"""Render the findings at the top of the page, each with links to its responses."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 __all__ = ["MARKS", "about", "findings", "plain_findings", "pooled_findings"]
 
 MARKS = {
-    "number": "a number that is wrong, or that no shown passage holds",
-    "date": "a date that is wrong, or that no shown passage holds",
-    "name": "a name that is wrong, or that no shown passage holds",
+    "number": "a number that is wrong, or that no shown passage contains",
+    "date": "a date that is wrong, or that no shown passage contains",
+    "name": "a name that is wrong, or that no shown passage contains",
     "negation": "the opposite of what a passage says",
     "language": "another language",
-    "citation": "not where this stands, or not shown",
+    "citation": "a passage that does not contain this, or that was not shown",
 }
-"""What each type of marked place is, in words."""
+"""Explanation of each type of fault that is marked in a response."""
 
 LINKED = 30
-"""Queries that a finding links to, at most."""
+"""Largest number of queries that a finding links to."""
 
 OPEN = 3
-"""Models whose findings are shown without being asked for, at most."""
+"""Largest number of models whose findings are expanded from the start."""
 
-UNLIKE = "is unlike any system that this board knows, so that its rank says little: "
-"""What comes before the words of :attr:`Entry.unfamiliar <mirage.ranking.Entry.unfamiliar>`."""
+UNLIKE = "is unlike every system of this leaderboard, so that its rank is unreliable: "
+"""Text in front of :attr:`Entry.unfamiliar <mirage.ranking.Entry.unfamiliar>`."""
 
-_UNQUOTED = ("no citation", "wrong citation")  # what is missing cannot be quoted
+_UNQUOTED = ("no citation", "wrong citation")  # there is no text to quote for a missing citation
 
 
 def about(rankings: Iterable[Ranking]) -> Iterator[Element]:
-    """What the models of these rankings are, and what a rank says; each line once."""
+    """Yield a paragraph for each different ``about`` text of the rankings."""
     for words in dict.fromkeys(ranking.about for ranking in rankings if ranking.about):
         yield tag("p", words, class_="about")
 
@@ -47,22 +47,26 @@ def findings(
     code: str,
     ranking: Ranking,
     places: Mapping[str, int],
-    shown: Mapping[str, Mapping[str, int]],
+    positions: Mapping[str, Mapping[str, int]],
 ) -> Child:
-    """What is wrong with the responses of the models of one language.
+    """Return the findings about each model's responses in one language; ``None`` without any.
 
-    ``shown`` has the places of queries in the dataset, by model and id, where the page has the
-    response.
+    Args:
+        code: Language code.
+        ranking: The ranking of that language.
+        places: Position of each model in the page's list of models, which its links use.
+        positions: For each model, the positions in the dataset of the queries whose response the
+            page shows, by query id.
     """
     if not ranking.findings:
         return None
     parts = []
-    for model, some in ranking.findings.items():
+    for model, model_findings in ranking.findings.items():
         page = f"#{code}/{places[model]}"
-        items = [_item(code, one, page, shown.get(model, {})) for one in some]
+        items = [_item(code, finding, page, positions.get(model, {})) for finding in model_findings]
         if strange := ranking[model].unfamiliar:
             items.insert(0, tag("li", UNLIKE, tag("bdi", cut(strange, 500)[0]), class_="strange"))
-        parts.append(_part(model, page, some, items, len(ranking.findings)))
+        parts.append(_model_part(model, page, model_findings, items, len(ranking.findings)))
     heading = tag("h3", "Findings", id=f"{code}-findings")
     return tag("section", heading, parts, class_="findings")
 
@@ -70,66 +74,81 @@ def findings(
 def pooled_findings(
     ranking: MultilingualRanking, places: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
-    """What is wrong with the responses of models in all languages, most of it first."""
+    """Return the findings about each model over all languages; ``None`` if there are none.
+
+    Args:
+        ranking: The rankings of all languages.
+        places: Position of each model in the page's list of models, which its links use.
+        names: Name of each language, by code.
+    """
     if not ranking.findings:
         return None
     parts = []
-    for model, some in ranking.findings.items():
-        first = next(code for code, own in ranking.items() if model in own)
-        items = [_pooled_item(one, places[model], names) for one in some]
-        parts.append(_part(model, f"#{first}/{places[model]}", some, items, len(ranking.findings)))
+    for model, model_findings in ranking.findings.items():
+        # The page of a model needs a language: take the first that ranks the model.
+        first = next(code for code, part in ranking.items() if model in part)
+        items = [_pooled_item(finding, places[model], names) for finding in model_findings]
+        parts.append(
+            _model_part(
+                model,
+                f"#{first}/{places[model]}",
+                model_findings,
+                items,
+                len(ranking.findings),
+            )
+        )
     return tag("section", tag("h2", "Findings", id="findings"), parts, class_="findings")
 
 
-def _part(
+def _model_part(
     model: str,
     page: str,
-    some: Sequence[Finding | PooledFinding],
+    model_findings: Sequence[Finding | PooledFinding],
     items: Sequence[Element],
     models: int,
 ) -> Element:
-    """One model's findings; behind a click where models are many."""
+    """Return the findings of one model, collapsed if there are more than ``OPEN`` models."""
     body: Child = tag("ul", items)
     if not items:
         body = tag("p", "No fault was found by the features of its responses.", class_="hint")
     name = tag("a", tag("bdi", breakable(model)), href=page)
     if models <= OPEN:
         return tag("div", tag("h4", name), body)
-    count = f": {len(some)} findings" if len(some) != 1 else ": 1 finding"
+    count = f": {len(model_findings)} findings" if len(model_findings) != 1 else ": 1 finding"
     summary = tag("summary", tag("bdi", label(model)), count)
     return tag("details", summary, tag("p", name, class_="hint"), body)
 
 
-def _item(code: str, finding: Finding, page: str, shown: Mapping[str, int]) -> Element:
+def _item(code: str, finding: Finding, page: str, positions: Mapping[str, int]) -> Element:
     links = (
-        tag("a", tag("bdi", label(id_)), href=f"{page}/{shown[id_]}")
-        if id_ in shown
+        tag("a", tag("bdi", label(id_)), href=f"{page}/{positions[id_]}")
+        if id_ in positions
         else tag("bdi", label(id_))
         for id_ in finding.query_ids[:LINKED]
     )
     more = finding.count - LINKED
     return tag(
         "li",
-        _counted(finding, f" of {finding.of} queries: "),
-        _separated(links),
+        _finding_count(finding, f" of {finding.of} queries: "),
+        _join_with_commas(links),
         f" and {more} more" if more > 0 else None,
         _quote(code, finding),
     )
 
 
-def _pooled_item(finding: PooledFinding, place: int, names: Mapping[str, str]) -> Element:
+def _pooled_item(finding: PooledFinding, model_index: int, names: Mapping[str, str]) -> Element:
     links = (
-        tag("a", f"{names[code]} {count}", href=f"#{code}/{place}")
+        tag("a", f"{names[code]} {count}", href=f"#{code}/{model_index}")
         for code, count in finding.counts.items()
     )
-    return tag("li", _counted(finding, f" {finding.unit}: "), _separated(links))
+    return tag("li", _finding_count(finding, f" {finding.unit}: "), _join_with_commas(links))
 
 
-def _counted(finding: Finding | PooledFinding, after: str) -> list[Child]:
+def _finding_count(finding: Finding | PooledFinding, after: str) -> list[Child]:
     return [f"{finding.words} on ", tag("b", str(finding.count)), after]
 
 
-def _separated(links: Iterable[Element]) -> list[Child]:
+def _join_with_commas(links: Iterable[Element]) -> list[Child]:
     parts: list[Child] = []
     for link in links:
         parts += [", ", link]
@@ -137,7 +156,7 @@ def _separated(links: Iterable[Element]) -> list[Child]:
 
 
 def _quote(code: str, finding: Finding) -> Element | None:
-    """What the first of the responses says."""
+    """Return a quotation from the first response; ``None`` if there is nothing to quote."""
     quote = cut(finding.quotes.get(finding.query_ids[0], ""), 200)[0]
     if finding.kind in _UNQUOTED or not quote:
         return None
@@ -147,14 +166,21 @@ def _quote(code: str, finding: Finding) -> Element | None:
     return tag("span", tag("bdi", label(finding.query_ids[0])), ": ", words, class_="quote")
 
 
-def plain_findings(some: Sequence[Finding], shown: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The same for the page's script: the words, and the queries with their places."""
+def plain_findings(
+    model_findings: Sequence[Finding], positions: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return findings in the JSON format of the page's script.
+
+    Args:
+        model_findings: The findings about one model.
+        positions: Positions in the dataset of the queries whose response the page shows, by id.
+    """
     return [
         {
-            "words": one.words,
-            "count": one.count,
-            "of": one.of,
-            "queries": [[label(id_), shown.get(id_)] for id_ in one.query_ids[:LINKED]],
+            "words": finding.words,
+            "count": finding.count,
+            "of": finding.of,
+            "queries": [[label(id_), positions.get(id_)] for id_ in finding.query_ids[:LINKED]],
         }
-        for one in some
+        for finding in model_findings
     ]
