@@ -1,4 +1,7 @@
-"""Intervals and bars as inline SVG. Positions are percentages, so a drawing fits any width."""
+"""Draw intervals and bars as inline SVG.
+
+Positions are percentages, so that a drawing fits any width.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +15,38 @@ from mirage.report._elements import tag
 __all__ = ["Scale", "axis", "bar", "interval"]
 
 MARGIN = 0.04
-"""Of the width, left free on both sides, so that no dot is cut."""
+"""Share of the width that stays free on each side, so that no dot is cut off."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A range of numbers on the width of a drawing."""
+    """A mapping from a range of numbers to the width of a drawing.
+
+    Attributes:
+        low: Lowest number.
+        high: Highest number.
+    """
 
     low: float
     high: float
 
     @classmethod
     def over(cls, values: Iterable[float]) -> Scale:
-        """The scale of all these numbers; those that are not finite do not count."""
+        """Return the scale from the smallest to the largest finite number."""
         finite = [value for value in values if math.isfinite(value)]
         low, high = min(finite, default=0.0), max(finite, default=1.0)
-        if low == high:
+        if low == high:  # a scale needs a width above zero
             low, high = low - 1, high + 1
         return cls(low, high)
 
     def at(self, value: float) -> str:
-        """Where a number stands, in percent of the width."""
+        """Return the position of a number in percent of the width; limited to the range."""
         share = (value - self.low) / (self.high - self.low)
         return f"{100 * (MARGIN + min(max(share, 0.0), 1.0) * (1 - 2 * MARGIN)):.1f}%"
 
     @property
     def ticks(self) -> list[float]:
-        """Two to five round numbers of the range."""
+        """Two to five round numbers in the range."""
         rough = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough)
@@ -47,7 +55,7 @@ class Scale:
 
 
 def axis(scale: Scale) -> Element:
-    """The round numbers of a scale, for the head of a column of drawings."""
+    """Draw the round numbers of a scale, for the head of a column of drawings."""
     marks = [
         tag("text", f"{tick:.4g}".replace("-", "−"), x=scale.at(tick), y="11", class_="tick")
         for tick in scale.ticks
@@ -56,23 +64,26 @@ def axis(scale: Scale) -> Element:
 
 
 def interval(scale: Scale, value: float, ends: tuple[float, float]) -> Element:
-    """A dot at a value, and a line from end to end; the numbers stand beside it for all readers."""
+    """Draw a dot at a value and a line between the ends of its interval.
+
+    Screen readers skip the drawing, because the table also contains the numbers.
+    """
     parts = []
     if scale.low <= 0 <= scale.high:
         zero = scale.at(0.0)
         parts.append(tag("line", x1=zero, x2=zero, y1="0", y2="100%", class_="zero"))
     if all(map(math.isfinite, ends)):
-        left, right = map(scale.at, ends)
-        parts.append(tag("line", x1=left, x2=right, y1="50%", y2="50%", class_="whisker"))
+        start, end = map(scale.at, ends)
+        parts.append(tag("line", x1=start, x2=end, y1="50%", y2="50%", class_="whisker"))
     if math.isfinite(value):
         parts.append(tag("circle", cx=scale.at(value), cy="50%", r="4", class_="dot"))
     return tag("svg", parts, class_="interval", aria_hidden="true", focusable="false")
 
 
 def bar(scale: Scale, value: float) -> Element:
-    """A bar from 0 to a value."""
-    left, right = sorted(float(scale.at(end)[:-1]) for end in (0.0, value))
-    x, width = f"{left:.1f}%", f"{max(right - left, 0.5):.1f}%"
+    """Draw a bar from 0 to a value."""
+    start, end = sorted(float(scale.at(number)[:-1]) for number in (0.0, value))
+    x, width = f"{start:.1f}%", f"{max(end - start, 0.5):.1f}%"
     side = "bar" if value >= 0 else "bar below"
     part = tag("rect", x=x, width=width, y="25%", height="50%", rx="2", class_=side)
     return tag("svg", part, class_="interval", aria_hidden="true", focusable="false")

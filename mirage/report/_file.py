@@ -1,4 +1,4 @@
-"""A page as one file: its style, its scripts, and a policy that names their hashes."""
+"""Assemble a page as one HTML file with its style, its scripts and a content security policy."""
 
 from __future__ import annotations
 
@@ -16,24 +16,38 @@ __all__ = ["save", "whole"]
 
 
 def save(page: str, path: str | Path) -> None:
-    """Write a page.
+    """Write a page to a file.
+
+    Args:
+        page: Text of the page.
+        path: Path of the file.
 
     Raises:
-        MirageError: it cannot be written.
+        MirageError: If the file cannot be written.
     """
     try:
         write_text(Path(path), page)
     except DatasetError as error:
-        raise MirageError(f"{error}; name a file in a folder that exists") from error
+        raise MirageError(f"{error}; choose a path in an existing folder") from error
 
 
 def whole(
     title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
 ) -> str:
-    """The text of a page: its parts, what its scripts read, and the names of its own scripts."""
+    """Return the text of a page.
+
+    Args:
+        title: Title of the page.
+        lead: Line below the title.
+        navigation: Links to the sections.
+        main: The content.
+        data: Data for the scripts, as JSON.
+        *scripts: Names of the scripts of this kind of page, besides the common ones.
+    """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))
     code, code_hash = elements.script("".join(map(_asset, scripts)))
+    # Only the style and the scripts with these hashes may run, and nothing may be loaded.
     policy = (
         f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "

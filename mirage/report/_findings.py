@@ -46,7 +46,7 @@ def about(rankings: Iterable[Ranking]) -> Iterator[Element]:
 def findings(
     code: str,
     ranking: Ranking,
-    places: Mapping[str, int],
+    model_indices: Mapping[str, int],
     positions: Mapping[str, Mapping[str, int]],
 ) -> Child:
     """Return the findings about each model's responses in one language; ``None`` without any.
@@ -54,7 +54,7 @@ def findings(
     Args:
         code: Language code.
         ranking: The ranking of that language.
-        places: Position of each model in the page's list of models, which its links use.
+        model_indices: Position of each model in the page's list of models, which its links use.
         positions: For each model, the positions in the dataset of the queries whose response the
             page shows, by query id.
     """
@@ -62,7 +62,7 @@ def findings(
         return None
     parts = []
     for model, model_findings in ranking.findings.items():
-        page = f"#{code}/{places[model]}"
+        page = f"#{code}/{model_indices[model]}"
         items = [_item(code, finding, page, positions.get(model, {})) for finding in model_findings]
         if strange := ranking[model].unfamiliar:
             items.insert(0, tag("li", UNLIKE, tag("bdi", cut(strange, 500)[0]), class_="strange"))
@@ -72,13 +72,13 @@ def findings(
 
 
 def pooled_findings(
-    ranking: MultilingualRanking, places: Mapping[str, int], names: Mapping[str, str]
+    ranking: MultilingualRanking, model_indices: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
     """Return the findings about each model over all languages; ``None`` if there are none.
 
     Args:
         ranking: The rankings of all languages.
-        places: Position of each model in the page's list of models, which its links use.
+        model_indices: Position of each model in the page's list of models, which its links use.
         names: Name of each language, by code.
     """
     if not ranking.findings:
@@ -87,11 +87,11 @@ def pooled_findings(
     for model, model_findings in ranking.findings.items():
         # The page of a model needs a language: take the first that ranks the model.
         first = next(code for code, part in ranking.items() if model in part)
-        items = [_pooled_item(finding, places[model], names) for finding in model_findings]
+        items = [_pooled_item(finding, model_indices[model], names) for finding in model_findings]
         parts.append(
             _model_part(
                 model,
-                f"#{first}/{places[model]}",
+                f"#{first}/{model_indices[model]}",
                 model_findings,
                 items,
                 len(ranking.findings),

@@ -1,4 +1,4 @@
-"""How good the passages were that responses were made from, in a report."""
+"""Build the report's table of retrieval quality."""
 
 from __future__ import annotations
 
@@ -22,35 +22,39 @@ from mirage.retrieval import RetrievalRun, evaluate
 
 __all__ = ["retrieved", "runs_by_language"]
 
-OF_CONTEXT = ("context_precision", "context_recall")
-OF_RUNS = ("nDCG@10", "R@10")
+CONTEXT_FEATURES = ("context_precision", "context_recall")
+RUN_MEASURES = ("nDCG@10", "R@10")
 
 Figures = dict[str, tuple[float, tuple[float, float]]]
-"""Means and intervals by name."""
+"""Mean and interval of each measure, by name."""
 
 
 def runs_by_language(
     ranking: Ranking | MultilingualRanking,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]],
 ) -> dict[str, dict[str, RetrievalRun]]:
-    """The runs by language and model, if they are of models of the ranking.
+    """Return retrieval runs by language and model.
+
+    Args:
+        ranking: The ranking.
+        retrieval: The run of each model, or its runs by language.
 
     Raises:
-        SettingError: the ranking is in several languages, and a run does not say its own.
-        UnknownNameError: a run is of another model or language.
+        SettingError: If the ranking has several languages and a run is not given by language.
+        UnknownNameError: If a model or a language is not in the ranking.
     """
     if isinstance(ranking, Ranking):
         rankings: Mapping[str, Ranking] = {ranking.language: ranking}
         left_out: Mapping[str, str] = {}
     else:
         rankings, left_out = ranking, ranking.left_out
-    found: dict[str, dict[str, RetrievalRun]] = {code: {} for code in rankings}
+    by_language: dict[str, dict[str, RetrievalRun]] = {code: {} for code in rankings}
     for model, runs in retrieval.items():
         if isinstance(runs, RetrievalRun):
             if len(rankings) > 1:
                 raise SettingError(
-                    f"the ranking is in {len(rankings)} languages, and runs are of queries in one: "
-                    f"give those of {model!r} by language, such as {{{model!r}: {{'sw': run}}}}"
+                    f"the ranking has {len(rankings)} languages, and a retrieval run has one: "
+                    f"give the runs of {model!r} by language, such as {{{model!r}: {{'sw': run}}}}"
                 )
             runs = dict.fromkeys(rankings, runs)
         for code, run in runs.items():
@@ -59,38 +63,47 @@ def runs_by_language(
             if code not in rankings:
                 raise UnknownNameError("language of the ranking, with a run:", code, rankings)
             if model not in rankings[code].models:
-                known = rankings[code].models
-                raise UnknownNameError("model of the ranking, with a retrieval run:", model, known)
-            found[code][model] = run
-    return found
+                models = rankings[code].models
+                raise UnknownNameError("model of the ranking, with a retrieval run:", model, models)
+            by_language[code][model] = run
+    return by_language
 
 
 def retrieved(
     code: str,
     ranking: Ranking,
-    places: Mapping[str, int],
+    model_indices: Mapping[str, int],
     retrieval: Mapping[str, RetrievalRun],
 ) -> Child:
-    """A table of the models that retrieve, if any does whose queries have relevant passages."""
+    """Return a table of retrieval quality by model.
+
+    Returns ``None`` if no query has relevant passages, or if no model retrieves.
+
+    Args:
+        code: Language code.
+        ranking: The ranking.
+        model_indices: Position of each model in the page's list of models, which its links use.
+        retrieval: Retrieval runs by model.
+    """
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None:
         return None
     if not any(query.relevant for query in evidence.dataset):
         return None
     figures = {
-        model: _figures(evidence, model, retrieval.get(model))
+        model: _measure(evidence, model, retrieval.get(model))
         for model in ranking.models
         if model in evidence.runs and (model in retrieval or _retrieves(evidence, model))
     }
     if not figures:
         return None
-    names = [*OF_CONTEXT, *(OF_RUNS if retrieval else ())]
+    names = [*CONTEXT_FEATURES, *(RUN_MEASURES if retrieval else ())]
     head = [*model_head("Rank"), *map(sortable, names)]
     rows = [
         model_row(
             number(entry.rank, str(entry.rank)),
             entry.model,
-            f"#{code}/{places[entry.model]}",
+            f"#{code}/{model_indices[entry.model]}",
             not entry.anchor,
             [_cell(figures[entry.model], name) for name in names],
             entry.unfamiliar,
@@ -98,29 +111,29 @@ def retrieved(
         for entry in ranking
         if entry.model in figures
     ]
-    words = (
-        "context_precision and context_recall are of the passages that responses were made from; "
-        "the others are of the retrieval runs. Beside each is its 95 % interval."
+    hint = (
+        "context_precision and context_recall measure the passages in the prompts; the other "
+        "measures are of the retrieval runs. Each mean is followed by its 95 % interval."
     )
-    shown = table(head, rows, id=f"{code}-retrieved", class_="sortable")
+    rendered = table(head, rows, id=f"{code}-retrieved", class_="sortable")
     heading = tag("h3", "Retrieval", id=f"{code}-retrieval")
-    return tag("section", heading, *scrolling(shown, f"Retrieval, {language(code).name}", words))
+    return tag("section", heading, *scrolling(rendered, f"Retrieval, {language(code).name}", hint))
 
 
 def _retrieves(evidence: Evidence, model: str) -> bool:
     return any(response.passages for response in evidence.runs[model])
 
 
-def _figures(evidence: Evidence, model: str, run: RetrievalRun | None) -> Figures:
+def _measure(evidence: Evidence, model: str, run: RetrievalRun | None) -> Figures:
     dataset = evidence.dataset
     assert dataset is not None
-    scored = FeatureSuite(OF_CONTEXT).score(dataset, evidence.runs[model])
+    scored = FeatureSuite(CONTEXT_FEATURES).score(dataset, evidence.runs[model])
     ends = [(low, high) for low, high in scored.intervals().tolist()]
     means = zip(scored.mean().tolist(), ends, strict=True)
-    figures: Figures = dict(zip(OF_CONTEXT, means, strict=True))
+    figures: Figures = dict(zip(CONTEXT_FEATURES, means, strict=True))
     if run is not None:
-        found = evaluate(run, dataset, OF_RUNS, query_ids=dataset.query_ids)
-        figures |= {row.measure: (row.mean, row.interval) for row in found}
+        results = evaluate(run, dataset, RUN_MEASURES, query_ids=dataset.query_ids)
+        figures |= {row.measure: (row.mean, row.interval) for row in results}
     return figures
 
 

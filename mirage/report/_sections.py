@@ -1,4 +1,4 @@
-"""The parts of the page that need no script: tables of one language, and of all."""
+"""Build the parts of the page that need no script: tables of one language and of all."""
 
 from __future__ import annotations
 
@@ -37,14 +37,23 @@ SIDEWAYS = "There is more to the right: scroll sideways →"
 
 
 def language(code: str) -> Language:
-    """What is known of a language; judgments may come without one."""
+    """Return a language, or a placeholder named by the code if the code is unknown.
+
+    Judgments may have no language.
+    """
     return LANGUAGES.get(code) or Language(code, "Language not known", "")
 
 
 def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
-    """A table below a line about it; it scrolls by itself where it is too wide, by keyboard too.
+    """Return a table in a scrollable region, below a hint.
 
-    There another line says so, and the edge behind which there is more is faded.
+    If the table is too wide, the region scrolls by mouse or keyboard, its edge fades, and a
+    second line asks the reader to scroll.
+
+    Args:
+        rows: The table.
+        name: Name of the region for screen readers.
+        hint: Text above the table.
     """
     rows.set("aria-label", name)
     region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
@@ -53,10 +62,17 @@ def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
 
 
 def filtering(target: str, count: int, both_kinds: bool) -> Element:
-    """Where to filter the rows of a table; shown where the page's script runs."""
-    own = None
+    """Return the controls that filter the rows of a table; the page's script shows them.
+
+    Args:
+        target: The id of the table.
+        count: Number of models.
+        both_kinds: Whether there are both new models and others. If so, add a checkbox for new
+            models.
+    """
+    new_only = None
     if both_kinds:
-        own = tag("label", tag("input", type="checkbox", class_="only"), " Only new models")
+        new_only = tag("label", tag("input", type="checkbox", class_="only"), " Only new models")
     return tag(
         "div",
         tag(
@@ -64,7 +80,7 @@ def filtering(target: str, count: int, both_kinds: bool) -> Element:
             tag("span", "Filter models", class_="unseen"),
             tag("input", type="search", placeholder="Filter models", autocomplete="off"),
         ),
-        own,
+        new_only,
         tag("output", f"{count} models", class_="count", aria_live="polite"),
         class_="filter",
         data_for=target,
@@ -72,7 +88,14 @@ def filtering(target: str, count: int, both_kinds: bool) -> Element:
 
 
 def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: str) -> Element:
-    """The head of a column by which a table can be sorted, ``first`` up or down."""
+    """Return the head of a column by which the table can be sorted.
+
+    Args:
+        name: Title of the column.
+        numeric: Whether the column holds numbers. True by default.
+        first: Order after the first click, ``"up"`` or ``"down"`` (the default).
+        **more: Further attributes of the cell.
+    """
     return tag(
         "th",
         tag("button", breakable(name), type="button", data_first=first),
@@ -82,26 +105,35 @@ def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: st
     )
 
 
-def number(value: float, shown: str, **more: str) -> Element:
-    """A cell with a number; blank, and last in every order, where there is none."""
+def number(value: float, text: str, **more: str) -> Element:
+    """Return a cell with a number; a dash, sorted last, if the number is NaN.
+
+    Args:
+        value: The number to sort by.
+        text: The number as displayed.
+        **more: Further attributes of the cell.
+    """
     if math.isnan(value):
         return tag("td", tag("span", "—", title="not known"), class_="number")
     more["class_"] = f"number {more.pop('class_', '')}".strip()
-    return tag("td", shown, data_v=f"{value:.6g}", **more)
+    return tag("td", text, data_v=f"{value:.6g}", **more)
 
 
 def table(head: Iterable[Child], rows: Iterable[Child], **attributes: str) -> Element:
-    """A table with these heads of columns, and these rows."""
+    """Return a table with these column heads and rows."""
     return tag("table", tag("thead", tag("tr", head)), tag("tbody", rows), **attributes)
 
 
-def column(*words: Child, class_: str) -> Element:
-    """The head of a column by which a table cannot be sorted."""
-    return tag("th", *words, scope="col", class_=class_)
+def column(*children: Child, class_: str) -> Element:
+    """Return the head of a column by which the table cannot be sorted."""
+    return tag("th", *children, scope="col", class_=class_)
 
 
 def model_head(first: str) -> list[Child]:
-    """The heads of the first two columns of a table of models; the first column orders it."""
+    """Return the heads of the first two columns of a table of models.
+
+    The table is sorted by the first column; the second is the name of the model.
+    """
     name = sortable("Model", numeric=False, first="up")
     return [sortable(first, first="up", aria_sort="ascending"), name]
 
@@ -114,7 +146,17 @@ def model_row(
     cells: Iterable[Child],
     unfamiliar: str = "",
 ) -> Element:
-    """A row of such a table, with the name of a model that leads to its page."""
+    """Return a row of a table of models, with a link to the page of the model.
+
+    Args:
+        first: The first cell.
+        model: Name of the model.
+        href: Link to the page of the model.
+        new: Whether to mark the model as new.
+        cells: The cells after the name.
+        unfamiliar: Explanation if the model is unlike those of the leaderboard; ``""`` (the
+            default) if it is not.
+    """
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None
     strange = tag("span", "unfamiliar", class_="mark warn", title=unfamiliar)
@@ -134,11 +176,20 @@ def model_row(
 
 
 def leaderboard(
-    code: str, ranking: Ranking, places: Mapping[str, int], new: set[str], failures_shown: int
+    code: str,
+    ranking: Ranking,
+    model_indices: Mapping[str, int],
+    new: set[str],
+    failures_shown: int,
 ) -> Element:
-    """The models of one language, best first, with their intervals drawn.
+    """Return the leaderboard of one language, best model first, with drawn intervals.
 
-    Of the queries that a model failed on, ``failures_shown`` are named.
+    Args:
+        code: Language code.
+        ranking: The ranking.
+        model_indices: Position of each model in the page's list of models, which its links use.
+        new: Names of the models to mark as new.
+        failures_shown: Largest number of failed queries to list for each model.
     """
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
@@ -154,7 +205,7 @@ def leaderboard(
     if has_ranks:
         head.append(column("Rank interval", class_="number wide"))
     if ranking.fragility:
-        head.append(column("Another rank without", class_="number wide"))
+        head.append(column("Rank changes without", class_="number wide"))
     rows = []
     for entry in ranking:
         cells: list[Child] = []
@@ -171,28 +222,30 @@ def leaderboard(
             ends = "—" if entry.rank_interval is None else "{} to {}".format(*entry.rank_interval)
             cells.append(tag("td", ends, class_="number wide"))
         if ranking.fragility:
-            cells.append(tag("td", _hangs_on(ranking.fragility.get(entry.model)), class_="wide"))
-        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
-        new_too = entry.model in new
-        rows.append(model_row(rank, entry.model, href, new_too, cells, entry.unfamiliar))
+            cells.append(tag("td", _removals(ranking.fragility.get(entry.model)), class_="wide"))
+        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{model_indices[entry.model]}"
+        is_new = entry.model in new
+        rows.append(model_row(rank, entry.model, href, is_new, cells, entry.unfamiliar))
     id_ = f"{code}-table"
     board = table(head, rows, id=id_, class_="sortable leaderboard")
     return tag(
         "section",
         tag("h3", "Leaderboard", id=f"{code}-leaderboard"),
         filtering(id_, len(ranking), bool(new) and len(new) < len(ranking)),
-        *scrolling(board, f"Leaderboard, {language(code).name}", _words(ranking, bool(new))),
+        *scrolling(board, f"Leaderboard, {language(code).name}", _hint(ranking, bool(new))),
         notes(ranking),
         failures(ranking, failures_shown),
     )
 
 
-def _words(ranking: Ranking, new: bool) -> str:
-    words = [
+def _hint(ranking: Ranking, new: bool) -> str:
+    sentences = [
         "Logits are natural-log odds." if any(not math.isnan(e.logit) for e in ranking) else "",
-        "Models marked new were ranked here; the others were there before." if new else "",
+        "Models marked new were added by this ranking; the others were on the leaderboard before."
+        if new
+        else "",
     ]
-    return " ".join(filter(None, words)) or "Best first."
+    return " ".join(filter(None, sentences)) or "Best first."
 
 
 def _signed(value: float) -> str:
@@ -203,9 +256,9 @@ def _ends(ends: tuple[float, float]) -> str:
     return "—" if any(map(math.isnan, ends)) else f"{_signed(ends[0])} to {_signed(ends[1])}"
 
 
-def _hangs_on(fragile: Fragility | None) -> str:
-    """Without how few queries, and verdicts, a model has another rank."""
-    removals = (fragile.queries, fragile.verdicts) if fragile else (None, None)
+def _removals(fragility: Fragility | None) -> str:
+    """Return how few queries, and how few verdicts, must be removed to change a model's rank."""
+    removals = (fragility.queries, fragility.verdicts) if fragility else (None, None)
     parts = [
         f"{len(removal.dropped)} of {removal.of} {kind}"
         for kind, removal in zip(("queries", "verdicts"), removals, strict=True)
@@ -215,7 +268,7 @@ def _hangs_on(fragile: Fragility | None) -> str:
 
 
 def notes(ranking: Ranking) -> Element | None:
-    """The ranking's own notes, warnings first, and on how little the first place hangs."""
+    """Return the notes of a ranking, warnings first and fragility notes last; ``None`` if none."""
     lines = [*ranking.unanswered_notes, *ranking.notes, *ranking.fragility_notes]
     if not lines:
         return None
@@ -223,21 +276,26 @@ def notes(ranking: Ranking) -> Element | None:
 
 
 def failures(ranking: Ranking, most: int) -> Element | None:
-    """Which queries each model failed on, and why."""
-    failed = [_failures(entry, most) for entry in ranking if entry.failures]
-    if len(failed) < 2:
-        return failed[0] if failed else None
-    summary = tag("summary", f"{len(failed)} models failed on some queries")
-    return tag("details", summary, failed, class_="failures")
+    """Return the queries on which each model failed, with reasons; ``None`` if there are none.
+
+    Args:
+        ranking: The ranking.
+        most: Largest number of queries to list for each model.
+    """
+    lists = [_model_failures(entry, most) for entry in ranking if entry.failures]
+    if len(lists) < 2:
+        return lists[0] if lists else None
+    summary = tag("summary", f"{len(lists)} models failed on some queries")
+    return tag("details", summary, lists, class_="failures")
 
 
-def _failures(entry: Entry, most: int) -> Element:
-    shown = list(entry.failures.items())[:most]
+def _model_failures(entry: Entry, most: int) -> Element:
+    failures = list(entry.failures.items())[:most]
     rows = (
         tag("li", tag("bdi", tag("code", label(id_))), ": ", tag("bdi", cut(why, 300)[0]))
-        for id_, why in shown
+        for id_, why in failures
     )
-    more = entry.failed - len(shown)
+    more = entry.failed - len(failures)
     total = (entry.answered or 0) + entry.failed
     return tag(
         "details",
@@ -255,18 +313,24 @@ def _failures(entry: Entry, most: int) -> Element:
 
 def heat_map(
     rankings: MultilingualRanking,
-    places: Mapping[str, int],
+    model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """The rank of each model in each language, best mean first (Figure 4 of the paper)."""
+    """Return the rank of each model in each language, best mean first (Figure 4 of the paper).
+
+    Args:
+        rankings: The rankings of all languages.
+        model_indices: Position of each model in the page's list of models, which its links use.
+        new: Names of the models to mark as new.
+    """
     head, means = model_head("Mean"), rankings.mean_ranks
-    spans = _spans(rankings)
-    head += [column(words, class_="number wide") for words in spans]
+    intervals = _interval_columns(rankings)
+    head += [column(title, class_="number wide") for title in intervals]
     head += map(_language_head, rankings)
     rows = []
     for model, mean in means.items():
-        hrefs = {code: f"#{code}/{places[model]}" for code in rankings}
-        cells = [tag("td", ends[model], class_="number wide") for ends in spans.values()]
+        hrefs = {code: f"#{code}/{model_indices[model]}" for code in rankings}
+        cells = [tag("td", ends[model], class_="number wide") for ends in intervals.values()]
         cells += [
             _rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()
         ]
@@ -274,37 +338,39 @@ def heat_map(
         rows.append(model_row(first, model, href, model in new, cells))
     ranks = table(head, rows, id="ranks-table", class_="sortable heat")
     hint = (
-        f"Rank of each model in each of {len(rankings)} languages, 1 being the best, and the mean "
-        "of its ranks. The stronger the colour, the better."
+        f"Rank of each model in each of {len(rankings)} languages (1 is the best), and the mean of "
+        "its ranks. A stronger colour is a better rank."
     )
-    if spans:
+    if intervals:
         hint += (
-            " An interval is of the mean, and a rank interval of the place by it; the same "
-            "questions in several languages count once."
+            " Intervals are of the mean rank, and rank intervals of the position by mean rank; "
+            "the same question in several languages counts once."
         )
-    left_out = len(places) - len(means)
-    words = f"{left_out} models that are not in all languages are left out here."
+    left_out = len(model_indices) - len(means)
+    missing = (
+        f"{left_out} models are not in this table because they are not ranked in all languages."
+    )
     return tag(
         "section",
         tag("h2", "Ranks in every language", id="ranks"),
         filtering("ranks-table", len(means), bool(new) and len(new) < len(means)),
         *scrolling(ranks, "Ranks in every language", hint),
-        tag("p", words, class_="hint") if left_out else None,
+        tag("p", missing, class_="hint") if left_out else None,
     )
 
 
-def _spans(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
-    """The columns that say how sure mean ranks are, as far as that is known: cells by model."""
+def _interval_columns(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
+    """Return the columns with intervals of mean ranks, by title and model; empty ones left out."""
     means = {
         model: "" if math.isnan(low) else f"{low:g} to {high:g}"
         for model, (low, high) in rankings.intervals.items()
     }
-    places = {
-        model: "" if span is None else "{} to {}".format(*span)
-        for model, span in rankings.rank_intervals.items()
+    ranks = {
+        model: "" if ends is None else "{} to {}".format(*ends)
+        for model, ends in rankings.rank_intervals.items()
     }
-    columns = {f"{100 * rankings.level:g} % interval": means, "Rank interval": places}
-    return {words: cells for words, cells in columns.items() if any(cells.values())}
+    columns = {f"{100 * rankings.level:g} % interval": means, "Rank interval": ranks}
+    return {title: cells for title, cells in columns.items() if any(cells.values())}
 
 
 def _language_head(code: str) -> Element:
@@ -325,15 +391,22 @@ def _rank_cell(entry: Entry, models: int, href: str) -> Element:
 
 
 def shade(share: float) -> str:
-    """The class of a shade, from a share of 0 (none) to 1."""
+    """Return the CSS class of a shade, from 0 (lightest) to 1 (darkest)."""
     return f"h{min(int(share * SHADES), SHADES - 1)}"
 
 
 # Features -----------------------------------------------------------------------------------------
 
 
-def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[str]) -> Child:
-    """The mean features of each model (Figure 3 of the paper)."""
+def features(code: str, ranking: Ranking, model_indices: Mapping[str, int], new: set[str]) -> Child:
+    """Return the mean features of each model (Figure 3 of the paper); ``None`` if there are none.
+
+    Args:
+        code: Language code.
+        ranking: The ranking.
+        model_indices: Position of each model in the page's list of models, which its links use.
+        new: Names of the models to mark as new.
+    """
     names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
     if not names:
         return None
@@ -341,13 +414,13 @@ def features(code: str, ranking: Ranking, places: Mapping[str, int], new: set[st
     rows = []
     for entry in ranking:
         cells = [_feature_cell(entry.features.get(name, math.nan), ends[name]) for name in names]
-        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{places[entry.model]}"
+        rank, href = number(entry.rank, str(entry.rank)), f"#{code}/{model_indices[entry.model]}"
         rows.append(model_row(rank, entry.model, href, entry.model in new, cells))
     head = [*model_head("Rank"), *map(sortable, names)]
     means = table(head, rows, class_="sortable features")
     hint = (
-        "Mean of each feature over the queries that have it. In each column the highest value has "
-        "the strongest colour."
+        "Mean of each feature over the queries that have a value. The highest value of a column "
+        "has the strongest colour."
     )
     heading = tag("h3", "Features by model", id=f"{code}-features")
     return tag(
@@ -370,7 +443,13 @@ def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
 
 
 def importance(code: str, importances: Mapping[str, float], repeats: int) -> Element:
-    """How much each feature tells (Figure 5 of the paper)."""
+    """Return a section with the importance of each feature (Figure 5 of the paper).
+
+    Args:
+        code: Language code.
+        importances: Importance of each feature.
+        repeats: Number of random splits behind the importances.
+    """
     scale = Scale.over([0.0, *importances.values()])
     rows = [
         tag(
@@ -386,17 +465,25 @@ def importance(code: str, importances: Mapping[str, float], repeats: int) -> Ele
         column("Importance", class_="number"),
         column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
     ]
-    words = (
-        "How much worse the surrogate predicts models that it has not seen when a feature is "
-        "another model's: rise of the squared error, in units of the variance of the logits, over "
+    hint = (
+        "Rise of the surrogate's squared error on held-out models when the values of a feature are "
+        "permuted between models, in units of the variance of the logits; the mean over "
         f"{repeats} splits."
     )
-    bars = scrolling(table(head, rows, class_="plain"), "Feature importance", words)
+    bars = scrolling(table(head, rows, class_="plain"), "Feature importance", hint)
     return tag("section", tag("h3", "Feature importance", id=f"{code}-importance"), *bars)
 
 
 def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
-    """What each kind of fault costs in the logits of a surrogate of simulated systems."""
+    """Return a section with the cost of each kind of fault, in logits.
+
+    The costs are those of a surrogate that was trained on simulated systems.
+
+    Args:
+        code: Language code.
+        costs: Costs of a fault on all queries, by kind of fault.
+        queries: Number of queries.
+    """
     scale = Scale.over([0.0, *(cost.logit for cost in costs)])
     rows = [
         tag(
@@ -414,26 +501,31 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
         column("On one", class_="number"),
         column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
     ]
-    words = (
-        "How far the logit of a faultless simulated system falls if its responses have a fault, "
+    hint = (
+        "Fall of the logit of a simulated system without faults if its responses have a fault, "
         f"on all {queries} queries or on one of them."
     )
-    bars = scrolling(table(head, rows, class_="plain"), "What a fault costs", words)
-    return tag("section", tag("h3", "What a fault costs", id=f"{code}-costs"), *bars)
+    bars = scrolling(table(head, rows, class_="plain"), "Cost of a fault", hint)
+    return tag("section", tag("h3", "Cost of a fault", id=f"{code}-costs"), *bars)
 
 
 def without_importance(code: str, why: str) -> Element:
-    """The same section where nothing could be computed."""
+    """Return the section on feature importance if none could be computed, with the reason."""
     heading = tag("h3", "Feature importance", id=f"{code}-importance")
     return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 
 
 def pairwise(code: str, why_not: str) -> Element:
-    """Where the page's script puts the matrix of win probabilities."""
+    """Return the section that the page's script fills with win probabilities.
+
+    Args:
+        code: Language code.
+        why_not: Reason if there are no probabilities; ``""`` if there are.
+    """
     body = [tag("p", why_not, class_="hint")]
     if not why_not:
-        words = "This table needs JavaScript; Ranking.p_better gives the same numbers."
-        body = [tag("div", class_="pairs", data_language=code), tag("noscript", tag("p", words))]
+        hint = "This table needs JavaScript; Ranking.p_better gives the same numbers."
+        body = [tag("div", class_="pairs", data_language=code), tag("noscript", tag("p", hint))]
     return tag("section", tag("h3", "Pairwise win probabilities", id=f"{code}-pairs"), body)
 
 
@@ -442,11 +534,19 @@ def verdicts(
     ranking: Ranking,
     judgments: Judgments,
     columns: Sequence[str],
-    places: Mapping[str, int],
+    model_indices: Mapping[str, int],
 ) -> Element:
-    """How often each model was preferred to each of some, tied with it, and lost to it."""
+    """Return a table of wins, ties and losses of each model against some models.
+
+    Args:
+        code: Language code.
+        ranking: The ranking.
+        judgments: The judgments behind it.
+        columns: Names of the models of the columns.
+        model_indices: Position of each model in the page's list of models, which its links use.
+    """
     wins, ties = judgments.results()
-    at = {model: place for place, model in enumerate(judgments.models)}
+    at = {model: index for index, model in enumerate(judgments.models)}
 
     def cell(model: str, other: str) -> Element:
         if model == other:
@@ -454,10 +554,10 @@ def verdicts(
         i, j = at[model], at[other]
         won, tied, lost = int(wins[i, j]), int(ties[i, j]), int(wins[j, i])
         count = won + tied + lost
-        shown = f"{won} / {tied} / {lost}" if count else "—"
+        text = f"{won} / {tied} / {lost}" if count else "—"
         share = (won + tied / 2) / count if count else math.nan
         mark = "number" if math.isnan(share) else f"number p{min(int(share * 10), 9)}"
-        return tag("td", shown, class_=mark, title=f"{count} judgments")
+        return tag("td", text, class_=mark, title=f"{count} judgments")
 
     head = [column("Won / tied / lost against →", class_="name")]
     for model in columns:
@@ -466,21 +566,21 @@ def verdicts(
         head[-1].set("title", label(model))
     rows = []
     for entry in ranking:
-        href = f"#{code}/{places[entry.model]}"
+        href = f"#{code}/{model_indices[entry.model]}"
         link = tag("a", tag("bdi", breakable(entry.model)), href=href)
         name = tag("th", f"{entry.rank} ", link, scope="row", class_="name")
         rows.append(tag("tr", name, (cell(entry.model, other) for other in columns)))
     matrix = table(head, rows, class_="matrix verdicts")
     ties_in_all = int(ties.sum()) // 2
-    words = (
-        f"Judgments of the model of the row against that of the column, {len(judgments)} in all, "
-        f"{ties_in_all} of them ties. Columns are named by rank."
+    hint = (
+        f"Judgments of the model in the row against the model in the column: {len(judgments)} in "
+        f"total, {ties_in_all} of them ties. Columns are numbered by rank."
     )
     heading = tag("h3", "Judgments by pair", id=f"{code}-verdicts")
-    return tag("section", heading, *scrolling(matrix, "Judgments by pair", words))
+    return tag("section", heading, *scrolling(matrix, "Judgments by pair", hint))
 
 
 def definitions(rows: Sequence[tuple[str, str]]) -> Element:
-    """Names and what they stand for."""
+    """Return a definition list of names and values."""
     terms = ((tag("dt", tag("bdi", name)), tag("dd", tag("bdi", value))) for name, value in rows)
     return tag("dl", chain.from_iterable(terms))

@@ -1,4 +1,4 @@
-"""How far models that were asked several times answer the same, in a report."""
+"""Build the report's table of models whose answers vary between repeated requests."""
 
 from __future__ import annotations
 
@@ -19,42 +19,58 @@ from mirage.report._sections import (
 
 __all__ = ["stability"]
 
-_NAMED = 5  # queries that change
+_LISTED = 5  # changing queries listed for each feature
 
 
-def stability(code: str, ranking: Ranking, places: Mapping[str, int]) -> Child:
-    """For each model with repeats, the share of queries whose answers change, by feature."""
+def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> Child:
+    """Return the share of queries whose answers change between repeats, by model and feature.
+
+    Returns ``None`` if no model has repeats.
+
+    Args:
+        code: Language code.
+        ranking: The ranking.
+        model_indices: Position of each model in the page's list of models, which its links use.
+    """
     tables = {} if ranking.evidence is None else ranking.evidence.tables
-    steady = {model: each.stability() for model, each in tables.items() if each.repeats is not None}
-    if not steady:
+    stabilities = {
+        model: part.stability() for model, part in tables.items() if part.repeats is not None
+    }
+    if not stabilities:
         return None
-    names = list(dict.fromkeys(row.feature for rows in steady.values() for row in rows))
+    names = list(dict.fromkeys(row.feature for rows in stabilities.values() for row in rows))
     lines = []
-    for entry in (one for one in ranking if one.model in steady):
+    for entry in (entry for entry in ranking if entry.model in stabilities):
         repeats = tables[entry.model].repeats
-        by_name = {row.feature: row for row in steady[entry.model]}
+        by_name = {row.feature: row for row in stabilities[entry.model]}
         cells = [number(float(len(repeats)), str(len(repeats)))] if repeats is not None else []
         for name in names:
             row = by_name.get(name)
             if row is None or not row.queries:
                 cells.append(number(math.nan, ""))
                 continue
-            more = len(row.changing) - _NAMED
-            listed = ", ".join(row.changing[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            more = len(row.changing) - _LISTED
+            listed = ", ".join(row.changing[:_LISTED]) + (f" and {more} more" if more > 0 else "")
             deviations = f"SD within {row.within**0.5:.3f}, between {row.between**0.5:.3f}"
             share = len(row.changing) / row.queries
             title = f"{deviations}; {listed}" if listed else deviations
             cells.append(number(share, f"{100 * share:.0f} %", title=title))
         rank = number(entry.rank, str(entry.rank))
         lines.append(
-            model_row(rank, entry.model, f"#{code}/{places[entry.model]}", not entry.anchor, cells)
+            model_row(
+                rank, entry.model, f"#{code}/{model_indices[entry.model]}", not entry.anchor, cells
+            )
         )
-    head = [*model_head("Rank"), sortable("asked"), *map(sortable, names)]
-    words = (
-        "Share of the queries whose answers differ in a feature from one time to another; under "
-        "the pointer are the standard deviations within queries and between them, and queries "
-        "that change. All figures on this page are means over the times, and count a query once."
+    head = [*model_head("Rank"), sortable("Repeats"), *map(sortable, names)]
+    hint = (
+        "Share of the queries whose answers differ in a feature between repeats. Point at a number "
+        "to see the standard deviations within and between queries, and queries that change. Other "
+        "numbers on this page are means over the repeats and count each query once."
     )
-    shown = table(head, lines, class_="sortable")
-    heading = tag("h3", "Asked again", id=f"{code}-stability")
-    return tag("section", heading, *scrolling(shown, f"Asked again, {language(code).name}", words))
+    rendered = table(head, lines, class_="sortable")
+    heading = tag("h3", "Stability between repeats", id=f"{code}-stability")
+    return tag(
+        "section",
+        heading,
+        *scrolling(rendered, f"Stability between repeats, {language(code).name}", hint),
+    )

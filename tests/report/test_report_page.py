@@ -171,7 +171,7 @@ def test_a_bundled_board_shows_what_faults_cost(tmp_path: Path) -> None:
     made = board.rank({query.id: query.reference for query in board.dataset}, model="mine")
     page = written(made, tmp_path / "r.html")
     assert "Feature importance" not in page
-    costs = page.split("What a fault costs", 1)[1]
+    costs = page.split("Cost of a fault", 1)[1]
     assert costs.index(">uncited<") < costs.index(">refusal<") < costs.index(">lying<")
 
 
@@ -412,7 +412,7 @@ def test_what_changes_when_a_model_is_asked_again_is_shown() -> None:
     other = texts | {"q03": "##Answer: ?"}
     run = Run.of_repeats([respond(each, board.dataset, "twice") for each in (texts, other)])
     page = render(board.rank(run, model="twice"), importances=False)
-    assert "Asked again" in page
+    assert "Stability between repeats" in page
     assert re.search(r'title="SD within [0-9.]+, between [0-9.]+; q03"[^>]*>3 %', page)
     assert "40 queries asked 2 times: 80, 0 of them failed" in page
-    assert "Asked again" not in render(board.rank(run.repeats[0], model="once"), importances=False)
+    assert "Stability between repeats" not in render(board.rank(run.repeats[0], model="once"), importances=False)

@@ -107,7 +107,7 @@ def test_a_run_is_of_a_model_and_a_language_of_the_ranking(
     with pytest.raises(UnknownNameError, match="did you mean 'rag'"):
         render(ranking, importances=False, retrieval={"rga": run})
     both = MultilingualRanking({"en": ranking, "sw": ranking})
-    with pytest.raises(SettingError, match="give those of 'rag' by language"):
+    with pytest.raises(SettingError, match="give the runs of 'rag' by language"):
         render(both, importances=False, retrieval={"rag": run})
     with pytest.raises(UnknownNameError, match=r"unknown language of the ranking, .*'fi'"):
         render(both, importances=False, retrieval={"rag": {"fi": run}})
