@@ -1,4 +1,4 @@
-"""The table of a grid as one HTML file, and behind each cell all that was answered and shown."""
+"""Write the table of a grid as one HTML file, with the responses and passages of each cell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mirage.report._sections import table as html_table
 __all__ = ["render_grid", "write_grid"]
 
 MOST_BYTES = 30_000_000
-"""What responses and passages may take of the file before they are cut shorter."""
+"""Size of all responses and passages above which they are cut to shorter lengths."""
 
 
 def write_grid(
@@ -42,21 +42,27 @@ def write_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> None:
-    """Write the table of a grid as one HTML file that needs nothing else, for any browser.
+    """Write the table of a grid as one self-contained HTML file for any browser.
 
-    Behind each cell that has a run is a page with every response, the passages that it was made
-    from, and its number by every metric. Nothing is left out; long texts are cut, and say so.
+    Each cell with a run links to a page with every response, its passages and its value of every
+    metric. No response is left out. Long texts are cut and marked as cut.
 
     Args:
-        table: the cells.
-        path: the file to write.
-        runs: the responses of each cell, in the order of the cells; ``None`` where there are none.
-        datasets: the queries, by the cells' setting ``dataset``.
+        table: The cells.
+        path: Path of the file.
+        runs: The responses of each cell, in the order of the cells; ``None`` for a cell without
+            responses. By default no cell has responses.
+        datasets: The datasets by name, the cells' setting ``dataset``. Needed if there are runs.
 
     Raises:
-        SettingError: there are more or fewer runs than cells.
-        UnknownNameError: a cell with a run is on a dataset that is not given.
-        MirageError: the file cannot be written.
+        SettingError: If the numbers of runs and cells differ.
+        UnknownNameError: If the dataset of a cell with a run is not in ``datasets``.
+        MirageError: If the file cannot be written.
+
+    Example:
+        >>> from mirage.benchmarking import published
+        >>> from mirage.report import write_grid
+        >>> write_grid(published(4), "grid.html")  # doctest: +SKIP
     """
     save(render_grid(table, runs=runs, datasets=datasets), path)
 
@@ -67,37 +73,56 @@ def render_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> str:
-    """The text of the file that :func:`write_grid` writes; it takes ``runs`` and ``datasets``, too.
+    """Return the text of the file that :func:`write_grid` writes.
+
+    Args:
+        table: The cells.
+        runs: As in :func:`write_grid`.
+        datasets: As in :func:`write_grid`.
 
     Raises:
-        SettingError: there are more or fewer runs than cells.
-        UnknownNameError: a cell with a run is on a dataset that is not given.
+        SettingError: If the numbers of runs and cells differ.
+        UnknownNameError: If the dataset of a cell with a run is not in ``datasets``.
     """
-    given = list(runs) or [None] * len(table)
-    if len(given) != len(table):
-        raise SettingError(f"{len(given)} runs for {len(table)} cells; give one a cell, or None")
-    behind = [_Behind.of(cell, run, datasets or {}) for cell, run in zip(table, given, strict=True)]
+    cell_runs = list(runs) or [None] * len(table)
+    if len(cell_runs) != len(table):
+        raise SettingError(
+            f"runs must have one item per cell, a run or None: got {len(cell_runs)} runs for "
+            f"{len(table)} cells"
+        )
+    cells = [
+        _CellData.of(cell, run, datasets or {}) for cell, run in zip(table, cell_runs, strict=True)
+    ]
+    # Try ever shorter limits until the data fits; if none fits, use the last.
     for sampling in SAMPLINGS:
         sampling = sampling._replace(all_passages=True)
-        data = _data(table, behind, sampling)
+        data = _data(table, cells, sampling)
         if len(script_json(data)) <= MOST_BYTES:
             break
-    words = f"{len(table)} cells, {len(table.metrics)} metrics"
+    lead = f"{len(table)} cells, {len(table.metrics)} metrics"
     navigation = tag("nav", tag("ul", tag("li", tag("a", "Table", href="#table"))))
     navigation.set("aria-label", "Sections")
     main = tag(
         "main",
-        tag("div", _overview(table, behind, sampling), id="overview"),
+        tag("div", _overview(table, cells, sampling), id="overview"),
         tag("article", id="page", hidden=True),
         id="main",
     )
     title = label(table.name) or "A grid"
-    return whole(title, words, navigation, main, data, "grid.js")
+    return whole(title, lead, navigation, main, data, "grid.js")
 
 
 @dataclass(frozen=True)
-class _Behind:
-    """What is behind a cell: its run, and the queries by id; nothing where it has no run."""
+class _CellData:
+    """A cell with its run and queries.
+
+    Attributes:
+        cell: The cell.
+        run: The responses; ``None`` if there are none.
+        dataset: Name of the dataset; empty if there is no run.
+        code: Language code; empty if there is no run.
+        queries: The queries of the dataset by id; ``None`` if there is no run.
+    """
 
     cell: Cell
     run: Run | None = None
@@ -106,7 +131,7 @@ class _Behind:
     queries: Mapping[str, Query] | None = None
 
     @classmethod
-    def of(cls, cell: Cell, run: Run | None, datasets: Mapping[str, MirageDataset]) -> _Behind:
+    def of(cls, cell: Cell, run: Run | None, datasets: Mapping[str, MirageDataset]) -> _CellData:
         if run is None:
             return cls(cell)
         name = cell.settings.get("dataset", "")
@@ -116,7 +141,7 @@ class _Behind:
         return cls(cell, run, name, dataset.language, {query.id: query for query in dataset})
 
     def responses(self) -> Iterator[tuple[Query, Response]]:
-        """Every query that was asked, with its response; one that has none is a failure."""
+        """Yield each query of the cell with its response; a missing response is a failure."""
         if self.run is None or self.queries is None:
             return
         for query in self.queries.values():
@@ -130,103 +155,105 @@ class _Behind:
 # The table ----------------------------------------------------------------------------------------
 
 
-def _overview(table: ResultTable, behind: Sequence[_Behind], sampling: Sampling) -> Iterator[Child]:
-    cells = any(part.run is not None for part in behind)
+def _overview(
+    table: ResultTable, cells: Sequence[_CellData], sampling: Sampling
+) -> Iterator[Child]:
+    has_runs = any(part.run is not None for part in cells)
     axes = table.differing
     head = [sortable("Cell", first="up", aria_sort="ascending")]
     head += [sortable(axis, numeric=False, first="up") for axis in axes]
     head += [sortable(metric) for metric in table.metrics]
-    rows = [_row(place, part, axes, table.metrics) for place, part in enumerate(behind)]
-    hint = "In brackets are 95 % intervals of the mean over queries."
-    if cells:
-        hint += " The number of a cell leads to its responses."
-    shown = html_table(head, rows, id="cells", class_="sortable grid")
+    rows = [_row(index, part, axes, table.metrics) for index, part in enumerate(cells)]
+    hint = "Brackets contain 95 % intervals of the mean over queries."
+    if has_runs:
+        hint += " The number of a cell links to its responses."
+    rendered = html_table(head, rows, id="cells", class_="sortable grid")
     heading = tag("h2", "Table", id="table")
-    yield tag("section", heading, *scrolling(shown, "All cells", hint))
+    yield tag("section", heading, *scrolling(rendered, "All cells", hint))
     same = {axis: "".join(table.values_of(axis)) for axis in table.axes if axis not in axes}
     lines = [", ".join(f"{axis}: {value}" for axis, value in same.items() if value), *table.notes]
-    if cells:
+    if has_runs:
         lines.append(
             f"Responses are cut after {sampling.response:,} characters and passages after "
-            f"{sampling.passage:,}; what is cut says so."
+            f"{sampling.passage:,}; cut texts are marked."
         )
     yield tag("ul", (tag("li", tag("bdi", cut(line, 1000)[0])) for line in lines if line))
 
 
-def _row(place: int, part: _Behind, axes: Sequence[str], metrics: Sequence[str]) -> Element:
-    cell, first = part.cell, str(place + 1)
+def _row(index: int, part: _CellData, axes: Sequence[str], metrics: Sequence[str]) -> Element:
+    cell, first = part.cell, str(index + 1)
     inside: Child = first
     if part.run is not None:
-        inside = tag("a", first, href=f"#cell/{place}", title=label(cell.name))
+        inside = tag("a", first, href=f"#cell/{index}", title=label(cell.name))
     cells: list[Child] = [tag("th", inside, scope="row", class_="number", data_v=first)]
     for axis in axes:
         name = label(cell.settings.get(axis, "") or "-")
         cells.append(tag("td", tag("bdi", name), class_="name", data_v=name.casefold()))
     if cell.failure and not cell.scores:
-        cells.append(_failed(cell, columns=max(len(metrics), 1)))
+        cells.append(_failure_cell(cell, columns=max(len(metrics), 1)))
         return tag("tr", cells)
     for metric in metrics:
         missing = bool(cell.failure) and metric not in cell.scores
-        cells.append(_failed(cell) if missing else _score(cell.scores.get(metric)))
+        cells.append(_failure_cell(cell) if missing else _score_cell(cell.scores.get(metric)))
     return tag("tr", cells)
 
 
-def _failed(cell: Cell, columns: int = 1) -> Element:
+def _failure_cell(cell: Cell, columns: int = 1) -> Element:
     why = tag("bdi", cut(cell.failure, 300)[0])
     return tag("td", "failed: ", why, class_="error", colspan=str(columns))
 
 
-def _score(score: Score | None) -> Element:
+def _score_cell(score: Score | None) -> Element:
     if score is None:
         return number(math.nan, "")
-    cell = number(score.mean, _shown(score.mean))
-    cell.append(tag("span", _ends(score), class_="hint"))
+    cell = number(score.mean, _format_value(score.mean))
+    cell.append(tag("span", _format_interval(score), class_="hint"))
     if score.failed or score.unmeasured:
         cell.append(tag("span", f" n = {score.counts}", class_="hint"))
     return cell
 
 
-def _shown(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}".replace("-", "−")
 
 
-def _ends(score: Score) -> str:
+def _format_interval(score: Score) -> str:
     low, high = score.interval
-    return "" if math.isnan(low) else f" [{_shown(low)}, {_shown(high)}]"
+    return "" if math.isnan(low) else f" [{_format_value(low)}, {_format_value(high)}]"
 
 
-# What the page's script reads ---------------------------------------------------------------------
+# Data for the page's script ---------------------------------------------------------------------
 
 
-def _data(table: ResultTable, behind: Sequence[_Behind], sampling: Sampling) -> dict[str, Any]:
-    names = list(dict.fromkeys(part.dataset for part in behind if part.run is not None))
-    wholes = {name: _whole_queries([p for p in behind if p.dataset == name]) for name in names}
+def _data(table: ResultTable, cells: Sequence[_CellData], sampling: Sampling) -> dict[str, Any]:
+    names = list(dict.fromkeys(part.dataset for part in cells if part.run is not None))
+    queries = {name: _whole_queries([p for p in cells if p.dataset == name]) for name in names}
     return {
         "metrics": [label(metric) for metric in table.metrics],
         "marks": {},
-        "datasets": [_plain_dataset(table, name, behind, wholes[name], sampling) for name in names],
+        "datasets": [_plain_dataset(table, name, cells, queries[name], sampling) for name in names],
         "cells": [
-            _plain_cell(part, table.metrics, names, wholes.get(part.dataset, {}), sampling)
-            for part in behind
+            _plain_cell(part, table.metrics, names, queries.get(part.dataset, {}), sampling)
+            for part in cells
         ],
     }
 
 
-def _whole_queries(behind: Sequence[_Behind]) -> dict[str, Query]:
-    """The queries of a dataset, each with the passages that any response to it was made from."""
-    runs = [part.run for part in behind if part.run is not None]
-    queries = behind[0].queries or {}
+def _whole_queries(cells: Sequence[_CellData]) -> dict[str, Query]:
+    """Return the queries of the cells' dataset, each with the passages of all responses to it."""
+    runs = [part.run for part in cells if part.run is not None]
+    queries = cells[0].queries or {}
     return {id_: whole_query(query, runs) for id_, query in queries.items()}
 
 
 def _plain_dataset(
     table: ResultTable,
     name: str,
-    behind: Sequence[_Behind],
+    cells: Sequence[_CellData],
     queries: Mapping[str, Query],
     sampling: Sampling,
 ) -> dict[str, Any]:
-    code = next(part.code for part in behind if part.dataset == name and part.run is not None)
+    code = next(part.code for part in cells if part.dataset == name and part.run is not None)
     return {
         "code": code,
         "direction": language(code).direction,
@@ -239,7 +266,7 @@ def _plain_dataset(
 
 
 def _plain_cell(
-    part: _Behind,
+    part: _CellData,
     metrics: Sequence[str],
     names: Sequence[str],
     queries: Mapping[str, Query],
@@ -249,26 +276,26 @@ def _plain_cell(
     plain: dict[str, Any] = {"name": label(cell.name)}
     if part.run is None:
         return plain
-    places = {id_: n for n, id_ in enumerate(queries)}
-    at = {id_: i for i, id_ in enumerate(cell.query_ids)}
+    positions = {id_: n for n, id_ in enumerate(queries)}
+    value_index = {id_: i for i, id_ in enumerate(cell.query_ids)}
     rows = []
     for query, response in part.responses():
         item = Excerpt(part.code, cell.name, "", query, queries[query.id], response)
         row = plain_response(item, sampling, faults=False)
-        row["query"] = places[query.id]
-        if query.id in at and cell.values:
-            row |= _plain_values(cell, at[query.id], metrics)
+        row["query"] = positions[query.id]
+        if query.id in value_index and cell.values:
+            row |= _plain_values(cell, value_index[query.id], metrics)
         rows.append(row)
     scores = [
-        [label(name), f"{_shown(score.mean)}{_ends(score)}, n = {score.counts}"]
+        [label(name), f"{_format_value(score.mean)}{_format_interval(score)}, n = {score.counts}"]
         for name, score in cell.scores.items()
     ]
     return plain | {"dataset": names.index(part.dataset), "scores": scores, "rows": rows}
 
 
-def _plain_values(cell: Cell, place: int, metrics: Sequence[str]) -> dict[str, Any]:
+def _plain_values(cell: Cell, index: int, metrics: Sequence[str]) -> dict[str, Any]:
     values = [
-        float(cell.values[metric][place]) if metric in cell.values else np.nan for metric in metrics
+        float(cell.values[metric][index]) if metric in cell.values else np.nan for metric in metrics
     ]
-    missing = {str(i): "no number" for i, value in enumerate(values) if math.isnan(value)}
+    missing = {str(i): "no value" for i, value in enumerate(values) if math.isnan(value)}
     return {"features": list(map(rounded, values)), "missing": missing}

@@ -1,4 +1,4 @@
-"""A page of what was measured over commits: a plot of each metric, and a table."""
+"""Write a page on metrics over commits: a plot of each metric and a table."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mirage.report._sections import column, number, scrolling, sortable, table
 
 __all__ = ["Moment", "Point", "Timeline", "render_history", "write_history"]
 
-_SHOWN = 10  # characters of a commit's name
-_DENSE = 60  # commits from which dots are small
+_HASH_LENGTH = 10  # displayed characters of a commit's name
+_DENSE = 60  # number of commits from which dots are small
 
 
 class Point(NamedTuple):
-    """A metric at a commit; all but the mean may be NaN, and the mean where nothing is measured.
+    """The value of a metric at a commit.
 
     Attributes:
-        mean: over queries.
-        low: lower end of its interval.
-        high: its upper end.
-        p: of the test against the reference.
+        mean: Mean over queries; NaN if the metric was not measured.
+        low: Lower end of the interval of the mean; NaN (the default) if unknown.
+        high: Upper end of the interval of the mean; NaN (the default) if unknown.
+        p: p-value of the test against the reference commit; NaN (the default) if not tested.
     """
 
     mean: float
@@ -37,16 +37,16 @@ class Point(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A commit.
+    """A measured commit.
 
     Attributes:
-        commit: its name.
-        time: when it was measured.
-        label: what somebody called it.
-        rank: the place in a ranking, where one was made.
-        accepted: whether later ones are compared with it.
-        against: the commit that it is compared with; empty where it is not compared.
-        worse: the metrics that got worse, told from noise.
+        commit: Name of the commit.
+        time: Time of the measurement, in ISO format.
+        label: Label given by a user.
+        rank: Rank of the model; ``None`` if it was not ranked.
+        accepted: Whether later commits are compared with this one.
+        against: The commit that this one is compared with; empty if it is not compared.
+        worse: Metrics that got significantly worse.
     """
 
     commit: str
@@ -59,13 +59,13 @@ class Moment(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """One model over commits.
+    """The metrics of one model over commits.
 
     Attributes:
-        title: of what.
-        notes: how to read it.
-        moments: the commits, in order.
-        metrics: a point a commit, by metric.
+        title: Title of the section, such as the name of the model.
+        notes: Notes below the table.
+        moments: The commits, in order.
+        metrics: For each metric, one point per commit.
     """
 
     title: str
@@ -75,50 +75,65 @@ class Timeline(NamedTuple):
 
 
 def write_history(timelines: Iterable[Timeline], path: str | Path) -> None:
-    """Write how metrics moved over commits as one HTML file that needs nothing else.
+    """Write the metrics of models over commits as one self-contained HTML file.
 
     Args:
-        timelines: of each model, such as :meth:`mirage.testing.Series.timeline` gives.
-        path: the file to write.
+        timelines: One timeline per model, such as those of
+            :meth:`mirage.testing.Series.timeline`.
+        path: Path of the file.
 
     Raises:
-        MirageError: the file cannot be written.
+        MirageError: If the file cannot be written.
     """
     save(render_history(timelines), path)
 
 
 def render_history(timelines: Iterable[Timeline]) -> str:
-    """The text of the file that :func:`write_history` writes."""
-    shown = list(timelines)
-    alarms = sum(bool(moment.worse) for one in shown for moment in one.moments)
-    commits = len({moment.commit for one in shown for moment in one.moments})
+    """Return the text of the file that :func:`write_history` writes.
+
+    Args:
+        timelines: As in :func:`write_history`.
+
+    Example:
+        >>> from mirage.report import Moment, Point, Timeline, render_history
+        >>> moments = [Moment("4f2a91c"), Moment("b81d03e", worse=["recall"])]
+        >>> points = [Point(0.81, 0.78, 0.84), Point(0.70, 0.66, 0.74)]
+        >>> timeline = Timeline("my-rag", [], moments, {"recall": points})
+        >>> "1 significantly worse" in render_history([timeline])
+        True
+    """
+    timelines = list(timelines)
+    alarms = sum(bool(moment.worse) for timeline in timelines for moment in timeline.moments)
+    commits = len({moment.commit for timeline in timelines for moment in timeline.moments})
     links = (
-        tag("li", tag("a", tag("bdi", label(one.title)), href=f"#series-{place}"))
-        for place, one in enumerate(shown)
+        tag("li", tag("a", tag("bdi", label(timeline.title)), href=f"#series-{index}"))
+        for index, timeline in enumerate(timelines)
     )
     main = tag(
         "main",
-        tag("div", (_section(place, one) for place, one in enumerate(shown)), id="overview"),
+        tag("div", (_section(index, part) for index, part in enumerate(timelines)), id="overview"),
         tag("article", id="page", hidden=True),
         id="main",
     )
     navigation = tag("nav", tag("ul", links), aria_label="Sections")
-    words = f"{_count(commits, 'commit')}, {alarms or 'none'} told to be worse"
-    return whole("History", words, navigation, main, {})
+    lead = f"{_count(commits, 'commit')}, {alarms or 'none'} significantly worse"
+    return whole("History", lead, navigation, main, {})
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _section(place: int, one: Timeline) -> Element:
-    plots = (_figure(name, one.moments, points) for name, points in one.metrics.items())
-    notes = (tag("li", tag("bdi", cut(note, 1000)[0])) for note in one.notes)
+def _section(index: int, timeline: Timeline) -> Element:
+    plots = (_figure(name, timeline.moments, points) for name, points in timeline.metrics.items())
+    notes = (tag("li", tag("bdi", cut(note, 1000)[0])) for note in timeline.notes)
     return tag(
         "section",
-        tag("h2", tag("bdi", label(one.title)), id=f"series-{place}"),
+        tag("h2", tag("bdi", label(timeline.title)), id=f"series-{index}"),
         tag("div", plots, class_="timelines"),
-        *scrolling(_table(one), label(one.title), "In brackets are 95 % intervals of the mean."),
+        *scrolling(
+            _table(timeline), label(timeline.title), "Brackets contain 95 % intervals of the mean."
+        ),
         tag("ul", notes, class_="hint"),
     )
 
@@ -127,14 +142,14 @@ def _section(place: int, one: Timeline) -> Element:
 
 
 def _figure(name: str, moments: Sequence[Moment], points: Sequence[Point]) -> Element:
-    """The means, a line from each to the next, their intervals, and where it got worse."""
+    """Plot the means of a metric with their intervals, and mark the commits that got worse."""
     up = _scale(points)
     across = Scale(0.0, max(len(points) - 1, 1))
     ticks = [
         tag("text", f"{tick:.4g}".replace("-", "−"), x="100%", y=_height(up, tick), dy="4")
         for tick in up.ticks
     ]
-    plot = tag("svg", _drawn(name, moments, points, across, up), aria_hidden="true")
+    plot = tag("svg", _plot_elements(name, moments, points, across, up), aria_hidden="true")
     ends = [tag("span", tag("bdi", _short(moments[0].commit)))]
     if len(moments) > 1:
         ends.append(tag("span", tag("bdi", _short(moments[-1].commit))))
@@ -149,7 +164,10 @@ def _figure(name: str, moments: Sequence[Moment], points: Sequence[Point]) -> El
 
 
 def _scale(points: Iterable[Point]) -> Scale:
-    """Of all that is drawn; where that is one number, it is the upper end, and 0 the lower one."""
+    """Return the scale of the plotted numbers.
+
+    If they are all equal, the scale extends 0.1 below that number, or 0.1 above it if it is 0.
+    """
     values = [value for point in points for value in point[:3] if math.isfinite(value)]
     low, high = min(values, default=0.0), max(values, default=1.0)
     return Scale(low, high) if low < high else Scale(low - 0.1 * (low != 0), low + 0.1 * (low == 0))
@@ -159,30 +177,32 @@ def _height(up: Scale, value: float) -> str:
     return f"{100 - float(up.at(value)[:-1]):.1f}%"
 
 
-def _drawn(
+def _plot_elements(
     name: str, moments: Sequence[Moment], points: Sequence[Point], across: Scale, up: Scale
 ) -> Iterator[Element]:
     for tick in up.ticks:
         y = _height(up, tick)
         yield tag("line", x1="0", x2="100%", y1=y, y2=y, class_="level")
-    for place, (left, right) in enumerate(pairwise(points)):
-        if math.isfinite(left.mean) and math.isfinite(right.mean):
+    for index, (point, following) in enumerate(pairwise(points)):
+        if math.isfinite(point.mean) and math.isfinite(following.mean):
             yield tag(
                 "line",
-                x1=across.at(place),
-                x2=across.at(place + 1),
-                y1=_height(up, left.mean),
-                y2=_height(up, right.mean),
+                x1=across.at(index),
+                x2=across.at(index + 1),
+                y1=_height(up, point.mean),
+                y2=_height(up, following.mean),
                 class_="path",
             )
-    for place, (moment, point) in enumerate(zip(moments, points, strict=True)):
+    for index, (moment, point) in enumerate(zip(moments, points, strict=True)):
         if math.isfinite(point.mean):
             small = len(points) >= _DENSE
-            yield _mark(across.at(place), up, moment, point, name in moment.worse, small)
+            yield _mark(across.at(index), up, moment, point, name in moment.worse, small)
 
 
 def _mark(x: str, up: Scale, moment: Moment, point: Point, worse: bool, small: bool) -> Element:
-    parts: list[Child] = [tag("title", f"{_short(moment.commit)}: {_value(point)}{_ends(point)}")]
+    parts: list[Child] = [
+        tag("title", f"{_short(moment.commit)}: {_format_mean(point)}{_format_interval(point)}")
+    ]
     if worse:
         parts.append(tag("line", x1=x, x2=x, y1="0", y2="100%", class_="alarm"))
     if math.isfinite(point.low) and math.isfinite(point.high):
@@ -199,22 +219,27 @@ def _summary(name: str, moments: Sequence[Moment]) -> Child:
     if not worse:
         return None
     more = f" and {len(worse) - 3} more" if len(worse) > 3 else ""
-    words = f"worse at {', '.join(worse[:3])}{more}"
-    return tag("span", tag("bdi", words), class_="mark warn")
+    summary = f"worse at {', '.join(worse[:3])}{more}"
+    return tag("span", tag("bdi", summary), class_="mark warn")
 
 
 # The table ----------------------------------------------------------------------------------------
 
 
-def _table(one: Timeline) -> Element:
-    ranked = any(moment.rank is not None for moment in one.moments)
+def _table(timeline: Timeline) -> Element:
+    ranked = any(moment.rank is not None for moment in timeline.moments)
     head = [column("Commit", class_="name"), sortable("Time", numeric=False, first="down")]
-    head += [column(words, class_="name") for words in ("Label", "Against", "Worse")]
+    head += [column(title, class_="name") for title in ("Label", "Compared with", "Worse")]
     head += [sortable("Rank", first="up")] if ranked else []
-    head += [sortable(metric) for metric in one.metrics]
+    head += [sortable(metric) for metric in timeline.metrics]
     rows = (
-        _row(moment, [points[place] for points in one.metrics.values()], ranked, [*one.metrics])
-        for place, moment in enumerate(one.moments)
+        _row(
+            moment,
+            [points[index] for points in timeline.metrics.values()],
+            ranked,
+            [*timeline.metrics],
+        )
+        for index, moment in enumerate(timeline.moments)
     )
     return table(head, rows, class_="sortable grid history")
 
@@ -230,25 +255,25 @@ def _row(moment: Moment, points: Sequence[Point], ranked: bool, metrics: Sequenc
         tag("td", tag("bdi", cut(worse, 300)[0]), class_="error" if moment.worse else None),
     ]
     if ranked:
-        place = math.nan if moment.rank is None else float(moment.rank)
-        cells.append(number(place, str(moment.rank)))
+        rank = math.nan if moment.rank is None else float(moment.rank)
+        cells.append(number(rank, str(moment.rank)))
     for metric, point in zip(metrics, points, strict=True):
-        cell = number(point.mean, _value(point), class_="error" * (metric in moment.worse))
+        cell = number(point.mean, _format_mean(point), class_="error" * (metric in moment.worse))
         if not math.isnan(point.mean):
-            cell.append(tag("span", _ends(point), class_="hint"))
+            cell.append(tag("span", _format_interval(point), class_="hint"))
         cells.append(cell)
     return tag("tr", cells)
 
 
 def _short(commit: str) -> str:
-    return label(commit)[:_SHOWN]
+    return label(commit)[:_HASH_LENGTH]
 
 
-def _value(point: Point) -> str:
+def _format_mean(point: Point) -> str:
     return f"{point.mean:.3f}".replace("-", "−")
 
 
-def _ends(point: Point) -> str:
+def _format_interval(point: Point) -> str:
     if math.isnan(point.low):
         return ""
     return f" [{point.low:.3f}, {point.high:.3f}]".replace("-", "−")

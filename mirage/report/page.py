@@ -1,8 +1,8 @@
-"""The report: rankings as one HTML file that needs nothing else.
+"""Write rankings as one self-contained HTML file, the report.
 
-The page holds its style and its script; a content security policy names their hashes, so that
-nothing else can run or load. All that comes from models and files enters through
-:mod:`mirage.report._elements`, which escapes it. The same rankings give the same file, to the byte.
+The file contains its style and script. A content security policy lists their hashes, so that
+nothing else can run or load. :mod:`mirage.report._elements` escapes every text from models and
+files. The same rankings give the same file, byte for byte.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element
 from mirage.errors import FeatureError, MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _elements as elements
-from mirage.report import _findings as found
+from mirage.report import _findings as findings_html
 from mirage.report import _sections as sections
 from mirage.report._elements import Child, label, rounded, tag
 from mirage.report._file import save, whole
@@ -33,10 +33,10 @@ from mirage.surrogate.fault_costs import fault_costs
 __all__ = ["render", "write"]
 
 REPEATS = 10
-"""Splits behind a feature importance; the twenty of an experiment take twice as long."""
+"""Number of splits for feature importances; experiments use 20, which take twice as long."""
 
 COLUMNS = 40
-"""Models against which win probabilities are shown."""
+"""Largest number of columns in the table of win probabilities."""
 
 
 def write(
@@ -48,30 +48,35 @@ def write(
     importances: bool | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> None:
-    """Write a report: one HTML file that needs nothing else, for any browser.
+    """Write the report of a ranking as one self-contained HTML file for any browser.
 
-    It has the leaderboard, features and win probabilities, and a page for each model with its
-    best, worst and failed responses; in several languages, where responses are many, some of them,
-    and it says so. The same ranking gives the same file.
+    The report has the leaderboard, features and win probabilities. A page for each model has its
+    best, worst and failed responses. If there are too many responses, the report shows some of
+    them and lists the limits. The same ranking gives the same file.
 
     Args:
-        ranking: in one language or in several.
-        path: the file to write.
-        judges: what is known of the judges, besides what the ranking knows: results of
+        ranking: Ranking in one language or in several.
+        path: Path of the file.
+        judges: Results on the judges, in addition to those of the ranking itself: results of
             :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
             :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
             single results), and :func:`mirage.metaeval.evaluate`.
-        details: more facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
-        importances: whether to compute the importance of features, which takes some seconds a
-            language and needs the surrogate; by default of one language, and not of several.
-        retrieval: by model, the run that a pipeline found its passages by (``pipeline.retrieve``),
-            or, of a ranking in several languages, its runs by language: their scores stand beside
-            the passages, and how good the runs are stands beside the models (extra
-            ``retrieval``).
+        details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
+        importances: Whether to compute feature importances, which needs the surrogate and takes
+            some seconds per language. By default they are computed only for a ranking in one
+            language.
+        retrieval: The retrieval run of each model (``pipeline.retrieve``), or its runs by
+            language if the ranking has several. The report shows the scores beside the passages,
+            and a table of retrieval quality (extra ``retrieval``).
 
     Raises:
-        MirageError: the file cannot be written, a finding on judges is none, or a run is of no
-            model of this ranking.
+        MirageError: If the file cannot be written, ``judges`` contains something else than a
+            result on judges, or a retrieval run names a model that is not in the ranking.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> from mirage.report import write
+        >>> write(Leaderboard.published("sw"), "report.html")  # doctest: +SKIP
     """
     page = render(
         ranking, judges=judges, details=details, importances=importances, retrieval=retrieval
@@ -87,12 +92,24 @@ def render(
     importances: bool | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
-    """The text of the file that :func:`write` writes.
+    """Return the text of the file that :func:`write` writes.
 
-    It takes ``judges``, ``details``, ``importances`` and ``retrieval`` as that does.
+    Args:
+        ranking: Ranking in one language or in several.
+        judges: As in :func:`write`.
+        details: As in :func:`write`.
+        importances: As in :func:`write`.
+        retrieval: As in :func:`write`.
 
     Raises:
-        MirageError: a finding on judges is none, or a run is of no model of this ranking.
+        MirageError: If ``judges`` contains something else than a result on judges, or a retrieval
+            run names a model that is not in the ranking.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> from mirage.report import render
+        >>> render(Leaderboard.published("sw"))[:15]
+        '<!doctype html>'
     """
     if isinstance(ranking, Ranking):
         rankings: Mapping[str, Ranking] = {ranking.language: ranking}
@@ -103,9 +120,9 @@ def render(
         left_out = {f"{code} is left out": why for code, why in ranking.left_out.items()}
     if importances is None:
         importances = isinstance(ranking, Ranking)
-    agreement = dict.fromkeys(known for part in rankings.values() for known in part.agreement)
-    voted = (finding for part in rankings.values() for finding in _measured(part.evidence))
-    tables = list(findings([*judges, *voted, *agreement]))
+    agreement = dict.fromkeys(result for part in rankings.values() for result in part.agreement)
+    measured = (result for part in rankings.values() for result in _measure_votes(part.evidence))
+    tables = list(findings([*judges, *measured, *agreement]))
     runs = runs_by_language(ranking, retrieval or {})
     report = _Report(ranking, rankings, means, sample(rankings, runs), runs)
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
@@ -123,22 +140,33 @@ def render(
 
 
 class _Report:
-    """The rankings, with what several parts of the page need to know of them."""
+    """The rankings and the values that several parts of the page share.
+
+    Attributes:
+        whole: The ranking that the report is written for.
+        rankings: The rankings by language.
+        means: Mean rank of each model; empty if there is one language.
+        sample: The responses to show.
+        retrieval: Retrieval runs by language and model.
+        model_indices: Position of each model in the page's list of models, which links use.
+        new: Names of the models to mark as new.
+        matrices: Win probabilities by language; the reason if there are none.
+    """
 
     def __init__(
         self,
         whole: Ranking | MultilingualRanking,
         rankings: Mapping[str, Ranking],
         means: Mapping[str, float],
-        shown: Sample,
+        responses: Sample,
         retrieval: Mapping[str, Mapping[str, RetrievalRun]],
     ) -> None:
         self.whole, self.retrieval = whole, retrieval
-        self.rankings, self.means, self.sample = rankings, means, shown
+        self.rankings, self.means, self.sample = rankings, means, responses
         ordered = [*means, *(model for ranking in rankings.values() for model in ranking.models)]
-        self.places = {model: place for place, model in enumerate(dict.fromkeys(ordered))}
+        self.model_indices = {model: index for index, model in enumerate(dict.fromkeys(ordered))}
         entries = [entry for ranking in rankings.values() for entry in ranking]
-        # Where all are new, or none is, nothing is worth a mark.
+        # If all models are new, or none is, marking them would be useless.
         new = {entry.model for entry in entries if not entry.anchor}
         self.new = new if any(entry.anchor for entry in entries) else set()
         self.matrices = {code: _matrix(ranking, self.new) for code, ranking in rankings.items()}
@@ -156,8 +184,8 @@ class _Report:
 
     @property
     def lead(self) -> str:
-        words = f"{len(self.places)} models"
-        return f"{words}, {len(self.new)} of them new" if self.new else words
+        count = f"{len(self.model_indices)} models"
+        return f"{count}, {len(self.new)} of them new" if self.new else count
 
     def navigation(self, *, with_judges: bool) -> Element:
         first, ranking = next(iter(self.rankings.items()))
@@ -168,21 +196,21 @@ class _Report:
             del parts["features"]
         links = [("#findings", "Findings")] if self.several and self.whole.findings else []
         links += [("#ranks", "Ranks")] if self.several else []
-        links += [(f"#{first}-{part}", words) for part, words in parts.items()]
+        links += [(f"#{first}-{part}", title) for part, title in parts.items()]
         links += [("#judges", "Judges")] if with_judges else []
         links.append(("#provenance", "Provenance"))
-        items = (tag("li", tag("a", words, href=href)) for href, words in links)
+        items = (tag("li", tag("a", title, href=href)) for href, title in links)
         return tag("nav", tag("ul", items), aria_label="Sections")
 
     def overview(
         self, judges: list[Element], details: Mapping[str, object], importances: bool
     ) -> Iterator[Child]:
-        yield from found.about(self.rankings.values())
+        yield from findings_html.about(self.rankings.values())
         if isinstance(self.whole, MultilingualRanking):
             names = {code: sections.language(code).name for code in self.rankings}
-            yield found.pooled_findings(self.whole, self.places, names)
+            yield findings_html.pooled_findings(self.whole, self.model_indices, names)
             if self.several:
-                yield sections.heat_map(self.whole, self.places, self.new)
+                yield sections.heat_map(self.whole, self.model_indices, self.new)
                 yield _picker(self.rankings)
         for code, ranking in self.rankings.items():
             yield self._panel(code, ranking, importances)
@@ -191,14 +219,14 @@ class _Report:
         yield self._provenance(details)
 
     def _panel(self, code: str, ranking: Ranking, importances: bool) -> Element:
-        about = code, ranking, self.places, self.new
-        shown = {model: self.sample.places(code, model) for model in ranking.findings}
+        arguments = code, ranking, self.model_indices, self.new
+        positions = {model: self.sample.places(code, model) for model in ranking.findings}
         parts: list[Child] = [
-            found.findings(code, ranking, self.places, shown),
-            sections.leaderboard(*about, failures_shown=3 if self.several else 20),
-            sections.features(*about),
-            stability(code, ranking, self.places),
-            retrieved(code, ranking, self.places, self.retrieval[code]),
+            findings_html.findings(code, ranking, self.model_indices, positions),
+            sections.leaderboard(*arguments, failures_shown=3 if self.several else 20),
+            sections.features(*arguments),
+            stability(code, ranking, self.model_indices),
+            retrieved(code, ranking, self.model_indices, self.retrieval[code]),
         ]
         evidence = ranking.evidence
         if importances and evidence is not None and evidence.ranker is not None:
@@ -207,39 +235,41 @@ class _Report:
         parts.append(sections.pairwise(code, matrix if isinstance(matrix, str) else ""))
         if evidence is not None and evidence.judgments is not None:
             columns = _columns(ranking, self.new)
-            parts.append(sections.verdicts(code, ranking, evidence.judgments, columns, self.places))
+            parts.append(
+                sections.verdicts(code, ranking, evidence.judgments, columns, self.model_indices)
+            )
         name = sections.language(code).name
-        own = sections.language(code).native_name
-        native = tag("span", own, lang=code) if own != name else None
+        native_name = sections.language(code).native_name
+        native = tag("span", native_name, lang=code) if native_name != name else None
         heading: list[Child] = [tag("h2", name, " ", native)]
-        if self.several:  # one alone has its title at the top of the page
+        if self.several:  # a single ranking has its title at the top of the page
             heading.append(tag("p", tag("bdi", label(ranking.title)), class_="lead"))
         return tag("section", heading, parts, id=code, class_="panel", aria_label=name)
 
     def _provenance(self, details: Mapping[str, object]) -> Element:
-        made_by = {**_versions(), **details}
-        parts: list[Child] = [sections.definitions(_labelled(made_by.items()))]
+        facts = {**_versions(), **details}
+        parts: list[Child] = [sections.definitions(_format_facts(facts.items()))]
         for code, ranking in self.rankings.items():
-            name = f"{sections.language(code).name}: what the ranking was made from"
-            rows = sections.definitions(_labelled(_facts(ranking)))
+            name = f"{sections.language(code).name}: data behind the ranking"
+            rows = sections.definitions(_format_facts(_facts(ranking)))
             parts.append(tag("details", tag("summary", name), rows, open=not self.several))
         notes = list(self.sample.notes)
         if any(len(ranking) > COLUMNS for ranking in self.rankings.values()):
             notes.append(
-                f"Win probabilities are shown against {COLUMNS} models of each language: the new "
-                "ones, and others from best to worst in even steps."
+                f"Win probabilities are shown against {COLUMNS} models of each language: new "
+                "models, and others evenly spaced from best to worst."
             )
         if notes:
             parts += [tag("h3", "What is not shown"), tag("ul", (tag("li", n) for n in notes))]
         return tag("section", tag("h2", "Provenance", id="provenance"), parts)
 
-    # What the script reads.
+    # Data for the page's script.
 
     def data(self) -> dict[str, Any]:
         return {
-            "models": [label(model) for model in self.places],
+            "models": [label(model) for model in self.model_indices],
             "languages": {code: self._language(code) for code in self.rankings},
-            "marks": found.MARKS,
+            "marks": findings_html.MARKS,
         }
 
     def _language(self, code: str) -> dict[str, Any]:
@@ -255,7 +285,7 @@ class _Report:
             "features": [label(name) for name in names],
             "entries": [
                 {
-                    "model": self.places[entry.model],
+                    "model": self.model_indices[entry.model],
                     "rank": entry.rank,
                     "logit": rounded(entry.logit),
                     "interval": [rounded(end) for end in entry.interval],
@@ -265,7 +295,7 @@ class _Report:
                     "failed": entry.failed,
                     "unfamiliar": elements.cut(entry.unfamiliar, 500)[0],
                     "features": [rounded(entry.features.get(name, math.nan)) for name in names],
-                    "findings": found.plain_findings(
+                    "findings": findings_html.plain_findings(
                         ranking.findings[entry.model], self.sample.places(code, entry.model)
                     )
                     if entry.model in ranking.findings
@@ -276,26 +306,26 @@ class _Report:
             "pairs": None if isinstance(matrix, str) else matrix,
             "evidence": ranking.evidence is not None,
             "queries": self.sample.queries.get(code, {}),
-            "pages": {str(self.places[model]): kinds for model, kinds in pages.items()},
-            "scored": _scored(ranking),
+            "pages": {str(self.model_indices[model]): kinds for model, kinds in pages.items()},
+            "scored": _response_features(ranking),
         }
 
 
-def _scored(ranking: Ranking) -> list[str]:
-    """The features of single responses, in the order in which these have them."""
+def _response_features(ranking: Ranking) -> list[str]:
+    """Return the names of the features of single responses, in the order of their values."""
     tables = [] if ranking.evidence is None else list(ranking.evidence.tables.values())
     return [label(name) for name in tables[0].features] if tables else []
 
 
-def _measured(evidence: Evidence | None) -> list[JudgeFinding]:
-    """What the votes behind a ranking say about the judges who cast them."""
+def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
+    """Measure the judges from the votes behind a ranking; empty if there are no votes."""
     if evidence is None or not evidence.votes:
         return []
     return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
 
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:
-    """Return what the surrogate goes by: the costs of the simulated faults, or its features."""
+    """Return a section with the costs of simulated faults if known, or feature importances."""
     if costs := fault_costs(ranker, code):
         return sections.fault_costs(code, costs, len(ranker.data[code].query_ids))
     try:
@@ -315,7 +345,7 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
-    """Win probabilities of all models against some, in thousandths; or why there are none."""
+    """Return win probabilities in thousandths; the reason as a text if there are none."""
     columns = _columns(ranking, new)
     try:
         rows = [
@@ -328,13 +358,19 @@ def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
 
 
 def _columns(ranking: Ranking, new: set[str]) -> list[str]:
-    """All models, or the new ones and others in even steps; best first."""
+    """Return the models of the columns of the win probabilities, best first.
+
+    If there are more than ``COLUMNS`` models, these are new models, at most half of the columns,
+    and others at even distances.
+    """
     if len(ranking) <= COLUMNS:
         return list(ranking.models)
-    own = [model for model in ranking.models if model in new][: COLUMNS // 2]
-    others = [model for model in ranking.models if model not in own]
-    steps = COLUMNS - len(own)
-    columns = {others[round(i * (len(others) - 1) / (steps - 1))] for i in range(steps)} | {*own}
+    new_columns = [model for model in ranking.models if model in new][: COLUMNS // 2]
+    rest = [model for model in ranking.models if model not in new_columns]
+    steps = COLUMNS - len(new_columns)
+    columns = {rest[round(i * (len(rest) - 1) / (steps - 1))] for i in range(steps)} | {
+        *new_columns
+    }
     return [model for model in ranking.models if model in columns]
 
 
@@ -350,15 +386,15 @@ def _versions() -> dict[str, str]:
 def _version(package: str) -> str:
     try:
         return version(package)
-    except PackageNotFoundError:  # run from a folder, not installed
-        return "not known"
+    except PackageNotFoundError:  # mirage runs from a folder, or the package is not installed
+        return "unknown"
 
 
 def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
     yield "ranking", ranking.title
     evidence = ranking.evidence
     if evidence is None:
-        yield "made from", "not at hand: this ranking came without responses and surrogate"
+        yield "data", "not available: this ranking came without responses and surrogate"
         return
     dataset, ranker, judgments = evidence.dataset, evidence.ranker, evidence.judgments
     if dataset is not None:
@@ -376,27 +412,27 @@ def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:
         yield "judgments", f"{len(judgments)}, {ties} of them ties"
         yield from [("judges", judges)] if judges else []
     if ranker is not None and dataset is not None:
-        learnt = ranker.data[dataset.language]
+        training = ranker.data[dataset.language]
         yield "surrogate", f"{ranker.recipe}, estimator {ranker.estimator}, seed {ranker.seed}"
         yield (
-            "learnt from",
-            f"{len(learnt.models)} models on {len(learnt.query_ids)} queries, {len(learnt.y)} "
-            f"tournaments, languages {', '.join(ranker.data)}",
+            "training data",
+            f"{len(training.models)} models on {len(training.query_ids)} queries, "
+            f"{len(training.y)} tournaments, languages {', '.join(ranker.data)}",
         )
-        yield "features", ", ".join(learnt.features)
-    yield from _flat(evidence.provenance)
+        yield "features", ", ".join(training.features)
+    yield from _flatten(evidence.provenance)
 
 
-def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, object]]:
-    """Nested facts as lines: ``validation.tau``."""
+def _flatten(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield nested facts with dotted names such as ``validation.tau``."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{before}{name}", ", ".join(map(str, value))
+            yield f"{prefix}{name}", ", ".join(map(str, value))
         else:
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
-def _labelled(facts: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
+def _format_facts(facts: Iterable[tuple[str, object]]) -> list[tuple[str, str]]:
     return [(label(name), elements.cut(str(value), 1000)[0]) for name, value in facts]

@@ -22,7 +22,7 @@ def timeline(points: list[Point], text: str = "rag", worse: int = -1) -> Timelin
 def test_where_it_got_worse_is_marked_in_the_plot_and_the_table() -> None:
     points = [Point(0.9, 0.8, 1.0, 0.5), Point(0.5, 0.3, 0.7, 0.001), Point(0.9)]
     page = render_history([timeline(points, worse=1)])
-    assert "3 commits, 1 told to be worse" in page
+    assert "3 commits, 1 significantly worse" in page
     assert page.count('class="dot alarm"') == page.count('class="alarm"') == 1
     assert "<title>c1: 0.500 [0.300, 0.700]</title>" in page
     assert page.count('class="whisker"') == 2  # the third has no interval
