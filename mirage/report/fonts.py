@@ -1,4 +1,4 @@
-"""Fonts for plots: whether those installed show a text in its own script."""
+"""Choose installed fonts that can display the texts of a plot in their own script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirage.errors import needing
 
 __all__ = ["Lettering", "MissingFontWarning", "lettering"]
 
-# By preference: Noto (Linux, free anywhere), then what macOS and Windows bring along.
+# In order of preference: Noto (free), then fonts that macOS and Windows include.
 CANDIDATES = (
     "Noto Sans",
     "Noto Sans Arabic",
@@ -40,57 +40,70 @@ CANDIDATES = (
     "Microsoft YaHei",
 )
 ALWAYS = "DejaVu Sans"
-"""matplotlib brings it along: Latin, Greek, Cyrillic and Arabic letters."""
+"""Font that comes with matplotlib; it has Latin, Greek, Cyrillic and Arabic letters."""
 
 
 class MissingFontWarning(UserWarning):
-    """No installed font shows some text of a plot; says which script, and what to install."""
+    """Warning that no installed font can display a script that a plot needs."""
 
 
 @dataclass(frozen=True)
 class Lettering:
-    """The fonts for some texts, and the characters that none of them shows."""
+    """The fonts for the texts of a plot.
+
+    Attributes:
+        families: Font families, in the order in which matplotlib tries them.
+        missing: Characters that no installed font has.
+    """
 
     families: list[str]
     missing: frozenset[str]
 
     def shown(self, text: str, instead: str = "") -> str:
-        """The text; where some of it cannot be shown ``instead``, or U+FFFD for what is missing."""
+        """Return the text if the fonts can display all of it, otherwise a replacement.
+
+        Args:
+            text: The text.
+            instead: The replacement. By default the text with U+FFFD for each missing character.
+        """
         if self.missing.isdisjoint(text):
             return text
         return instead or "".join("\ufffd" if c in self.missing else c for c in text)
 
 
 def lettering(texts: Iterable[str]) -> Lettering:
-    """The installed fonts that show these texts, with a warning where there are none.
+    """Return the installed fonts for these texts; warn if they lack characters.
+
+    Args:
+        texts: All texts of a plot.
 
     Raises:
-        MissingPackageError: matplotlib is not installed.
+        MissingPackageError: If matplotlib is not installed.
     """
-    left = {
+    remaining = {
         c for text in texts for c in text if not c.isspace() and unicodedata.category(c) != "Cf"
     }
     families = []
     for family, characters in _installed():
-        if family == ALWAYS or not left.isdisjoint(characters):
+        if family == ALWAYS or not remaining.isdisjoint(characters):
             families.append(family)
-            left -= characters
-        if not left:
+            remaining -= characters
+        if not remaining:
             break
-    if left:
-        scripts = ", ".join(sorted({_script(c) for c in left}))
+    if remaining:
+        scripts = ", ".join(sorted({_script(c) for c in remaining}))
         warnings.warn(
-            f"no installed font shows {scripts}, so the plot names things otherwise; install one "
-            "that does, such as Noto Sans (Debian and Ubuntu: apt install fonts-noto-core "
+            f"no installed font can display {scripts}, so the plot uses replacement texts; install "
+            "one that can, such as Noto Sans (Debian and Ubuntu: apt install fonts-noto-core "
             "fonts-noto-cjk)",
             MissingFontWarning,
             stacklevel=4,
         )
-    return Lettering(families, frozenset(left))
+    return Lettering(families, frozenset(remaining))
 
 
 def _installed() -> Iterator[tuple[str, set[str]]]:
-    """The families that plots may use, matplotlib's own first, with the characters they show."""
+    """Yield each installed font family and its characters, matplotlib's own font first."""
     with needing("matplotlib", "report"):
         from matplotlib import font_manager
     for family in (ALWAYS, *CANDIDATES):
@@ -98,12 +111,12 @@ def _installed() -> Iterator[tuple[str, set[str]]]:
             path = font_manager.findfont(
                 family, fallback_to_default=False, rebuild_if_missing=False
             )
-        except ValueError:
+        except ValueError:  # the font is not installed
             continue
         yield family, {chr(code) for code in font_manager.get_font(path).get_charmap()}
 
 
 def _script(character: str) -> str:
-    """The script of a character, by the first word of its name: Bengali, Hangul, CJK."""
+    """Return the script of a character, the first word of its Unicode name, such as Bengali."""
     word = unicodedata.name(character, "UNKNOWN").split()[0].split("-")[0]
     return word if word == "CJK" else word.capitalize()

@@ -60,7 +60,7 @@ def write_grid(
         MirageError: If the file cannot be written.
 
     Example:
-        >>> from mirage.benchmarking import published
+        >>> from mirage.experiments.bergen import published
         >>> from mirage.report import write_grid
         >>> write_grid(published(4), "grid.html")  # doctest: +SKIP
     """

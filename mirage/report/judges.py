@@ -1,4 +1,4 @@
-"""What is known of the judges behind a ranking, as a table: agreement and biases."""
+"""Measure the judges behind a ranking and show agreement and biases in tables."""
 
 from __future__ import annotations
 
@@ -38,39 +38,44 @@ _Accuracy = MetaEvaluation | HumanAgreement
 
 
 class Unmeasured(NamedTuple):
-    """What votes could not tell of their judges, and why."""
+    """A property of the judges that could not be measured.
+
+    Attributes:
+        what: The property, such as ``"position bias"``.
+        why: The reason.
+    """
 
     what: str
     why: str
 
 
 JudgeFinding = _Bias | _Agreement | _Accuracy | LanguageConsistency | Unmeasured
-"""What a report shows of judges."""
+"""Any result on judges that a report can show."""
 
-# A table for each scale on which judges are measured: of what, its title, and how to read it.
+# One table per kind of result, because each has its own scale: type, title and explanation.
 _TABLES = (
     (
         _Agreement,
         "Agreement between judges",
-        "Kappa is the agreement beyond chance: 1 is full agreement, 0 what chance gives.",
+        "Kappa is the agreement beyond chance: 1 is full agreement, 0 is chance.",
     ),
     (
         LanguageConsistency,
         "Agreement with itself across languages",
-        "1 is the same verdicts on the same items in every language, 0 what chance gives. A judge "
-        "that is wrong alike in all of them has 1, too.",
+        "1 is the same verdicts on the same items in every language, 0 is chance. A judge that "
+        "makes the same errors in all languages also has 1.",
     ),
     (
         _Bias,
         "Biases",
-        "0 is no bias. Position: above 0 the response shown first is favoured. Self-preference:"
-        " above 0 the judge favours its own family. Verbosity, in log-odds: above 0 the longer "
-        "answer is favoured.",
+        "0 is no bias. Position: above 0 the judge favours the response shown first. "
+        "Self-preference: above 0 the judge favours its own family. Verbosity, in log-odds: above "
+        "0 the judge favours the longer answer.",
     ),
     (
         _Accuracy,
         "Agreement with people",
-        "Balanced accuracy on sentences that people labelled: 0.5 is guessing between two labels.",
+        "Balanced accuracy on sentences labelled by people: 0.5 is random guessing of two labels.",
     ),
 )
 
@@ -79,18 +84,27 @@ class _Line(NamedTuple):
     what: str
     value: float
     interval: Interval
-    words: str
+    details: str
 
 
 def measure_judges(
     votes: Iterable[Vote], dataset: Iterable[Query], runs: Iterable[Run]
 ) -> list[JudgeFinding]:
-    """What votes say about the judges who cast them, for :func:`mirage.report.write`.
+    """Measure agreement, position bias and verbosity bias of judges from their votes.
 
-    That is agreement, position bias and verbosity bias, the last by the lengths of the responses in
-    ``runs`` to the queries of the ``dataset``. What these votes cannot tell is an
-    :class:`Unmeasured` that says why, and a warning: position bias of votes in one order, for
-    instance.
+    Pass the result to :func:`mirage.report.write` as ``judges``. If the votes do not suffice for
+    a property, its result is an ``Unmeasured`` with the reason, and a warning is logged. For
+    example, position bias needs votes in both orders.
+
+    Args:
+        votes: Votes of the judges.
+        dataset: The queries of the votes.
+        runs: The judged responses, whose lengths verbosity bias needs.
+
+    Example:
+        >>> from mirage.report import measure_judges
+        >>> measure_judges([], [], [])
+        [Unmeasured(what='judges', why='there are no votes')]
     """
     votes, dataset, runs = list(votes), list(dataset), list(runs)
     cluster = clusters_of(dataset)
@@ -114,36 +128,39 @@ def measure_judges(
 
 
 def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> JudgeFinding:
-    """Verbosity bias, where the responses are at hand."""
+    """Return the verbosity bias, or an ``Unmeasured`` if responses are missing."""
     judged = dict.fromkeys(model for vote in votes for model in (vote.model_a, vote.model_b))
     missing = [model for model in judged if model not in {run.model for run in runs}]
     if missing:
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        why = "it takes the responses that were judged, and there are none of "
+        why = "the judged responses are needed, and runs has none of "
         return Unmeasured("verbosity bias", f"{why}{', '.join(map(repr, missing[:5]))}{more}")
     return verbosity_bias(votes, dataset, runs)
 
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
-    """A table for each scale on which judges were measured.
+    """Yield a table for each kind of result, and a list of what was not measured.
+
+    Args:
+        judges: The results.
 
     Raises:
-        MirageError: something else than a finding.
+        MirageError: If an item is not a result on judges.
     """
     judges = list(judges)
     for finding in judges:
         if not isinstance(finding, JudgeFinding):
             raise MirageError(
-                f"judges takes what mirage.arena and mirage.metaeval found out about judges, such "
-                f"as position_bias(votes), not {type(finding).__name__}"
+                f"judges must contain results of mirage.arena or mirage.metaeval, such as "
+                f"position_bias(votes), not {type(finding).__name__}"
             )
-    for kind, title, words in _TABLES:
+    for kind, title, hint in _TABLES:
         lines = [
             line for finding in judges if isinstance(finding, kind) for line in _lines(finding)
         ]
         if lines:
-            yield _table(title, words, lines)
-    if unmeasured := dict.fromkeys(one for one in judges if isinstance(one, Unmeasured)):
+            yield _table(title, hint, lines)
+    if unmeasured := dict.fromkeys(result for result in judges if isinstance(result, Unmeasured)):
         items = (
             tag("li", tag("bdi", f"{what[:1].upper()}{what[1:]}: {why[:600]}"))
             for what, why in unmeasured
@@ -154,18 +171,18 @@ def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
 def _lines(finding: JudgeFinding) -> Iterator[_Line]:
     match finding:
         case HumanAgreement(language=language, interval=ends):
-            where = Language.of(language).name if language else "mean over languages"
-            name = f"{label(finding.judge)}, {label(finding.task)}, {where}"
+            scope = Language.of(language).name if language else "mean over languages"
+            name = f"{label(finding.judge)}, {label(finding.task)}, {scope}"
             yield _Line(name, finding.balanced_accuracy, ends or NO_INTERVAL, finding.source)
             return
         case Unmeasured():
             return
         case MetaEvaluation(truth=truth):
             codes = truth.languages if len(truth.languages) > 1 else ()
-            yield from (_judge(result, codes) for result in finding)
+            yield from (_judge_line(result, codes) for result in finding)
             return
         case LanguageConsistency():
-            yield from _across_languages(finding)
+            yield from _consistency_lines(finding)
             return
         case JudgeAgreement(judges=judges):
             name = f"All {len(judges)} judges (Fleiss)"
@@ -182,44 +199,44 @@ def _lines(finding: JudgeFinding) -> Iterator[_Line]:
         yield from _lines(pair)
 
 
-def _across_languages(found: LanguageConsistency) -> Iterator[_Line]:
-    words = (
-        f"{found.items} items of {found.queries} queries in {len(found.languages)} languages; the "
-        f"same verdict in {100 * found.agreement:.1f} % of the pairs of languages"
+def _consistency_lines(result: LanguageConsistency) -> Iterator[_Line]:
+    summary = (
+        f"{result.items} items of {result.queries} queries in {len(result.languages)} languages; "
+        f"the same verdict in {100 * result.agreement:.1f} % of the pairs of languages"
     )
-    name = f"{label(found.judge)}, all languages (Krippendorff's alpha)"
-    yield _Line(name, found.alpha, found.alpha_interval, words)
-    for code in found.languages:
-        lost = f"; {found.missing[code]} without a verdict" if found.missing[code] else ""
+    name = f"{label(result.judge)}, all languages (Krippendorff's alpha)"
+    yield _Line(name, result.alpha, result.alpha_interval, summary)
+    for code in result.languages:
+        missing = f"; {result.missing[code]} without a verdict" if result.missing[code] else ""
         yield _Line(
             f"{Language.of(code).name} with the others",
-            found.kappas[code],
-            found.kappas_intervals[code],
-            f"mean of Cohen's kappas{lost}",
+            result.kappas[code],
+            result.kappas_intervals[code],
+            f"mean of Cohen's kappas{missing}",
         )
 
 
-def _judge(result: JudgeResult, codes: Sequence[str]) -> _Line:
+def _judge_line(result: JudgeResult, codes: Sequence[str]) -> _Line:
     mean = result[MEAN]
-    words = [f"{mean.sentences} sentences of {mean.queries} queries"]
+    parts = [f"{mean.sentences} sentences of {mean.queries} queries"]
     if codes:
         shares = (f"{code} {result[code].balanced_accuracy:.3f}" for code in codes)
-        words.append(f"by language: {', '.join(shares)}")
+        parts.append(f"by language: {', '.join(shares)}")
     if result.threshold:
-        words.append(result.threshold)
-    return _Line(label(result.name), mean.balanced_accuracy, mean.interval, "; ".join(words))
+        parts.append(result.threshold)
+    return _Line(label(result.name), mean.balanced_accuracy, mean.interval, "; ".join(parts))
 
 
-def _table(title: str, words: str, lines: list[_Line]) -> Element:
+def _table(title: str, hint: str, lines: list[_Line]) -> Element:
     scale = Scale.over([end for line in lines for end in (0.0, line.value, *line.interval)])
     head = [
-        tag("th", "What was measured", scope="col"),
+        tag("th", "Measure", scope="col"),
         tag("th", "Value", scope="col", class_="number"),
         tag("th", "Interval", axis(scale), scope="col", class_="drawn"),
-        tag("th", "In words", scope="col"),
+        tag("th", "Details", scope="col"),
     ]
     rows = []
-    for what, value, ends, in_words in lines:
+    for what, value, ends, details in lines:
         number = "—" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
         rows.append(
             tag(
@@ -227,8 +244,8 @@ def _table(title: str, words: str, lines: list[_Line]) -> Element:
                 tag("th", tag("bdi", what), scope="row"),
                 tag("td", number, class_="number"),
                 tag("td", interval(scale, value, ends), class_="drawn"),
-                tag("td", tag("bdi", in_words[:600]), class_="words"),
+                tag("td", tag("bdi", details[:600]), class_="words"),
             )
         )
-    measured = table(head, rows, class_="judges")
-    return tag("div", tag("h3", title), *scrolling(measured, title, words))
+    rendered = table(head, rows, class_="judges")
+    return tag("div", tag("h3", title), *scrolling(rendered, title, hint))

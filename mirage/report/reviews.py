@@ -1,4 +1,4 @@
-"""A page to review a test set: items with their passages, to be struck by a person who reads."""
+"""Write a page on which a person reviews the items of a test set and strikes bad ones."""
 
 from __future__ import annotations
 
@@ -22,40 +22,50 @@ __all__ = ["render_review", "write_review"]
 def write_review(
     dataset: MirageDataset, path: str | Path, *, rejected: Iterable[RejectedItem] = ()
 ) -> None:
-    """Write a page with all items of a test set, each with a box to strike it.
+    """Write a page with all items of a test set, each with a checkbox to strike it.
 
-    Answers and wrong answers are marked where passages hold them word for word. An item that no
-    passage answers says so, and an item with a passage that may give instructions to its reader or
-    a model has a warning. A
-    button gives the decisions as a file, which :func:`mirage.building.strike` applies. The page
-    needs no server and sends nothing.
+    Answers and wrong answers are highlighted in the passages that contain them word for word. A
+    notice marks items that no passage answers. A warning marks items with a passage that may
+    give instructions to its reader or a model. A button saves the decisions to a file, which
+    :func:`mirage.building.strike` applies. The page needs no server and sends nothing.
 
     Args:
-        dataset: the items.
-        path: the file to write.
-        rejected: those that the checks rejected, to be listed with their reasons.
+        dataset: The items.
+        path: Path of the file.
+        rejected: Items that the checks rejected, which are listed with reasons. By default there
+            are none.
 
     Raises:
-        MirageError: the file cannot be written.
+        MirageError: If the file cannot be written.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> from mirage.report import write_review
+        >>> write_review(MirageDataset.bundled("en"), "review.html")  # doctest: +SKIP
     """
     save(render_review(dataset, rejected=rejected), path)
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """The text of the file that :func:`write_review` writes, with the same ``rejected``."""
+    """Return the text of the file that :func:`write_review` writes.
+
+    Args:
+        dataset: The items.
+        rejected: As in :func:`write_review`.
+    """
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (
-        f"{len(dataset)} items in {entry.name}. Read each with its passages, strike what is wrong, "
-        "and save the decisions."
+        f"{len(dataset)} items in {entry.name}. Read each item with its passages, strike wrong "
+        "items, and save the decisions."
     )
     button = tag("button", "Save decisions", type="button", id="save")
     count = tag("span", id="count", class_="hint")
     parts: list[Child] = [tag("p", button, " ", count, class_="turn")]
-    parts.append(tag("div", (_item(query, entry) for query in dataset), class_="cards"))
+    parts.append(tag("div", (_card(query, entry) for query in dataset), class_="cards"))
     if left_out:
         parts.append(tag("h2", "Rejected by the checks", id="rejected"))
-        parts.append(tag("div", map(_rejected, left_out), class_="cards"))
+        parts.append(tag("div", map(_rejected_card, left_out), class_="cards"))
     main = tag(
         "main",
         tag("div", parts, id="overview"),
@@ -69,16 +79,18 @@ def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = 
     return whole(f"Review of {dataset.name}", lead, navigation, main, data, "review.js")
 
 
-def _item(query: Query, entry: Language) -> Element:
+def _card(query: Query, entry: Language) -> Element:
     writing = {"lang": entry.code, "dir": entry.direction}
     box = f"strike-{query.id}"
     facts = {
         "kind": query.metadata.get("kind"),
         "document": query.metadata.get("document", query.cluster),
-        "known without passages": query.metadata.get("closed_book"),
+        "answered without passages": query.metadata.get("closed_book"),
     }
     chips = (
-        tag("div", tag("dt", name), tag("dd", tag("bdi", it))) for name, it in facts.items() if it
+        tag("div", tag("dt", name), tag("dd", tag("bdi", fact)))
+        for name, fact in facts.items()
+        if fact
     )
     return tag(
         "section",
@@ -101,11 +113,11 @@ def _item(query: Query, entry: Language) -> Element:
 
 
 def _warnings(query: Query) -> Iterator[Element]:
-    """Yield what to look at before the item itself."""
+    """Yield the notices and warnings of an item."""
     if query.answerable is False:
         yield tag(
             "p",
-            "No passage answers this question. A right response says that it cannot be answered.",
+            "No passage answers this question. A correct response abstains from answering it.",
             class_="notice",
         )
     for passage in query.passages:
@@ -116,7 +128,7 @@ def _warnings(query: Query) -> Iterator[Element]:
                 tag("b", "Warning: "),
                 "passage ",
                 tag("bdi", passage.id),
-                " holds text that reads like an instruction to its reader or a model: ",
+                " contains text that reads like an instruction to its reader or a model: ",
                 tag("q", tag("bdi", finding.excerpt)),
                 " Strike the item if it follows that text.",
                 class_="notice warning",
@@ -130,30 +142,30 @@ def _forms(title: str, answers: Iterable[tuple[str, ...]], writing: Mapping[str,
 
 def _passage(passage: Passage, query: Query, writing: Mapping[str, Any]) -> Element:
     relevant = passage.id in query.relevant
-    words = " (relevant)" if relevant else ""
-    title = tag("summary", tag("bdi", passage.id), words, " ", tag("bdi", passage.title))
-    body = tag("p", _marked(passage.text, query), class_="passage", **writing)
+    note = " (relevant)" if relevant else ""
+    title = tag("summary", tag("bdi", passage.id), note, " ", tag("bdi", passage.title))
+    body = tag("p", _highlight(passage.text, query), class_="passage", **writing)
     return tag("details", title, body, open=relevant or query.answerable is False)
 
 
-def _marked(text: str, query: Query) -> Iterator[Child]:
-    """The text with its answers marked, the longest of two that begin at one place."""
-    right = {form.casefold() for forms in query.answers for form in forms}
-    wrong = {form.casefold() for forms in query.wrong_answers for form in forms}
-    forms = sorted(right | wrong, key=len, reverse=True)
+def _highlight(text: str, query: Query) -> Iterator[Child]:
+    """Yield a text with its answers highlighted; the longest form at a position wins."""
+    right_forms = {form.casefold() for forms in query.answers for form in forms}
+    wrong_forms = {form.casefold() for forms in query.wrong_answers for form in forms}
+    forms = sorted(right_forms | wrong_forms, key=len, reverse=True)
     if not forms:
         yield text
         return
     cursor = 0
     for match in re.finditer("|".join(map(re.escape, forms)), text, re.IGNORECASE):
         yield text[cursor : match.start()]
-        is_right = match[0].casefold() in right
+        is_right = match[0].casefold() in right_forms
         yield tag("mark", match[0], class_=None if is_right else "fault")
         cursor = match.end()
     yield text[cursor:]
 
 
-def _rejected(item: RejectedItem) -> Element:
+def _rejected_card(item: RejectedItem) -> Element:
     reasons = (
         tag("li", f"{fault.kind}: " if fault.detail else fault.kind, tag("bdi", fault.detail))
         for fault in item.faults

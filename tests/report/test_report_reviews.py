@@ -29,7 +29,7 @@ def test_answers_are_marked_in_the_passages_and_wrong_ones_otherwise() -> None:
     assert "<mark>The Nile</mark>, not the " in page
     assert '<mark class="fault">Niger</mark>.' in page
     assert 'data-item="q1"' in page
-    assert "known without passages" in page
+    assert "answered without passages" in page
     assert page.count("<script>") == 1
 
 
