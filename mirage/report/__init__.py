@@ -1,4 +1,4 @@
-"""The report: a ranking, a grid or a history as one HTML file, and the paper's figures as plots."""
+"""Write rankings, grids and histories as HTML files, and plot the figures of the papers."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The figures of MIRAGE-Bench (arXiv 2410.13716), and of BERGEN (arXiv 2407.01102), as plots.
+"""Plot the figures of MIRAGE-Bench (arXiv 2410.13716) and BERGEN (arXiv 2407.01102).
 
-Each function (extra ``report``) returns a matplotlib ``Figure``, to be saved with
-``figure.savefig("ranks.pdf")``.
-Languages stand under their own names, where an installed font shows them; where none does, they
-stand under their English names and a :class:`~mirage.report.MissingFontWarning` says which script
-is missing.
+Each function (extra ``report``) returns a matplotlib ``Figure``; save it with
+``figure.savefig("ranks.pdf")``. Languages have their native names if an installed font can display
+them. Otherwise they have their English names, and a :class:`~mirage.report.MissingFontWarning`
+lists the missing scripts.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
 
 
 INK, SOFT, LINE, ACCENT = "#1c2128", "#6b7580", "#d9dee4", "#0b5cad"
-# Okabe and Ito's colours, which colour-blind readers tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
@@ -51,34 +50,37 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 def plot_features(
     ranking: Ranking | MultilingualRanking, models: Sequence[str] | None = None
 ) -> Figure:
-    """Mean features by model, a panel a feature (Figure 3).
+    """Plot the mean features of each model, with one panel per feature (Figure 3).
 
-    In one language every model has a line; in several, languages are side by side and every model
-    is a dot in each.
+    For one language, each model is a line. For several, languages are side by side, and each
+    model is a dot in every language.
 
     Args:
-        ranking: with features; published rankings have none.
-        models: those in colour, at most six. By default the new ones, or the best one.
+        ranking: Ranking with features. Published rankings have none.
+        models: Models to highlight in colour, at most six. By default the new models, or the best
+            one if there are none.
 
     Raises:
-        MirageError: no model has a feature, or more than six are to be in colour.
-        UnknownNameError: a model is not in the ranking.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If no model has features, or if ``models`` has more than six names.
+        UnknownNameError: If a model is not in the ranking.
+        MissingPackageError: If matplotlib is not installed.
     """
     rankings = _by_language(ranking)
     names = list(
         dict.fromkeys(f for part in rankings.values() for entry in part for f in entry.features)
     )
     if not names:
-        raise MirageError("this ranking has no features to plot: it came without them")
-    chosen = _coloured(rankings, models)
+        raise MirageError(
+            "this ranking has no features to plot; use a ranking that Leaderboard.rank returns"
+        )
+    colours = _model_colours(rankings, models)
     if len(rankings) == 1:
         (part,) = rankings.values()
-        return _features_of_one(part, names, chosen)
-    return _features_of_many(rankings, names, chosen)
+        return _features_of_one(part, names, colours)
+    return _features_of_many(rankings, names, colours)
 
 
-def _coloured(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> dict[str, str]:
+def _model_colours(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> dict[str, str]:
     first = next(iter(rankings.values()))
     if models is None:
         new = [entry.model for entry in first if not entry.anchor]
@@ -86,8 +88,7 @@ def _coloured(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> 
         models = models or first.models[:1]
     if len(models) > len(COLOURS):
         raise MirageError(
-            f"{len(models)} models in colour are too many to tell apart; name at most "
-            f"{len(COLOURS)}"
+            f"models must have at most {len(COLOURS)} names, one per colour, got {len(models)}"
         )
     for model in models:
         if not any(model in part for part in rankings.values()):
@@ -95,20 +96,22 @@ def _coloured(rankings: Mapping[str, Ranking], models: Sequence[str] | None) -> 
     return dict(zip(models, COLOURS, strict=False))
 
 
-def _features_of_one(ranking: Ranking, names: Sequence[str], chosen: Mapping[str, str]) -> Figure:
+def _features_of_one(
+    ranking: Ranking, names: Sequence[str], model_colours: Mapping[str, str]
+) -> Figure:
     letters = lettering([*map(label, ranking.models), *names])
     width, height = 1.6 * len(names) + 2.6, 0.24 * len(ranking) + 1.2
     with _drawing(letters, 1, len(names), width=width, height=height, sharey=True) as drawing:
         figure, panels = drawing
-        places = np.arange(len(ranking))
-        colours = [chosen.get(entry.model, SOFT) for entry in ranking]
+        positions = np.arange(len(ranking))
+        colours = [model_colours.get(entry.model, SOFT) for entry in ranking]
         for panel, name in zip(panels, names, strict=True):
             values = [entry.features.get(name, math.nan) for entry in ranking]
-            panel.hlines(places, 0, values, colors=colours, linewidth=1.2, alpha=0.6)
-            panel.scatter(values, places, c=colours, s=18, zorder=3)
+            panel.hlines(positions, 0, values, colors=colours, linewidth=1.2, alpha=0.6)
+            panel.scatter(values, positions, c=colours, s=18, zorder=3)
             panel.set_title(letters.shown(name), fontsize="small")
             panel.axvline(0, color=LINE, linewidth=1, zorder=0)
-        panels[0].set_yticks(places, [letters.shown(_short(model)) for model in ranking.models])
+        panels[0].set_yticks(positions, [letters.shown(_short(model)) for model in ranking.models])
         panels[0].invert_yaxis()
         for tick, colour in zip(panels[0].get_yticklabels(), colours, strict=True):
             tick.set_color(INK if colour == SOFT else colour)
@@ -116,17 +119,21 @@ def _features_of_one(ranking: Ranking, names: Sequence[str], chosen: Mapping[str
 
 
 def _features_of_many(
-    rankings: Mapping[str, Ranking], names: Sequence[str], chosen: Mapping[str, str]
+    rankings: Mapping[str, Ranking], names: Sequence[str], model_colours: Mapping[str, str]
 ) -> Figure:
-    letters = lettering([*_native(rankings), *map(label, chosen), *names])
+    letters = lettering([*_native(rankings), *map(label, model_colours), *names])
     rows = math.ceil(len(names) / 2)
     width, height = 0.36 * len(rankings) * 2 + 2, 1.7 * rows + 1.3
     with _drawing(letters, rows, 2, width=width, height=height, sharex=True) as (figure, panels):
         for panel, name in zip(panels, names, strict=False):
             for x, part in enumerate(rankings.values()):
-                others = [e.features.get(name, math.nan) for e in part if e.model not in chosen]
-                panel.scatter([x] * len(others), others, color=SOFT, s=9, alpha=0.45, linewidths=0)
-            for model, colour in chosen.items():
+                rest = [
+                    entry.features.get(name, math.nan)
+                    for entry in part
+                    if entry.model not in model_colours
+                ]
+                panel.scatter([x] * len(rest), rest, color=SOFT, s=9, alpha=0.45, linewidths=0)
+            for model, colour in model_colours.items():
                 values = [
                     part[model].features.get(name, math.nan) if model in part else math.nan
                     for part in rankings.values()
@@ -137,7 +144,9 @@ def _features_of_many(
             panel.set_axis_off()
         for panel in panels[len(names) - 2 : len(names)]:
             _name_languages(panel, rankings, letters)
-        _legend(figure, {letters.shown(_short(m)): colour for m, colour in chosen.items()}, True)
+        _legend(
+            figure, {letters.shown(_short(m)): colour for m, colour in model_colours.items()}, True
+        )
     return figure
 
 
@@ -145,27 +154,32 @@ def _features_of_many(
 
 
 def plot_ranks(ranking: MultilingualRanking) -> Figure:
-    """The rank of each model in each language, best mean rank first, as a heat map (Figure 4).
+    """Plot the rank of each model in each language as a heat map (Figure 4).
+
+    Models are sorted by their mean rank, best first.
+
+    Args:
+        ranking: Ranking in several languages.
 
     Raises:
-        MirageError: the ranking is of one language.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If the ranking has one language only.
+        MissingPackageError: If matplotlib is not installed.
     """
     if not isinstance(ranking, Mapping):
         raise MirageError(
-            f"this compares ranks in several languages, and the ranking is in "
-            f"{ranking.language!r} alone; print it, or write its report"
+            f"plot_ranks needs a ranking in several languages, and this ranking is only in "
+            f"{ranking.language!r}; print it, or write its report"
         )
     models = list(ranking.mean_ranks)
     letters = lettering([*_native(ranking), *map(label, models)])
-    places = np.array([[part[model].rank for part in ranking.values()] for model in models])
+    ranks = np.array([[part[model].rank for part in ranking.values()] for model in models])
     width, height = 0.36 * len(ranking) + 3.4, 0.27 * len(models) + 1.6
     with _drawing(letters, 1, 1, width=width, height=height) as (figure, (panel,)):
-        panel.imshow(places, cmap="Blues_r", aspect="auto", vmin=1, vmax=places.max() * 1.25)
-        for row, column in np.ndindex(places.shape):
-            place = int(places[row, column])
-            colour = "white" if place < 0.45 * places.max() else INK
-            panel.text(column, row, str(place), ha="center", va="center", color=colour, fontsize=7)
+        panel.imshow(ranks, cmap="Blues_r", aspect="auto", vmin=1, vmax=ranks.max() * 1.25)
+        for row, column in np.ndindex(ranks.shape):
+            rank = int(ranks[row, column])
+            colour = "white" if rank < 0.45 * ranks.max() else INK  # readable on dark cells
+            panel.text(column, row, str(rank), ha="center", va="center", color=colour, fontsize=7)
         means = ranking.mean_ranks
         panel.set_yticks(
             range(len(models)), [f"{letters.shown(_short(m))}  {means[m]:.1f}" for m in models]
@@ -174,7 +188,7 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
         panel.grid(False)
-        panel.set_title("Rank by language; beside the names, the mean rank", loc="left")
+        panel.set_title("Rank by language, with the mean rank beside each name", loc="left")
     return figure
 
 
@@ -182,15 +196,17 @@ def plot_ranks(ranking: MultilingualRanking) -> Figure:
 
 
 def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow]) -> Figure:
-    """How much each feature tells, the largest first (Figure 5).
+    """Plot the importance of each feature, largest first (Figure 5).
 
-    It is what :meth:`mirage.SurrogateRanker.importances` or
-    :func:`mirage.experiments.feature_importance` gives. Of several languages, bars are the means
-    and dots the languages.
+    For several languages, bars are the means and dots the languages.
+
+    Args:
+        importances: Result of :meth:`mirage.SurrogateRanker.importances` or
+            :func:`mirage.experiments.feature_importance`.
 
     Raises:
-        MirageError: there is none.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If ``importances`` is empty.
+        MissingPackageError: If matplotlib is not installed.
     """
     by_feature: dict[str, list[float]] = {}
     if isinstance(importances, Mapping):
@@ -199,7 +215,7 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
         for row in importances:
             by_feature.setdefault(row.feature, []).append(row.importance)
     if not by_feature:
-        raise MirageError("there is no importance to plot")
+        raise MirageError("importances is empty: there is nothing to plot")
     means = {name: float(np.mean(values)) for name, values in by_feature.items()}
     names = sorted(means, key=lambda name: -means[name])
     letters = lettering(names)
@@ -207,10 +223,10 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
     with _drawing(letters, 1, 1, width=5.6, height=height) as (figure, (panel,)):
         lengths = [means[name] for name in names]
         panel.barh(range(len(names)), lengths, color=COLOURS[-1], height=0.55)
-        for place, name in enumerate(names):
+        for y, name in enumerate(names):
             if len(by_feature[name]) > 1:
                 dots = by_feature[name]
-                panel.scatter(dots, [place] * len(dots), color=INK, s=9, alpha=0.5, zorder=3)
+                panel.scatter(dots, [y] * len(dots), color=INK, s=9, alpha=0.5, zorder=3)
         panel.set_yticks(range(len(names)), [letters.shown(name) for name in names])
         panel.invert_yaxis()
         panel.axvline(0, color=SOFT, linewidth=1)
@@ -222,21 +238,25 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 
 
 def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
-    """Tau with the exhaustive ranking, by queries judged and by pairs on each (Figure 6).
+    """Plot Kendall's tau with the exhaustive ranking against the number of judgments (Figure 6).
 
-    A line a language, and over several their mean; of one, with its 95 % range over draws. Rows
-    are what :func:`mirage.experiments.fewer_judgments` gives.
+    The panels vary the number of queries judged and the percentage of pairs judged per query.
+    Each language is a line. A single language has its 95 % range over random draws; several
+    languages have a line of their mean.
+
+    Args:
+        rows: Result of :func:`mirage.experiments.fewer_judgments`.
 
     Raises:
-        MirageError: there is none.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If ``rows`` is empty.
+        MissingPackageError: If matplotlib is not installed.
     """
     rows = list(rows)
     if not rows:
-        raise MirageError("there is no result to plot")
+        raise MirageError("rows is empty: there is nothing to plot")
     codes = list(dict.fromkeys(row.language for row in rows))
     by_queries = [row for row in rows if row.pairs == 100]
-    # All queries are judged wherever not all pairs are.
+    # Rows with fewer than all pairs judge all queries, so they give the number of queries.
     total = {row.language: row.queries for row in rows if row.pairs < 100}
     by_pairs = [row for row in rows if row.queries == total.get(row.language)]
     letters = lettering([])
@@ -260,13 +280,13 @@ def _lines(
     at: Callable[[FewerJudgmentsRow], float],
 ) -> None:
     for code in codes:
-        own = sorted((row for row in rows if row.language == code), key=at)
-        xs = [at(row) for row in own]
+        ordered = sorted((row for row in rows if row.language == code), key=at)
+        xs = [at(row) for row in ordered]
         alone = len(codes) == 1
         colour, width = (ACCENT, 2.0) if alone else (SOFT, 0.8)
-        panel.plot(xs, [row.tau for row in own], color=colour, linewidth=width, marker=".")
+        panel.plot(xs, [row.tau for row in ordered], color=colour, linewidth=width, marker=".")
         if alone:
-            ends = [row.lower for row in own], [row.upper for row in own]
+            ends = [row.lower for row in ordered], [row.upper for row in ordered]
             panel.fill_between(xs, *ends, color=colour, alpha=0.15, linewidth=0)
     shared = sorted(
         set.intersection(*({at(row) for row in rows if row.language == code} for code in codes))
@@ -280,21 +300,24 @@ def _lines(
 
 
 def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
-    """Predicted logits of models that nobody judged, and their judged ones (Figure 8).
+    """Plot predicted logits of held-out models beside their logits from judgments (Figure 8).
 
-    A panel a model: dots are predicted, with their 95 % intervals, and diamonds are judged. A
-    panel's title has the mean over languages of tau between the two orders of all models. Rows
-    are what :func:`mirage.experiments.new_models` gives.
+    Each model has a panel. Dots are predictions with their 95 % intervals, and diamonds are
+    logits from judgments. The title has Kendall's tau between the two orders of all models,
+    averaged over languages.
+
+    Args:
+        rows: Result of :func:`mirage.experiments.new_models`.
 
     Raises:
-        MirageError: there is none.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If ``rows`` is empty.
+        MissingPackageError: If matplotlib is not installed.
     """
     by_model: dict[str, dict[str, NewModelRow]] = {}
     for row in rows:
         by_model.setdefault(row.model, {})[row.language] = row
     if not by_model:
-        raise MirageError("there is no result to plot")
+        raise MirageError("rows is empty: there is nothing to plot")
     codes = list(dict.fromkeys(code for results in by_model.values() for code in results))
     letters = lettering([*_native(codes), *map(label, by_model)])
     count, width = len(by_model), max(0.42 * len(codes) + 1.6, 4.2)
@@ -314,12 +337,12 @@ def _predicted_and_judged(
     panel: Axes, codes: Sequence[str], results: Mapping[str, NewModelRow]
 ) -> None:
     xs = [x for x, code in enumerate(codes) if code in results]
-    own = [results[codes[x]] for x in xs]
-    for x, row in zip(xs, own, strict=True):
+    rows = [results[codes[x]] for x in xs]
+    for x, row in zip(xs, rows, strict=True):
         panel.vlines(x - 0.12, row.lower, row.upper, color=ACCENT, linewidth=1.5, alpha=0.6)
-    panel.scatter([x - 0.12 for x in xs], [row.logit for row in own], color=ACCENT, s=22, zorder=3)
+    panel.scatter([x - 0.12 for x in xs], [row.logit for row in rows], color=ACCENT, s=22, zorder=3)
     panel.scatter(
-        [x + 0.12 for x in xs], [row.judged for row in own], color=COLOURS[1], s=22, marker="D",
+        [x + 0.12 for x in xs], [row.judged for row in rows], color=COLOURS[1], s=22, marker="D",
         zorder=3,
     )  # fmt: skip
 
@@ -328,31 +351,34 @@ def _predicted_and_judged(
 
 
 def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
-    """What retrieval brings over closed book, the most first (Figures 3 and 5 of BERGEN).
+    """Plot the gains of retrieval over closed book, largest first (Figures 3 and 5 of BERGEN).
 
-    A bar a row, with its 95 % interval where it has one. Rows are what
-    :func:`mirage.experiments.bergen.retrieval_gain` or
-    :func:`~mirage.experiments.bergen.oracle_gain` gives.
+    Each row is a bar, with its 95 % interval if it has one.
+
+    Args:
+        rows: Result of :func:`mirage.experiments.bergen.retrieval_gain` or
+            :func:`~mirage.experiments.bergen.oracle_gain`.
 
     Raises:
-        MirageError: there is none.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If ``rows`` is empty.
+        MissingPackageError: If matplotlib is not installed.
     """
     ordered = sorted(rows, key=lambda row: -row.gain)
     if not ordered:
-        raise MirageError("there is no gain to plot")
+        raise MirageError("rows is empty: there is nothing to plot")
     parts = [[row.dataset, *(str(getattr(row, key)) for key in row.keys)] for row in ordered]
-    telling = [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1] or [0]
-    names = [", ".join(part[i] for i in telling if part[i]) for part in parts]
+    # Bars are named by the settings in which they differ.
+    differing = [i for i in range(len(parts[0])) if len({part[i] for part in parts}) > 1] or [0]
+    names = [", ".join(part[i] for i in differing if part[i]) for part in parts]
     letters = lettering(names)
     height = 0.32 * len(names) + 1.1
     with _drawing(letters, 1, 1, width=5.6, height=height) as (figure, (panel,)):
-        places = range(len(names))
-        panel.barh(places, [row.gain for row in ordered], color=COLOURS[-1], height=0.55)
+        positions = range(len(names))
+        panel.barh(positions, [row.gain for row in ordered], color=COLOURS[-1], height=0.55)
         panel.hlines(
-            places, [row.lower for row in ordered], [row.upper for row in ordered], color=INK
+            positions, [row.lower for row in ordered], [row.upper for row in ordered], color=INK
         )
-        panel.set_yticks(places, [letters.shown(_short(name)) for name in names])
+        panel.set_yticks(positions, [letters.shown(_short(name)) for name in names])
         panel.invert_yaxis()
         panel.axvline(0, color=SOFT, linewidth=1)
         panel.set_xlabel("gain over closed book")
@@ -363,35 +389,39 @@ def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
 
 
 def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
-    """The quality of answers by that of retrieval, a panel a dataset (BERGEN's Figures 4, 6 and 7).
+    """Plot the quality of answers against that of retrieval (BERGEN's Figures 4, 6 and 7).
 
-    Generators have colours; filled dots are reranked systems. What has no number for retrieval is
-    a line, dotted where it is closed book. Rows are what
-    :func:`mirage.experiments.bergen.retrieval_vs_generation` gives.
+    Each dataset has a panel, each generator a colour. Filled dots are systems with a reranker. A
+    system without a retrieval score is a horizontal line, dotted if it is closed book.
+
+    Args:
+        rows: Result of :func:`mirage.experiments.bergen.retrieval_vs_generation`.
 
     Raises:
-        MirageError: no system has both numbers.
-        MissingPackageError: matplotlib is not installed.
+        MirageError: If no system has scores for both retrieval and answers.
+        MissingPackageError: If matplotlib is not installed.
     """
     by_dataset: dict[str, list[SystemRow]] = {}
     for row in rows:
         by_dataset.setdefault(row.dataset, []).append(row)
     measured = {
-        name: some
-        for name, some in by_dataset.items()
-        if any(not math.isnan(row.retrieval + row.answers) for row in some)
+        name: systems
+        for name, systems in by_dataset.items()
+        if any(not math.isnan(row.retrieval + row.answers) for row in systems)
     }
     if not measured:
-        raise MirageError("no system has numbers for both retrieval and answers")
-    generators = list(dict.fromkeys(row.generator for some in measured.values() for row in some))
+        raise MirageError("no system has scores for both retrieval and answers")
+    generators = list(
+        dict.fromkeys(row.generator for systems in measured.values() for row in systems)
+    )
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(generators)}
     letters = lettering([*measured, *generators])
     columns = min(len(measured), 3)
     lines = -(-len(measured) // columns)
     shape = {"width": 2.9 * columns + 0.6, "height": 2.7 * lines + 0.9}
     with _drawing(letters, lines, columns, **shape) as (figure, panels):
-        for panel, (name, some) in zip(panels, measured.items(), strict=False):
-            for row in some:
+        for panel, (name, systems) in zip(panels, measured.items(), strict=False):
+            for row in systems:
                 _dot(panel, row, colours[row.generator])
             panel.set_title(letters.shown(_short(name)))
             panel.set_xlabel("retrieval")
@@ -405,15 +435,15 @@ def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
 
 def _dot(panel: Axes, row: SystemRow, colour: str) -> None:
     if math.isnan(row.retrieval):
-        dotted = ":" if row.retriever.casefold() in ("", "none") else "-"
-        panel.axhline(row.answers, color=colour, linewidth=0.8, linestyle=dotted, alpha=0.7)
+        style = ":" if row.retriever.casefold() in ("", "none") else "-"
+        panel.axhline(row.answers, color=colour, linewidth=0.8, linestyle=style, alpha=0.7)
         return
     reranked = row.reranker.casefold() not in ("", "none")
     face = colour if reranked else "none"
     panel.scatter([row.retrieval], [row.answers], s=22, edgecolors=colour, facecolors=face)
 
 
-# What all have in common --------------------------------------------------------------------------
+# Common parts --------------------------------------------------------------------------
 
 
 def _by_language(ranking: Ranking | MultilingualRanking) -> Mapping[str, Ranking]:
@@ -427,8 +457,8 @@ def _native(codes: Iterable[str]) -> list[str]:
 def _name_languages(panel: Axes, codes: Iterable[str], letters: Lettering) -> None:
     names = []
     for code in codes:
-        known = LANGUAGES.get(code)
-        names.append(letters.shown(known.native_name, known.name) if known else code)
+        entry = LANGUAGES.get(code)
+        names.append(letters.shown(entry.native_name, entry.name) if entry else code)
     panel.set_xticks(range(len(names)), names, rotation=90)
 
 
@@ -441,7 +471,7 @@ def _short(model: str, most: int = 40) -> str:
 def _drawing(
     letters: Lettering, rows: int, columns: int, *, width: float, height: float, **shared: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure and its panels, which is laid out at the end, while the style holds."""
+    """Yield a figure and its panels; lay the figure out at the end, inside the style context."""
     with needing("matplotlib", "report"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
