@@ -160,8 +160,8 @@ def test_passages_are_relevant_by_id_text_and_document(
     own_passages: tuple[Passage, ...], relevant: list[int], failed: bool
 ) -> None:
     answer = {"text": None, "error": "timeout"} if failed else {"text": "The Nile [1]."}
-    shown = tuple(passage.id for passage in own_passages) or None
-    response = Response(query_id="q", passages=own_passages, shown=shown, **answer)
+    shown_ids = tuple(passage.id for passage in own_passages) or None
+    response = Response(query_id="q", passages=own_passages, shown=shown_ids, **answer)
     whole = whole_query(JUDGED, [Run(model="m", language="en", responses=(response,))])
     item = Excerpt("en", "m", "best", JUDGED, whole, response)
     assert plain_response(item, SAMPLINGS[0]).get("relevant", []) == relevant
