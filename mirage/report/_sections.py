@@ -469,8 +469,8 @@ def importance(code: str, importances: Mapping[str, float], repeats: int) -> Ele
         column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
     ]
     hint = (
-        "Rise of the surrogate's squared error on held-out models when the values of a feature are "
-        "permuted between models, in units of the variance of the logits; the mean over "
+        "Rise of the surrogate's squared error on held-out models when a feature has the value of "
+        "another model, in units of the variance of the logits; the mean over "
         f"{repeats} splits."
     )
     bars = scrolling(table(head, rows, class_="plain"), "Feature importance", hint)
