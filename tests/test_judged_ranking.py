@@ -361,7 +361,7 @@ def test_the_report_has_a_grid_of_judgments() -> None:
     assert by_pair["c", "b"] == "1 / 1 / 1"
     assert by_pair["a", "c"] == "—"  # never compared
     assert by_pair["a", "a"] == ""
-    assert "8 in all, 2 of them ties" in grid
+    assert "8 in total, 2 of them ties" in grid
     assert "queries are few" in page
 
 

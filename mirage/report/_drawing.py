@@ -55,7 +55,7 @@ class Scale:
 
 
 def axis(scale: Scale) -> Element:
-    """Draw the round numbers of a scale, for the head of a column of drawings."""
+    """Draw the round numbers of a scale, as the axis above a column of drawings."""
     marks = [
         tag("text", f"{tick:.4g}".replace("-", "−"), x=scale.at(tick), y="11", class_="tick")
         for tick in scale.ticks

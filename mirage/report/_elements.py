@@ -91,12 +91,12 @@ def _append(element: Element, child: Child) -> None:
 
 
 def style(sheet: str) -> tuple[Element, str]:
-    """Return a style element and the hash of the sheet for the content security policy."""
+    """Return a ``<style>`` element and its hash for the content security policy."""
     return _raw("style", sheet)
 
 
 def script(code: str) -> tuple[Element, str]:
-    """Return a script element and the hash of the code for the content security policy."""
+    """Return a ``<script>`` element and its hash for the content security policy."""
     return _raw("script", code)
 
 

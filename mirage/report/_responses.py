@@ -433,7 +433,7 @@ def _plain_passages(item: Excerpt) -> dict[str, Any]:
 
 
 def _fault_spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
-    """Return the answer in the (possibly cut) text of a response, and its wrong spans."""
+    """Return the answer in the (possibly cut) text of a response, and the spans of its faults."""
     answer = answered(item.query, item.response.model_copy(update={"text": text}))
     return answer.parsed.answer, spans(answer)
 

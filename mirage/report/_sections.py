@@ -37,9 +37,9 @@ SIDEWAYS = "There is more to the right: scroll sideways →"
 
 
 def language(code: str) -> Language:
-    """Return a language, or a placeholder named by the code if the code is unknown.
+    """Return the language of a code; a placeholder if the code is unknown.
 
-    Judgments may have no language.
+    The code can be empty, because judgments may have no language.
     """
     return LANGUAGES.get(code) or Language(code, "Language not known", "")
 
@@ -125,7 +125,7 @@ def table(head: Iterable[Child], rows: Iterable[Child], **attributes: str) -> El
 
 
 def column(*children: Child, class_: str) -> Element:
-    """Return the head of a column by which the table cannot be sorted."""
+    """Return the head of a column without a sort button."""
     return tag("th", *children, scope="col", class_=class_)
 
 
@@ -268,7 +268,10 @@ def _removals(fragility: Fragility | None) -> str:
 
 
 def notes(ranking: Ranking) -> Element | None:
-    """Return the notes of a ranking, warnings first and fragility notes last; ``None`` if none."""
+    """Return a list of the notes on a ranking, warnings first; ``None`` if there are no notes.
+
+    Notes on fragility (how few queries decide the first rank) come last.
+    """
     lines = [*ranking.unanswered_notes, *ranking.notes, *ranking.fragility_notes]
     if not lines:
         return None
@@ -466,8 +469,8 @@ def importance(code: str, importances: Mapping[str, float], repeats: int) -> Ele
         column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
     ]
     hint = (
-        "Rise of the surrogate's squared error on held-out models when the values of a feature are "
-        "permuted between models, in units of the variance of the logits; the mean over "
+        "Rise of the surrogate's squared error on held-out models when a feature has the value of "
+        "another model, in units of the variance of the logits; the mean over "
         f"{repeats} splits."
     )
     bars = scrolling(table(head, rows, class_="plain"), "Feature importance", hint)
@@ -510,7 +513,12 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
 
 
 def without_importance(code: str, why: str) -> Element:
-    """Return the section on feature importance if none could be computed, with the reason."""
+    """Return a section that explains why feature importances were not computed.
+
+    Args:
+        code: Language code.
+        why: The reason.
+    """
     heading = tag("h3", "Feature importance", id=f"{code}-importance")
     return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 

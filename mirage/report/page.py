@@ -318,14 +318,14 @@ def _response_features(ranking: Ranking) -> list[str]:
 
 
 def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
-    """Measure the judges from the votes behind a ranking; empty if there are no votes."""
+    """Return results on the judges, measured from the votes of a ranking; empty without votes."""
     if evidence is None or not evidence.votes:
         return []
     return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
 
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:
-    """Return a section with the costs of simulated faults if known, or feature importances."""
+    """Return a section on the costs of faults if they are known, else on feature importances."""
     if costs := fault_costs(ranker, code):
         return sections.fault_costs(code, costs, len(ranker.data[code].query_ids))
     try:

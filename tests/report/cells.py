@@ -1,4 +1,4 @@
-"""A grid to report on: two cells with responses, and one that failed."""
+"""A grid for tests: two cells with responses, and one that failed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SETTINGS = {"dataset": "nq", "retriever": "bm25", "generator": "solar"}
 
 def dataset(texts: tuple[str, ...] = ()) -> MirageDataset:
     queries = [Query(id=id_, language="en", text=f"Question {id_}?") for id_ in IDS]
-    named = [Query(id=f"h{i}", language="en", text=text) for i, text in enumerate(texts)]
-    return MirageDataset([*queries, *named], name="nq")
+    extra = [Query(id=f"h{i}", language="en", text=text) for i, text in enumerate(texts)]
+    return MirageDataset([*queries, *extra], name="nq")
 
 
 def run(name: str) -> Run:
-    """Responses that bring the passage they were made from; the last one failed."""
+    """Return responses with their own passages; the last one failed."""
     responses = [
         Response(
             query_id=id_,

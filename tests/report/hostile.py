@@ -1,4 +1,4 @@
-"""Two hundred strings that try to break a page, or to run a script in it."""
+"""Two hundred strings that try to break a page or to run a script in it."""
 
 from __future__ import annotations
 
@@ -214,4 +214,4 @@ _LONG = (
 
 _ALL = (*_MARKUP, *_QUOTES, *_UNICODE, *_CITATIONS, *_LONG)
 STRINGS = (*_ALL, *(f"{text}</script><img src=x onerror={ATTACK}>" for text in _ALL))[:200]
-"""The two hundred, all different."""
+"""Two hundred different strings."""

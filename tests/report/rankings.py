@@ -1,4 +1,4 @@
-"""Rankings to report on: small, quick to make, and with evidence."""
+"""Small rankings with evidence for tests."""
 
 from __future__ import annotations
 
@@ -25,58 +25,63 @@ PASSAGE = {
 
 
 def dataset(code: str, texts: Sequence[str] = ()) -> MirageDataset:
-    """Queries with three passages; each of ``texts`` is a question, and a passage of another."""
-    given = texts or [""]
+    """Return queries with three passages.
+
+    Each of ``texts`` is the question of one query and a passage of others.
+    """
+    texts_or_blank = texts or [""]
     queries = []
     for number in range(max(QUERIES, len(texts))):
-        some = [given[(number + i) % len(given)] for i in range(4)]
+        chosen_texts = [texts_or_blank[(number + i) % len(texts_or_blank)] for i in range(4)]
         passages = [
-            Passage(id=f"{number}#{i}", text=some[i] or PASSAGE[code], title=some[i - 1])
+            Passage(
+                id=f"{number}#{i}", text=chosen_texts[i] or PASSAGE[code], title=chosen_texts[i - 1]
+            )
             for i in (1, 2, 3)
         ]
         queries.append(
             Query(
                 id=f"q{number}",
                 language=code,
-                text=acceptable(some[0]) or QUESTION[code],
+                text=acceptable(chosen_texts[0]) or QUESTION[code],
                 passages=passages,
                 relevant=[passages[0].id],
-                reference=f"##Reason: [1]\n##Answer: {some[1] or PASSAGE[code]} [1]",
+                reference=f"##Reason: [1]\n##Answer: {chosen_texts[1] or PASSAGE[code]} [1]",
             )
         )
     return MirageDataset(queries, name=f"tests-{code}")
 
 
 def acceptable(text: str) -> str:
-    """What the records take: of questions and of names of runs no broken UTF-8."""
+    """Return a text with broken UTF-8 replaced, as questions and names of runs require."""
     return text.encode("utf-8", "replace").decode()
 
 
 @cache
 def ranker(code: str, models: int = len(ANCHORS)) -> SurrogateRanker:
-    """A surrogate that learnt from some models: more of a feature is better."""
+    """Return a surrogate trained on models that are better the higher their features are."""
     rng = np.random.default_rng(0)
     ids = tuple(f"q{number}" for number in range(QUERIES))
     quality = np.linspace(1, 0, models)
     tables = [
-        FeatureTable(name, code, ids, FEATURES, own + rng.random((QUERIES, len(FEATURES))))
-        for name, own in zip(ANCHORS[:models], quality, strict=True)
+        FeatureTable(name, code, ids, FEATURES, level + rng.random((QUERIES, len(FEATURES))))
+        for name, level in zip(ANCHORS[:models], quality, strict=True)
     ]
     a, b = np.triu_indices(models, 1)
     names = np.array(ANCHORS)
-    judged = Judgments.from_arrays(
+    judgments = Judgments.from_arrays(
         query=np.tile(ids, len(a)),
         model_a=np.repeat(names[a], QUERIES),
         model_b=np.repeat(names[b], QUERIES),
         score=rng.random(len(a) * QUERIES) < 0.8,
     )
     return SurrogateRanker("ridge").fit(
-        tables, BradleyTerry().bootstrap(judged, tournaments=20, queries=10)
+        tables, BradleyTerry().bootstrap(judgments, tournaments=20, queries=10)
     )
 
 
 def run(model: str, data: MirageDataset, texts: Sequence[str] = ()) -> Run:
-    """Responses to all queries, of which every fifth fails."""
+    """Return responses to all queries; every fifth fails."""
     responses = []
     for number, query in enumerate(data):
         text = texts[number % len(texts)] if texts else f"Text {number}"
@@ -97,7 +102,10 @@ def ranking(
     title: str = "A title",
     notes: Sequence[str] = (),
 ) -> Ranking:
-    """New models among six anchors; ``texts`` are responses, questions and passages."""
+    """Return a ranking of new models and six anchors.
+
+    ``texts`` are used as responses, questions and passages.
+    """
     rng = np.random.default_rng([7, *code.encode()])
     data, names = dataset(code, texts), [*models, *ANCHORS]
     runs = {
@@ -129,17 +137,20 @@ def ranking(
             anchor=i >= len(models),
             answered=None if i >= len(models) else len(ids) - len(ids[4::5]),
             failures={
-                one.query_id: one.error or "" for one in (runs[name].failed if name in runs else ())
+                response.query_id: response.error or ""
+                for response in (runs[name].failed if name in runs else ())
             },
         )
         for i, (rank, name) in enumerate(zip(ranks(logits), names, strict=True))
     ]
-    made = Evidence(data, runs, tables, ranker(code), {"seed": 0, "validation": {"tau": 0.9}})
+    all_evidence = Evidence(
+        data, runs, tables, ranker(code), {"seed": 0, "validation": {"tau": 0.9}}
+    )
     return Ranking(
         entries,
         language=code,
         title=title,
         draws={name: draws[:, i] for i, name in enumerate(names)},
         notes=notes,
-        evidence=made if evidence else None,
+        evidence=all_evidence if evidence else None,
     )

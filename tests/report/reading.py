@@ -1,4 +1,4 @@
-"""Reading a page back, as a parser of HTML does."""
+"""Parse a page for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import html.parser
 
 
 class Reader(html.parser.HTMLParser):
-    """What a parser finds: tags, attributes, and the text between them."""
+    """The tags, attributes and texts of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

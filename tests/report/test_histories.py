@@ -1,4 +1,4 @@
-"""The page of a history."""
+"""Tests of the page of a history."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def timeline(points: list[Point], text: str = "rag", worse: int = -1) -> Timelin
     return Timeline(text, (text,), moments, {text: points})
 
 
-def test_where_it_got_worse_is_marked_in_the_plot_and_the_table() -> None:
+def test_significant_losses_are_marked_in_the_plot_and_the_table() -> None:
     points = [Point(0.9, 0.8, 1.0, 0.5), Point(0.5, 0.3, 0.7, 0.001), Point(0.9)]
     page = render_history([timeline(points, worse=1)])
     assert "3 commits, 1 significantly worse" in page
     assert page.count('class="dot alarm"') == page.count('class="alarm"') == 1
     assert "<title>c1: 0.500 [0.300, 0.700]</title>" in page
     assert page.count('class="whisker"') == 2  # the third has no interval
-    # From 0.3 to 1, the mean of 0.5 stands at two sevenths of the height that is drawn on.
+    # On the scale from 0.3 to 1, the mean of 0.5 is at two sevenths of the plotted height.
     (height,) = re.findall(r'class="dot alarm" cx="50.0%" cy="([\d.]+)%"', page)
     assert math.isclose(float(height), 100 - (4 + 92 * 2 / 7), abs_tol=0.1)
 
 
-def test_a_gap_is_no_zero() -> None:
+def test_a_missing_value_is_not_plotted() -> None:
     page = render_history([timeline([Point(1.0), Point(math.nan), Point(1.0)])])
     assert page.count("<circle") == 2
     assert 'class="path"' not in page
@@ -51,7 +51,7 @@ class Tags(HTMLParser):
 
 
 def test_hostile_strings_stay_strings() -> None:
-    ours = render_history([timeline([Point(1.0)], worse=0)])
+    plain_page = render_history([timeline([Point(1.0)], worse=0)])
     page = render_history([timeline([Point(1.0)], text, worse=0) for text in STRINGS])
-    assert Tags(page).names <= Tags(ours).names | {"wbr"}
+    assert Tags(page).names <= Tags(plain_page).names | {"wbr"}
     assert page.count("<script>") == 1

@@ -1,4 +1,4 @@
-"""The report in a real browser: Debian's chromium, driven by playwright (extra ``browser``)."""
+"""Tests of the report in a real browser: Debian's chromium and playwright (extra ``browser``)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ WIDE = {"width": 1600, "height": 1000}
 
 
 @dataclass
-class Seen:
-    """What a page did while it was open."""
+class Visit:
+    """The errors and requests of a page while it was open."""
 
     page: Any
     errors: list[str] = field(default_factory=list)
@@ -66,57 +66,57 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report on Arabic, with everything in it."""
+def arabic_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report on Arabic with all its parts."""
     path = tmp_path_factory.mktemp("one") / "report.html"
     write(ranking("ar", ["mine/first", "mine/second"], notes=["A note."]), path)
     return path
 
 
 @pytest.fixture(scope="module")
-def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report on the paper's rankings in 18 languages."""
+def published_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report on the paper's rankings in 18 languages."""
     path = tmp_path_factory.mktemp("several") / "report.html"
     write(MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}), path)
     return path
 
 
 @contextmanager
-def opened(browser: Any, path: Path, hash_: str = "", **options: Any) -> Iterator[Seen]:
-    """A page that was opened; nothing may go wrong, and nothing else may load, until it closes."""
+def open_page(browser: Any, path: Path, hash_: str = "", **options: Any) -> Iterator[Visit]:
+    """Open a page; check at the end that there were no errors and that nothing else loaded."""
     context = browser.new_context(**{"viewport": DESKTOP, **options})
-    seen = Seen(context.new_page())
-    seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    seen.page.on(
+    visit = Visit(context.new_page())
+    visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))
+    visit.page.on(
         "console",
         lambda message: (
-            seen.errors.append(message.text) if message.type in ("error", "warning") else None
+            visit.errors.append(message.text) if message.type in ("error", "warning") else None
         ),
     )
-    seen.page.on("dialog", lambda dialog: (seen.errors.append("dialog"), dialog.dismiss()))
-    seen.page.on("request", lambda request: seen.requests.append(request.url))
-    seen.page.goto(path.as_uri() + hash_)
-    yield seen
+    visit.page.on("dialog", lambda dialog: (visit.errors.append("dialog"), dialog.dismiss()))
+    visit.page.on("request", lambda request: visit.requests.append(request.url))
+    visit.page.goto(path.as_uri() + hash_)
+    yield visit
     context.close()
-    assert seen.errors == []
-    assert {url.split("#")[0] for url in seen.requests} <= {path.as_uri(), "data:,"}
+    assert visit.errors == []
+    assert {url.split("#")[0] for url in visit.requests} <= {path.as_uri(), "data:,"}
 
 
 def names(page: Any, table: str = "#ar-table") -> list[str]:
     return list(page.locator(f"{table} tbody tr:visible th a").all_inner_texts())
 
 
-def column(page: Any, place: int) -> list[float]:
-    cells = page.locator(f"#ar-table tbody tr td:nth-child({place})").all_inner_texts()
+def column(page: Any, position: int) -> list[float]:
+    cells = page.locator(f"#ar-table tbody tr td:nth-child({position})").all_inner_texts()
     return [float(cell.replace("−", "-")) for cell in cells]
 
 
 # Sorting, filtering, pages ------------------------------------------------------------------------
 
 
-def test_a_click_sorts_and_another_turns_the_order(browser: Any, one: Path) -> None:
-    with opened(browser, one) as seen:
-        page = seen.page
+def test_a_click_sorts_and_another_turns_the_order(browser: Any, arabic_report: Path) -> None:
+    with open_page(browser, arabic_report) as visit:
+        page = visit.page
         page.get_by_role("button", name="Rank").first.click()
         assert column(page, 1) == [8, 7, 6, 5, 4, 3, 2, 1]
         head = page.locator("#ar-table th", has_text="Logit")
@@ -131,9 +131,9 @@ def test_a_click_sorts_and_another_turns_the_order(browser: Any, one: Path) -> N
         assert names(page) == sorted(names(page))
 
 
-def test_filters_hide_rows_and_say_how_many_are_left(browser: Any, one: Path) -> None:
-    with opened(browser, one) as seen:
-        page = seen.page
+def test_filters_hide_rows_and_say_how_many_are_left(browser: Any, arabic_report: Path) -> None:
+    with open_page(browser, arabic_report) as visit:
+        page = visit.page
         page.get_by_role("searchbox").fill("ANCHOR-1")
         assert names(page) == ["anchor-1"]
         assert page.locator("output").inner_text() == "1 of 8 models"
@@ -144,9 +144,9 @@ def test_filters_hide_rows_and_say_how_many_are_left(browser: Any, one: Path) ->
         assert page.locator("output").inner_text() == "8 models"
 
 
-def test_the_page_of_a_model_has_its_responses(browser: Any, one: Path) -> None:
-    with opened(browser, one) as seen:
-        page = seen.page
+def test_the_page_of_a_model_has_its_responses(browser: Any, arabic_report: Path) -> None:
+    with open_page(browser, arabic_report) as visit:
+        page = visit.page
         page.get_by_role("link", name="mine/first").first.click()
         assert page.locator("#page h2").inner_text() == "mine/first"
         assert page.title().startswith("mine/first")
@@ -170,9 +170,9 @@ def test_the_page_of_a_model_has_its_responses(browser: Any, one: Path) -> None:
         assert page.locator("#page").inner_text() == ""
 
 
-def test_a_finding_leads_to_its_response(browser: Any, one: Path) -> None:
-    with opened(browser, one) as seen:
-        page = seen.page
+def test_a_finding_leads_to_its_response(browser: Any, arabic_report: Path) -> None:
+    with open_page(browser, arabic_report) as visit:
+        page = visit.page
         link = page.locator("#overview .findings a").nth(1)
         id_ = link.inner_text()
         link.click()
@@ -184,20 +184,20 @@ def test_a_finding_leads_to_its_response(browser: Any, one: Path) -> None:
         assert page.locator(".card:focus details.passages[open]").count() == 1
 
 
-def test_places_that_are_wrong_are_marked_and_named(browser: Any, tmp_path: Path) -> None:
+def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     texts = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
     write(ranking(texts=texts, models=list("abcdef")), path, importances=False)
-    with opened(browser, path, "#en/5") as seen:
-        card = seen.page.locator(".card").first
+    with open_page(browser, path, "#en/5") as visit:
+        card = visit.page.locator(".card").first
         (words,) = card.locator(".response mark").all_inner_texts()
         assert re.fullmatch(r"6,6\d\d\s\(a number that is wrong, or .*\)", words)
         assert card.locator(".legend li").count() == 1
 
 
-def test_languages_can_be_changed(browser: Any, several: Path) -> None:
-    with opened(browser, several) as seen:
-        page = seen.page
+def test_languages_can_be_changed(browser: Any, published_report: Path) -> None:
+    with open_page(browser, published_report) as visit:
+        page = visit.page
         assert page.locator(".panel:visible").count() == 1
         page.get_by_role("combobox", name="Language").select_option("fa")
         assert page.locator(".panel:visible").get_attribute("id") == "fa"
@@ -213,10 +213,10 @@ def test_languages_can_be_changed(browser: Any, several: Path) -> None:
         assert ranks == [str(rank) for rank in range(1, 20)]
 
 
-def test_an_address_that_names_nothing_shows_the_ranking(browser: Any, one: Path) -> None:
+def test_an_unknown_address_shows_the_ranking(browser: Any, arabic_report: Path) -> None:
     for hash_ in ("#ar/99", "#xx/0", "#__proto__/0", "#constructor", "#%00", "#ar-nothing", "#/"):
-        with opened(browser, one, hash_) as seen:
-            assert seen.page.locator("#ar-table").is_visible()
+        with open_page(browser, arabic_report, hash_) as visit:
+            assert visit.page.locator("#ar-table").is_visible()
 
 
 # Keyboard, screens, colours -----------------------------------------------------------------------
@@ -233,9 +233,9 @@ def tab_to(page: Any, selector: str, most: int = 60) -> None:
     pytest.fail(f"{selector} cannot be reached with {most} times Tab")
 
 
-def test_everything_can_be_done_by_keyboard(browser: Any, one: Path) -> None:
-    with opened(browser, one) as seen:
-        page = seen.page
+def test_everything_can_be_done_by_keyboard(browser: Any, arabic_report: Path) -> None:
+    with open_page(browser, arabic_report) as visit:
+        page = visit.page
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "Skip to the table"
         tab_to(page, "#theme")
@@ -265,18 +265,24 @@ def test_everything_can_be_done_by_keyboard(browser: Any, one: Path) -> None:
 
 
 @pytest.mark.parametrize("hash_", ["", "#ar/0"])
-def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, one: Path, hash_: str) -> None:
-    with opened(browser, one, hash_, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
-        width = seen.page.evaluate("document.documentElement.scrollWidth")
+def test_a_phone_shows_it_without_scrolling_sideways(
+    browser: Any, arabic_report: Path, hash_: str
+) -> None:
+    with open_page(
+        browser, arabic_report, hash_, viewport=PHONE, is_mobile=True, has_touch=True
+    ) as visit:
+        width = visit.page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"]
         if not hash_:
-            dot = seen.page.locator("#ar-table .dot").first.bounding_box()
+            dot = visit.page.locator("#ar-table .dot").first.bounding_box()
             assert 0 < dot["x"] < PHONE["width"]
 
 
-def test_eighteen_languages_fit_a_phone(browser: Any, several: Path) -> None:
-    with opened(browser, several, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+def test_eighteen_languages_fit_a_phone(browser: Any, published_report: Path) -> None:
+    with open_page(
+        browser, published_report, viewport=PHONE, is_mobile=True, has_touch=True
+    ) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 SIGHT = """table => {
@@ -295,10 +301,12 @@ SIGHT = """table => {
 
 @pytest.mark.parametrize("table", ["#ranks-table", "table.matrix"])
 def test_a_phone_says_that_a_table_goes_on_and_keeps_names_in_sight(
-    browser: Any, several: Path, table: str
+    browser: Any, published_report: Path, table: str
 ) -> None:
-    with opened(browser, several, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
-        page = seen.page
+    with open_page(
+        browser, published_report, viewport=PHONE, is_mobile=True, has_touch=True
+    ) as visit:
+        page = visit.page
         start = page.evaluate(SIGHT, table)
         assert start["last"] > PHONE["width"]
         assert start["hint"] == "block"
@@ -317,15 +325,15 @@ def test_the_features_of_a_phone_go_on_sideways(browser: Any, tmp_path: Path) ->
     features = {f"a_feature_{n}": n / 20 for n in range(20)}
     entries = [replace(entry, features=features) for entry in ranking("en")]
     write(Ranking(entries, language="en"), path)
-    with opened(browser, path, viewport=PHONE, is_mobile=True, has_touch=True) as seen:
-        sight = seen.page.evaluate(SIGHT, "table.features")
+    with open_page(browser, path, viewport=PHONE, is_mobile=True, has_touch=True) as visit:
+        sight = visit.page.evaluate(SIGHT, "table.features")
         assert sight["last"] > PHONE["width"]
         assert (sight["hint"], "gradient" in sight["fade"]) == ("block", True)
 
 
-def test_a_wide_screen_is_used(browser: Any, several: Path) -> None:
-    with opened(browser, several, viewport=WIDE) as seen:
-        page = seen.page
+def test_tables_use_the_width_of_a_wide_screen(browser: Any, published_report: Path) -> None:
+    with open_page(browser, published_report, viewport=WIDE) as visit:
+        page = visit.page
         for table in ("#ranks-table", "table.matrix"):
             sight = page.evaluate(SIGHT, table)
             assert (sight["hint"], sight["fade"]) == ("none", "none")
@@ -338,32 +346,32 @@ def test_the_language_that_was_asked_for_is_shown(browser: Any, tmp_path: Path) 
     path = tmp_path / "report.html"
     codes = ("sw", "en", "ar")
     write(MultilingualRanking({code: Leaderboard.published(code) for code in codes}), path)
-    with opened(browser, path) as seen:
-        page = seen.page
+    with open_page(browser, path) as visit:
+        page = visit.page
         assert page.locator(".panel:visible").get_attribute("id") == "sw"  # the first
         page.get_by_role("combobox", name="Language").select_option("en")
         page.reload()
         assert page.locator(".panel:visible").get_attribute("id") == "en"
-    with opened(browser, path, "#ar") as seen:
-        assert seen.page.locator(".panel:visible").get_attribute("id") == "ar"
-        assert seen.page.get_by_role("combobox", name="Language").input_value() == "ar"
+    with open_page(browser, path, "#ar") as visit:
+        assert visit.page.locator(".panel:visible").get_attribute("id") == "ar"
+        assert visit.page.get_by_role("combobox", name="Language").input_value() == "ar"
 
 
-def test_dark_follows_the_system_until_it_is_chosen(browser: Any, one: Path) -> None:
+def test_dark_follows_the_system_until_it_is_chosen(browser: Any, arabic_report: Path) -> None:
     paper = "getComputedStyle(document.body).backgroundColor"
-    with opened(browser, one, color_scheme="dark") as seen:
-        assert seen.page.evaluate(paper) == "rgb(17, 21, 26)"
-        button = seen.page.get_by_role("button", name="Dark")
+    with open_page(browser, arabic_report, color_scheme="dark") as visit:
+        assert visit.page.evaluate(paper) == "rgb(17, 21, 26)"
+        button = visit.page.get_by_role("button", name="Dark")
         assert button.get_attribute("aria-pressed") == "true"
         button.click()
-        assert seen.page.evaluate(paper) == "rgb(255, 255, 255)"
-        seen.page.reload()
-        assert seen.page.evaluate(paper) == "rgb(255, 255, 255)"
+        assert visit.page.evaluate(paper) == "rgb(255, 255, 255)"
+        visit.page.reload()
+        assert visit.page.evaluate(paper) == "rgb(255, 255, 255)"
 
 
-def test_without_scripts_the_tables_can_be_read(browser: Any, several: Path) -> None:
-    with opened(browser, several, java_script_enabled=False) as seen:
-        page = seen.page
+def test_without_scripts_the_tables_can_be_read(browser: Any, published_report: Path) -> None:
+    with open_page(browser, published_report, java_script_enabled=False) as visit:
+        page = visit.page
         assert page.locator("#ranks-table tbody tr:visible").count() == 19
         assert page.locator("table.leaderboard:visible").count() == 18
         assert not page.get_by_role("searchbox").first.is_visible()
@@ -375,26 +383,26 @@ def test_without_scripts_the_tables_can_be_read(browser: Any, several: Path) -> 
     [*product((DESKTOP, PHONE), ("light", "dark"), ("", "#ar/0"))],
 )
 def test_axe_finds_no_serious_fault(
-    browser: Any, one: Path, viewport: dict[str, int], scheme: str, hash_: str
+    browser: Any, arabic_report: Path, viewport: dict[str, int], scheme: str, hash_: str
 ) -> None:
     # The page's own policy would keep axe from running.
     options = {"viewport": viewport, "color_scheme": scheme, "bypass_csp": True}
-    with opened(browser, one, hash_, **options) as seen:
-        seen.page.evaluate(OPEN_ALL)
-        assert faults(seen.page) == []
+    with open_page(browser, arabic_report, hash_, **options) as visit:
+        visit.page.evaluate(OPEN_ALL)
+        assert serious_faults(visit.page) == []
 
 
-def test_axe_finds_no_serious_fault_in_many_languages(browser: Any, several: Path) -> None:
-    with opened(browser, several, bypass_csp=True) as seen:
-        assert faults(seen.page) == []
+def test_axe_finds_no_serious_fault_in_many_languages(browser: Any, published_report: Path) -> None:
+    with open_page(browser, published_report, bypass_csp=True) as visit:
+        assert serious_faults(visit.page) == []
 
 
-def faults(page: Any) -> list[str]:
-    found = axe.Axe().run(page).response
-    assert len(found["passes"]) > 20
+def serious_faults(page: Any) -> list[str]:
+    report = axe.Axe().run(page).response
+    assert len(report["passes"]) > 20
     return [
         f"{fault['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for fault in found["violations"]
+        for fault in report["violations"]
         for node in fault["nodes"][:3]
         if fault["impact"] in ("serious", "critical")
     ]
@@ -407,20 +415,20 @@ def faults(page: Any) -> list[str]:
 def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -> None:
     some = STRINGS[start : start + 20]
     path = tmp_path / "report.html"
-    made = ranking("ar", some, texts=some, title=some[0], notes=some)
-    write(made, path, details=dict(pairwise(some)), importances=False)
-    with opened(browser, path) as seen:
-        page = seen.page
+    hostile_ranking = ranking("ar", some, texts=some, title=some[0], notes=some)
+    write(hostile_ranking, path, details=dict(pairwise(some)), importances=False)
+    with open_page(browser, path) as visit:
+        page = visit.page
         assert page.locator("#ar-table tbody tr").count() == 26
         assert page.locator(".matrix tbody tr").count() == 26
-        for place in range(26):
-            page.evaluate("place => { location.hash = `#ar/${place}`; }", place)
+        for model_index in range(26):
+            page.evaluate("place => { location.hash = `#ar/${place}`; }", model_index)
             page.wait_for_function(
                 "place => !document.getElementById('page').hidden"
                 " && location.hash === `#ar/${place}`"
                 " && document.querySelector('#page h2').textContent"
                 "   === JSON.parse(document.getElementById('data').textContent).models[place]",
-                arg=place,
+                arg=model_index,
             )
             page.evaluate("document.querySelectorAll('button.cite').forEach((one) => one.click())")
             page.evaluate(OPEN_ALL)
@@ -431,12 +439,12 @@ def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_the_policy_holds_even_if_markup_got_in(browser: Any, one: Path) -> None:
+def test_the_policy_holds_even_if_markup_got_in(browser: Any, arabic_report: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
     requests: list[Any] = []
     page.on("request", lambda request: requests.append(request))
-    page.goto(one.as_uri())
+    page.goto(arabic_report.as_uri())
     attempts = (
         "const e = document.createElement('script'); e.text = 'window.pwned = 1';"
         " document.body.append(e);",
@@ -463,15 +471,15 @@ def test_the_policy_holds_even_if_markup_got_in(browser: Any, one: Path) -> None
 
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a grid of three cells, one of which failed."""
+    """Write the page of a grid of three cells; one of them failed."""
     path = tmp_path_factory.mktemp("grid") / "grid.html"
     write_grid(TABLE, path, runs=[run("solar"), run("llama"), None], datasets={"nq": dataset()})
     return path
 
 
 def test_behind_a_cell_are_its_responses_in_any_order(browser: Any, grid: Path) -> None:
-    with opened(browser, grid) as seen:
-        page = seen.page
+    with open_page(browser, grid) as visit:
+        page = visit.page
         page.get_by_role("link", name="2", exact=True).click()
         assert "llama" in page.locator("#page h2").inner_text()
         assert page.locator(".card").count() == 12
@@ -491,17 +499,17 @@ def test_behind_a_cell_are_its_responses_in_any_order(browser: Any, grid: Path) 
 @pytest.mark.parametrize("hash_", ["", "#cell/1", "#cell/7/x"])
 def test_a_grid_fits_a_phone(browser: Any, grid: Path, hash_: str) -> None:
     options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
-    with opened(browser, grid, hash_, **options) as seen:
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    with open_page(browser, grid, hash_, **options) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 @pytest.mark.parametrize(("viewport", "hash_"), [*product((DESKTOP, PHONE), ("", "#cell/0"))])
 def test_axe_finds_no_serious_fault_in_a_grid(
     browser: Any, grid: Path, viewport: dict[str, int], hash_: str
 ) -> None:
-    with opened(browser, grid, hash_, viewport=viewport, bypass_csp=True) as seen:
-        seen.page.evaluate(OPEN_ALL)
-        assert faults(seen.page) == []
+    with open_page(browser, grid, hash_, viewport=viewport, bypass_csp=True) as visit:
+        visit.page.evaluate(OPEN_ALL)
+        assert serious_faults(visit.page) == []
 
 
 # Histories ----------------------------------------------------------------------------------------
@@ -509,7 +517,7 @@ def test_axe_finds_no_serious_fault_in_a_grid(
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of a model over forty commits, with hostile names, alarms and gaps."""
+    """Write the history of a model over forty commits with hostile names, alarms and gaps."""
     moments = [
         Moment(f"{i:040x}", "2026-01-01T00:00:00", STRINGS[i], i or None, i == 3, "a" * (i > 0))
         for i in range(40)
@@ -524,14 +532,14 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_history_fits_a_phone(browser: Any, history: Path) -> None:
     options = {"viewport": PHONE, "is_mobile": True, "has_touch": True}
-    with opened(browser, history, **options) as seen:
-        assert seen.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        assert seen.page.evaluate("window.pwned") is None
+    with open_page(browser, history, **options) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert visit.page.evaluate("window.pwned") is None
 
 
 def test_a_history_is_sorted_and_axe_finds_no_serious_fault(browser: Any, history: Path) -> None:
-    with opened(browser, history, viewport=DESKTOP, bypass_csp=True) as seen:
-        assert faults(seen.page) == []
-        seen.page.get_by_role("button", name="answer_match").click()
-        last = seen.page.locator("tbody tr").last.inner_text()
-        assert "—" in last  # what has no value comes last
+    with open_page(browser, history, viewport=DESKTOP, bypass_csp=True) as visit:
+        assert serious_faults(visit.page) == []
+        visit.page.get_by_role("button", name="answer_match").click()
+        last = visit.page.locator("tbody tr").last.inner_text()
+        assert "—" in last  # missing values come last

@@ -1,4 +1,4 @@
-"""Elements: whatever text enters, it leaves as that text, and nothing else on the page changes."""
+"""Tests of elements: any text stays that text, and the rest of the page does not change."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 def assert_harmless(text: str) -> None:
     page = document(tag("p", tag("bdi", text), data_v=text))
     page.encode("utf-8")
-    read = Reader(page)
-    assert read.tags == ["p", "bdi"]
-    assert read.attributes == {"data-v": html_characters(text)}
-    assert read.text.strip() == html_characters(text).strip()
+    reader = Reader(page)
+    assert reader.tags == ["p", "bdi"]
+    assert reader.attributes == {"data-v": html_characters(text)}
+    assert reader.text.strip() == html_characters(text).strip()
 
 
 @pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))
@@ -47,16 +47,16 @@ def test_no_text_ends_a_block_of_json(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), max_size=100))
-def test_json_says_what_it_was_given(text: str) -> None:
+def test_script_json_round_trips(text: str) -> None:
     assert json.loads(script_json(text)) == text
 
 
-def test_text_keeps_its_place_among_elements() -> None:
+def test_texts_and_elements_keep_their_order() -> None:
     page = document(tag("p", "a", tag("b", "c"), "d", None, [tag("i"), "e"], hidden=True, id=None))
     assert '<p hidden="">a<b>c</b>d<i></i>e</p>' in page
 
 
-def test_control_characters_are_shown_and_what_is_no_character_is_replaced() -> None:
+def test_control_characters_are_shown_and_invalid_ones_replaced() -> None:
     assert html_characters("a\x00b\x1bc\x7f\n\t") == "a␀b␛c␡\n\t"
     assert html_characters("a\ud800b\ufffe") == "a\ufffdb\ufffd"
     assert html_characters("\ud83d\ude00") == "😀"  # two halves of one character
@@ -80,4 +80,4 @@ def test_a_cut_text_comes_with_the_length_of_the_whole() -> None:
 def test_a_scale_leaves_the_same_margin_on_both_sides() -> None:
     scale = Scale.over([-1.0, 3.0, float("nan")])
     assert [scale.at(value) for value in (-1, 0, 1, 3)] == ["4.0%", "27.0%", "50.0%", "96.0%"]
-    assert [scale.at(value) for value in (-9, 9)] == ["4.0%", "96.0%"]  # what lies outside
+    assert [scale.at(value) for value in (-9, 9)] == ["4.0%", "96.0%"]  # outside the range

@@ -1,4 +1,4 @@
-"""The page of a grid: every response and passage behind its cell, escaped, sealed, always alike."""
+"""Tests of the page of a grid: complete, escaped, self-contained and reproducible."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from mirage.report import grids, render_grid, write_grid
 
 
 def data_of(page: str) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return dict(json.loads(found[1]))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
-def test_behind_each_cell_is_all_that_was_answered_and_shown(tmp_path: Path) -> None:
+def test_each_cell_has_its_responses_and_passages(tmp_path: Path) -> None:
     path = tmp_path / "grid.html"
     write_grid(TABLE, path, runs=[run("solar"), run("llama"), None], datasets={"nq": dataset()})
     page = path.read_text(encoding="utf-8")
@@ -33,36 +33,36 @@ def test_behind_each_cell_is_all_that_was_answered_and_shown(tmp_path: Path) -> 
         assert words in page
     assert 'href="#cell/2"' not in page
     data = data_of(page)
-    assert [len(one.get("rows", ())) for one in data["cells"]] == [12, 12, 0]
+    assert [len(part.get("rows", ())) for part in data["cells"]] == [12, 12, 0]
     queries = data["datasets"][0]["queries"]
-    for one, name in zip(data["cells"], ("solar", "llama"), strict=False):
-        for n, row in enumerate(one["rows"][:-1]):
+    for part, name in zip(data["cells"], ("solar", "llama"), strict=False):
+        for n, row in enumerate(part["rows"][:-1]):
             assert row["query"] == n
             assert row["features"] == [n / 10]
             assert f"{name} says q{n} " in json.dumps(row["blocks"])
-            (place,) = row["shown"]
-            assert queries[n]["passages"][place]["text"] == f"A passage that {name} found."
-        last = one["rows"][-1]
+            (position,) = row["shown"]
+            assert queries[n]["passages"][position]["text"] == f"A passage that {name} found."
+        last = part["rows"][-1]
         assert last["error"] == "the server is down"
         assert last["features"] == [None]
 
 
 def test_the_same_grid_gives_the_same_page_which_runs_nothing_else() -> None:
-    given: dict[str, Any] = {"runs": [run("a"), run("b"), None], "datasets": {"nq": dataset()}}
-    page = render_grid(TABLE, **given)
-    assert page == render_grid(TABLE, **given)
+    arguments: dict[str, Any] = {"runs": [run("a"), run("b"), None], "datasets": {"nq": dataset()}}
+    page = render_grid(TABLE, **arguments)
+    assert page == render_grid(TABLE, **arguments)
     assert "default-src 'none'" in page
     assert page.count("<script>") == 1
 
 
 def fits(text: str) -> bool:
-    """Whether UTF-8 can hold it, as records must."""
+    """Return whether UTF-8 can encode a text, which records require."""
     return not re.search("[\ud800-\udfff]", text)
 
 
 def test_hostile_strings_stay_strings() -> None:
     texts = tuple(text for text in STRINGS if text.strip() and len(text) < 5000 and fits(text))
-    asked = dataset(texts)
+    data = dataset(texts)
     responses = tuple(
         Response(
             query_id=f"h{i}",
@@ -72,7 +72,7 @@ def test_hostile_strings_stay_strings() -> None:
         )
         for i, text in enumerate(texts)
     )
-    answered = Run(model="m", language="en", responses=responses)
+    hostile_run = Run(model="m", language="en", responses=responses)
     ids = tuple(response.query_id for response in responses)
     cells = [
         Cell({"dataset": "nq", "retriever": text}, failure=text)
@@ -80,14 +80,16 @@ def test_hostile_strings_stay_strings() -> None:
         if text.isprintable()
     ]
     hostile = f"</script><script>{ATTACK}</script>"
-    own = Cell.measured({"dataset": "nq", "retriever": hostile}, ids, {hostile: np.ones(len(ids))})
-    table = ResultTable(hostile, (own, *cells), (hostile,), (hostile,))
-    page = render_grid(table, runs=[answered, *[None] * len(cells)], datasets={"nq": asked})
+    hostile_cell = Cell.measured(
+        {"dataset": "nq", "retriever": hostile}, ids, {hostile: np.ones(len(ids))}
+    )
+    table = ResultTable(hostile, (hostile_cell, *cells), (hostile,), (hostile,))
+    page = render_grid(table, runs=[hostile_run, *[None] * len(cells)], datasets={"nq": data})
     page.encode("utf-8")
-    found = Reader(page)
-    assert found.tags.count("script") == 2
-    assert not {"img", "iframe", "object", "embed", "form", "base"} & set(found.tags)
-    assert not [name for name in found.attributes if name.startswith("on")]
+    parsed = Reader(page)
+    assert parsed.tags.count("script") == 2
+    assert not {"img", "iframe", "object", "embed", "form", "base"} & set(parsed.tags)
+    assert not [name for name in parsed.attributes if name.startswith("on")]
     assert len(data_of(page)["cells"][0]["rows"]) == len(texts)
 
 
@@ -101,9 +103,9 @@ def test_a_published_table_has_a_page_too() -> None:
 def test_long_texts_are_cut_where_the_page_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grids, "MOST_BYTES", 1)
     long = Response(query_id="q0", text="word " * 1000)
-    one = ResultTable("one", (cell(),), ("qa_match",))
-    made = Run(model="m", language="en", responses=(long,))
-    page = render_grid(one, runs=[made], datasets={"nq": dataset()})
+    table = ResultTable("one", (cell(),), ("qa_match",))
+    short_run = Run(model="m", language="en", responses=(long,))
+    page = render_grid(table, runs=[short_run], datasets={"nq": dataset()})
     rows = data_of(page)["cells"][0]["rows"]
     assert len(rows) == 12
     assert rows[0]["cut"] == 5000
@@ -111,7 +113,7 @@ def test_long_texts_are_cut_where_the_page_is_too_large(monkeypatch: pytest.Monk
     assert "cut after 900 characters" in page
 
 
-def test_what_does_not_fit_together_is_said(tmp_path: Path) -> None:
+def test_mismatched_runs_and_datasets_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="1 runs for 3 cells"):
         render_grid(TABLE, runs=[run("a")])
     with pytest.raises(UnknownNameError, match="unknown dataset 'nq'"):

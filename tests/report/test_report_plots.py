@@ -1,4 +1,4 @@
-"""The plots: every number is drawn, and every script has a font or a warning."""
+"""Tests of the plots: every number is plotted, and every script has a font or a warning."""
 
 from __future__ import annotations
 
@@ -32,61 +32,61 @@ from mirage.report import (
 LATIN = ("de", "en", "fi", "sw")
 
 
-def published(codes: Any = LATIN) -> MultilingualRanking:
+def published_ranking(codes: Any = LATIN) -> MultilingualRanking:
     return MultilingualRanking({code: Leaderboard.published(code) for code in codes})
 
 
-def words(figure: Any) -> list[str]:
-    """Every text of a figure that is not empty."""
+def texts_of(figure: Any) -> list[str]:
+    """Return all texts of a figure that are not empty."""
     from matplotlib.text import Text
 
-    return [found.get_text() for found in figure.findobj(Text) if found.get_text()]
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
-def test_ranks_in_one_language_are_no_picture() -> None:
+def test_plot_ranks_rejects_a_ranking_in_one_language() -> None:
     with pytest.raises(MirageError, match="this ranking is only in 'sw'"):
         plot_ranks(Leaderboard.published("sw"))  # type: ignore[arg-type]
 
 
 def test_ranks_of_all_models_in_all_languages() -> None:
-    made = published()
-    figure = plot_ranks(made)
+    sample_ranking = published_ranking()
+    figure = plot_ranks(sample_ranking)
     (panel,) = figure.axes
-    shown = panel.images[0].get_array()
-    assert shown.shape == (19, 4)
-    for row, model in enumerate(made.mean_ranks):
-        for column, code in enumerate(made):
-            assert shown[row, column] == made[code][model].rank
-    assert {"Deutsch", "Kiswahili"} <= set(words(figure))
-    assert any(word.startswith("gpt-4o-azure") for word in words(figure))
+    ranks = panel.images[0].get_array()
+    assert ranks.shape == (19, 4)
+    for row, model in enumerate(sample_ranking.mean_ranks):
+        for column, code in enumerate(sample_ranking):
+            assert ranks[row, column] == sample_ranking[code][model].rank
+    assert {"Deutsch", "Kiswahili"} <= set(texts_of(figure))
+    assert any(word.startswith("gpt-4o-azure") for word in texts_of(figure))
 
 
 def test_features_of_one_language_have_a_line_for_each_model() -> None:
-    made = ranking("en")
-    figure = plot_features(made)
+    sample_ranking = ranking("en")
+    figure = plot_features(sample_ranking)
     assert len(figure.axes) == len(FEATURES)
     for panel, name in zip(figure.axes, FEATURES, strict=True):
         (dots,) = panel.collections[1:]
-        drawn = dots.get_offsets()[:, 0].tolist()
-        assert drawn == [made[model].features[name] for model in made.models]
-    assert {*ANCHORS, "mine", *FEATURES} <= set(words(figure))
+        plotted = dots.get_offsets()[:, 0].tolist()
+        assert plotted == [sample_ranking[model].features[name] for model in sample_ranking.models]
+    assert {*ANCHORS, "mine", *FEATURES} <= set(texts_of(figure))
 
 
 def test_features_of_several_languages_have_a_dot_for_each_model() -> None:
-    made = MultilingualRanking({code: ranking("en") for code in LATIN})
-    figure = plot_features(made, models=["mine"])
-    dots = sum(len(found.get_offsets()) for found in figure.axes[0].collections)
+    sample_ranking = MultilingualRanking({code: ranking("en") for code in LATIN})
+    figure = plot_features(sample_ranking, models=["mine"])
+    dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     assert dots == 8 * len(LATIN)
-    assert "mine" in words(figure)
+    assert "mine" in texts_of(figure)
     with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
-        plot_features(made, models=["mime"])
+        plot_features(sample_ranking, models=["mime"])
     with pytest.raises(MirageError, match="at most 6 names, one per colour, got 7"):
-        plot_features(made, models=list(made.mean_ranks)[:7])
+        plot_features(sample_ranking, models=list(sample_ranking.mean_ranks)[:7])
 
 
 def test_published_rankings_have_no_features() -> None:
     with pytest.raises(MirageError, match="no features to plot"):
-        plot_features(published())
+        plot_features(published_ranking())
 
 
 def test_importances_of_one_surrogate_and_of_several_languages() -> None:
@@ -100,20 +100,22 @@ def test_importances_of_one_surrogate_and_of_several_languages() -> None:
         plot_importances({})
 
 
-def fewer(code: str, best: float) -> Iterator[FewerJudgmentsRow]:
+def fewer_judgments_rows(code: str, best: float) -> Iterator[FewerJudgmentsRow]:
     for queries, pairs in ((10, 100), (20, 100), (20, 25), (20, 50)):
         tau = best - 1 / (queries * pairs)
         yield FewerJudgmentsRow(code, queries, pairs, 5.0, tau, tau - 0.1, tau + 0.01)
 
 
 def test_fewer_judgments_have_a_line_a_language_and_their_mean() -> None:
-    figure = plot_fewer_judgments([*fewer("sw", 0.9), *fewer("en", 0.7)])
+    figure = plot_fewer_judgments(
+        [*fewer_judgments_rows("sw", 0.9), *fewer_judgments_rows("en", 0.7)]
+    )
     for panel, xs in zip(figure.axes, ([10, 20], [25, 50, 100]), strict=True):
         lines = [line for line in panel.lines if len(line.get_xdata()) == len(xs)]
         assert [list(line.get_xdata()) for line in lines] == [xs] * 3
         first, second, mean = (list(line.get_ydata()) for line in lines)
         assert mean == [pytest.approx((a + b) / 2) for a, b in zip(first, second, strict=True)]
-    alone = plot_fewer_judgments(fewer("sw", 0.9))
+    alone = plot_fewer_judgments(fewer_judgments_rows("sw", 0.9))
     assert len(alone.axes[0].collections) == 1  # the range over draws
     with pytest.raises(MirageError, match="rows is empty"):
         plot_fewer_judgments([])
@@ -127,20 +129,22 @@ def test_new_models_have_predicted_and_judged_logits() -> None:
     ]
     figure = plot_new_models(rows)
     assert len(figure.axes) == 2
-    drawn = [found.get_offsets()[:, 1].tolist() for found in figure.axes[0].collections[2:]]
-    assert drawn == [[0.5, 0.5], [0.25, 0.25]]
-    assert "x, tau 0.90" in words(figure)
+    plotted = [
+        collection.get_offsets()[:, 1].tolist() for collection in figure.axes[0].collections[2:]
+    ]
+    assert plotted == [[0.5, 0.5], [0.25, 0.25]]
+    assert "x, tau 0.90" in texts_of(figure)
     with pytest.raises(MirageError, match="rows is empty"):
         plot_new_models([])
 
 
 def test_a_missing_number_leaves_a_gap_and_a_name_is_no_formula(tmp_path: Path) -> None:
-    made = ranking("en", ["$x^2$", "a\n\u202eb"], evidence=False)
-    entry = made["$x^2$"]
+    sample_ranking = ranking("en", ["$x^2$", "a\n\u202eb"], evidence=False)
+    entry = sample_ranking["$x^2$"]
     assert isinstance(entry.features, dict)
     entry.features[FEATURES[0]] = math.nan
-    figure = plot_features(made)
-    assert {"$x^2$", r"a \u202eb"} <= set(words(figure))
+    figure = plot_features(sample_ranking)
+    assert {"$x^2$", r"a \u202eb"} <= set(texts_of(figure))
     figure.savefig(tmp_path / "features.png")
     figure.savefig(tmp_path / "features.svg")
 
@@ -153,22 +157,22 @@ def test_without_a_font_languages_have_english_names_and_a_warning_says_so(
 ) -> None:
     monkeypatch.setattr(fonts, "CANDIDATES", ())
     with pytest.warns(MissingFontWarning, match="Bengali, CJK, Devanagari, .*Hangul.*Thai.*noto"):
-        figure = plot_ranks(published(LANGUAGES))
-    shown = words(figure)
-    assert {"Bengali", "Hindi", "Thai", "Telugu", "Chinese", "Korean", "Japanese"} <= set(shown)
-    assert {"Deutsch", "русский", "العربية"} <= set(shown)  # matplotlib's own font has these
+        figure = plot_ranks(published_ranking(LANGUAGES))
+    texts = texts_of(figure)
+    assert {"Bengali", "Hindi", "Thai", "Telugu", "Chinese", "Korean", "Japanese"} <= set(texts)
+    assert {"Deutsch", "русский", "العربية"} <= set(texts)  # matplotlib's own font has these
 
 
 def test_with_fonts_languages_have_their_own_names() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figure = plot_ranks(published(LANGUAGES))
+        figure = plot_ranks(published_ranking(LANGUAGES))
     if caught:
         pytest.skip(f"fonts are missing here: {caught[0].message}")
-    assert {entry.native_name for entry in LANGUAGES.values()} <= set(words(figure))
+    assert {entry.native_name for entry in LANGUAGES.values()} <= set(texts_of(figure))
 
 
-def test_a_name_without_a_font_keeps_what_can_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_keeps_the_characters_that_a_font_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "CANDIDATES", ())
     with pytest.warns(MissingFontWarning, match="Thai"):
         letters = fonts.lettering(["โม a"])
@@ -185,13 +189,13 @@ def test_gains_are_bars_and_systems_are_dots() -> None:
     assert [text.get_text() for text in panel.get_yticklabels()] == [row.dataset for row in gains]
     rows = bergen.retrieval_vs_generation(bergen.published())
     figure = plot_retrieval(rows)
-    shown = [panel for panel in figure.axes if panel.get_visible()]
-    assert [panel.get_title() for panel in shown] == [
+    visible_panels = [panel for panel in figure.axes if panel.get_visible()]
+    assert [panel.get_title() for panel in visible_panels] == [
         "KILT ELI5", "KILT HotpotQA", "KILT NQ", "KILT TriviaQA", "KILT Wow",
     ]  # fmt: skip
-    assert [len(panel.collections) for panel in shown] == [36] * 5
-    assert [len(panel.lines) for panel in shown] == [12] * 5  # closed book, and oracle
-    assert "SOLAR-10.7B" in words(figure)
+    assert [len(panel.collections) for panel in visible_panels] == [36] * 5
+    assert [len(panel.lines) for panel in visible_panels] == [12] * 5  # closed book, and oracle
+    assert "SOLAR-10.7B" in texts_of(figure)
     for plot in (plot_gains, plot_retrieval):
         with pytest.raises(MirageError):
             plot([])

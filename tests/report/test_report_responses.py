@@ -1,4 +1,4 @@
-"""Which responses a report shows, in which order, and how their citations are found."""
+"""Tests of the selection of responses, their order, and their citations."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_best_worst_and_failed_are_different_responses() -> None:
 
 
 def test_the_order_is_that_of_the_scores() -> None:
-    made = ranking()
-    assert made.evidence is not None
-    table = made.evidence.tables["mine"]
+    sample_ranking = ranking()
+    assert sample_ranking.evidence is not None
+    table = sample_ranking.evidence.tables["mine"]
     scores = dict(
         zip(table.query_ids, response_scores(table, ranker("en").data["en"]), strict=True)
     )
-    kinds = sample({"en": made}).pages["en"]["mine"]
+    kinds = sample({"en": sample_ranking}).pages["en"]["mine"]
     best = [scores[row["query"]] for row in kinds["best"]]
     worst = [scores[row["query"]] for row in kinds["worst"]]
     assert best == sorted(best, reverse=True)
@@ -76,18 +76,18 @@ def test_the_order_is_that_of_the_scores() -> None:
     assert max(worst) <= min(best)
 
 
-# What a model is not shown: it stands in no passage of the query and not in its question.
+# Facts that neither the passages of the query nor its question contain.
 UNKNOWN = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
 
 
-def test_responses_that_findings_name_are_shown_and_say_so() -> None:
-    made = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
-    kinds = sample({"en": made})
-    rows = [row for some in kinds.pages["en"]["mine"].values() for row in some]
+def test_responses_that_findings_name_are_shown_with_the_finding() -> None:
+    sample_ranking = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
+    selection = sample({"en": sample_ranking})
+    rows = [row for rows_of_kind in selection.pages["en"]["mine"].values() for row in rows_of_kind]
     words = "states a number, date or name that no shown passage holds"
-    (finding,) = (one for one in made.findings["mine"] if one.words == words)
+    (finding,) = (finding for finding in sample_ranking.findings["mine"] if finding.words == words)
     assert {row["query"] for row in rows if words in row.get("faults", ())} == {*finding.query_ids}
-    assert kinds.places("en", "mine") == {f"q{n}": n for n in range(12)}
+    assert selection.places("en", "mine") == {f"q{n}": n for n in range(12)}
     (block,) = (block for block in rows[0]["blocks"] if block["kind"] == "answer")
     assert block["text"] == [
         "It is ",
@@ -98,30 +98,34 @@ def test_responses_that_findings_name_are_shown_and_say_so() -> None:
     ]
 
 
-def test_with_few_shown_the_first_of_each_finding_go_before_the_second_of_any(
+def test_the_first_query_of_each_finding_is_shown_before_second_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(responses, "SAMPLINGS", (responses.Sampling(0, 3, 2000, 600),))
-    made = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
-    firsts = list(dict.fromkeys(one.query_ids[0] for one in made.findings["mine"]))
-    shown = [row["query"] for row in sample({"en": made}).pages["en"]["mine"]["found"]]
+    sample_ranking = ranking(models=[*"abcde", "mine"], texts=UNKNOWN)
+    firsts = list(
+        dict.fromkeys(finding.query_ids[0] for finding in sample_ranking.findings["mine"])
+    )
+    selected_ids = [
+        row["query"] for row in sample({"en": sample_ranking}).pages["en"]["mine"]["found"]
+    ]
     ids = [id_ for id_ in firsts if id_ not in ("q4", "q9")][:3]  # these failed
-    assert len(shown) == 3
-    assert set(ids) <= {*shown, "q4", "q9"}
+    assert len(selected_ids) == 3
+    assert set(ids) <= {*selected_ids, "q4", "q9"}
 
 
 @given(st.lists(st.text("ab[1] ", max_size=8), max_size=6), st.data())
-def test_marked_places_part_the_text_and_nothing_else(
+def test_marked_splits_pieces_only_at_the_ends_of_faults(
     texts: list[str], data: st.DataObject
 ) -> None:
     pieces = [Cited(t, ()) if t.startswith("[") else t for t in texts if t]
     whole = "".join(texts)
     ends = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=6, unique=True)))
     faults = [(a, b, "name") for a, b in zip(ends[::2], ends[1::2], strict=False)]
-    found = list(marked(pieces, faults))
-    assert "".join(p if isinstance(p, str) else p.text for p, _ in found) == whole
+    split_pieces = list(marked(pieces, faults))
+    assert "".join(p if isinstance(p, str) else p.text for p, _ in split_pieces) == whole
     at, types = 0, []
-    for piece, type_ in found:
+    for piece, type_ in split_pieces:
         text = piece if isinstance(piece, str) else piece.text
         inside = [any(a <= i < b for a, b, _ in faults) for i in range(at, at + len(text))]
         assert any(inside) == bool(type_)
@@ -141,7 +145,7 @@ JUDGED = Query(
 
 
 @pytest.mark.parametrize(
-    ("brought", "relevant"),
+    ("own_passages", "relevant"),
     [
         ((), [0]),
         # A system may have other ids, and may cut the documents elsewhere.
@@ -153,11 +157,11 @@ JUDGED = Query(
 )
 @pytest.mark.parametrize("failed", [False, True])
 def test_passages_are_relevant_by_id_text_and_document(
-    brought: tuple[Passage, ...], relevant: list[int], failed: bool
+    own_passages: tuple[Passage, ...], relevant: list[int], failed: bool
 ) -> None:
-    given = {"text": None, "error": "timeout"} if failed else {"text": "The Nile [1]."}
-    shown = tuple(passage.id for passage in brought) or None
-    response = Response(query_id="q", passages=brought, shown=shown, **given)
+    answer = {"text": None, "error": "timeout"} if failed else {"text": "The Nile [1]."}
+    shown_ids = tuple(passage.id for passage in own_passages) or None
+    response = Response(query_id="q", passages=own_passages, shown=shown_ids, **answer)
     whole = whole_query(JUDGED, [Run(model="m", language="en", responses=(response,))])
     item = Excerpt("en", "m", "best", JUDGED, whole, response)
     assert plain_response(item, SAMPLINGS[0]).get("relevant", []) == relevant
@@ -172,40 +176,42 @@ def test_a_relevant_passage_with_another_id_keeps_its_text_in_a_short_report() -
 
 
 def test_without_evidence_nothing_is_shown() -> None:
-    found = sample({"en": ranking(evidence=False)})
-    assert not found.pages
-    assert found.notes == ()
+    selection = sample({"en": ranking(evidence=False)})
+    assert not selection.pages
+    assert selection.notes == ()
 
 
-def test_less_is_shown_where_it_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_smaller_size_limit_shows_fewer_responses(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"##Reason: [1]\n##Answer: {number} " + "word " * 300 for number in range(9)]
     rankings = {"en": ranking(texts=texts)}
-    everything = sample(rankings)
+    full = sample(rankings)
     monkeypatch.setattr(responses, "MOST_BYTES", 40_000)
-    some = sample(rankings)
-    assert some == sample(rankings)
-    assert len(some.pages["en"]["mine"]["best"]) < len(everything.pages["en"]["mine"]["best"])
-    assert any("at most" in note for note in some.notes)
-    assert any("without their text" in note for note in some.notes)
-    cited = some.queries["en"]["q0"]["passages"]
+    limited = sample(rankings)
+    assert limited == sample(rankings)
+    assert len(limited.pages["en"]["mine"]["best"]) < len(full.pages["en"]["mine"]["best"])
+    assert any("at most" in note for note in limited.notes)
+    assert any("without their text" in note for note in limited.notes)
+    cited = limited.queries["en"]["q0"]["passages"]
     assert ["text" in passage for passage in cited] == [True, False, False]
 
 
-def test_what_does_not_fit_at_all_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_that_do_not_fit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(responses, "MOST_BYTES", 8_000)
-    found = sample({"en": ranking(texts=["word " * 300])})
-    shown = sum(len(rows) for kinds in found.pages["en"].values() for rows in kinds.values())
-    (note,) = [note for note in found.notes if "left out" in note]
-    assert 0 < shown < 6
-    assert note.startswith(f"{2 * 3 - shown} more responses")
+    selection = sample({"en": ranking(texts=["word " * 300])})
+    row_count = sum(
+        len(rows) for kinds in selection.pages["en"].values() for rows in kinds.values()
+    )
+    (note,) = [note for note in selection.notes if "left out" in note]
+    assert 0 < row_count < 6
+    assert note.startswith(f"{2 * 3 - row_count} more responses")
 
 
 def test_long_texts_are_cut_and_say_so() -> None:
-    found = sample({"en": ranking(texts=["x" * 1_000_000])})
-    row = found.pages["en"]["mine"]["best"][0]
+    selection = sample({"en": ranking(texts=["x" * 1_000_000])})
+    row = selection.pages["en"]["mine"]["best"][0]
     assert row["cut"] == 1_000_000
     assert sum(len(text) for block in row["blocks"] for text in block["text"]) == 6000
-    assert found.queries["en"][row["query"]]["passages"][0]["cut"] == 1_000_000
+    assert selection.queries["en"][row["query"]]["passages"][0]["cut"] == 1_000_000
 
 
 # Sections and citations ---------------------------------------------------------------------------
@@ -245,8 +251,8 @@ def test_pieces_are_the_text_and_cite_what_the_whole_cites(text: str) -> None:
 
 
 def test_a_response_is_shown_in_its_sections() -> None:
-    found = blocks("##Reason: since [1]\n##Answer: yes [2].", "en", SHOWN)
-    assert found == [
+    parts = blocks("##Reason: since [1]\n##Answer: yes [2].", "en", SHOWN)
+    assert parts == [
         ("heading", "##Reason:"),
         ("reason", "since [1]"),
         ("heading", "##Answer:"),
@@ -261,8 +267,8 @@ def test_a_response_is_shown_in_its_sections() -> None:
 )
 def test_sections_lose_nothing(parts: list[str]) -> None:
     text = "".join(parts)
-    shown = "".join(block.text for block in blocks(text, "en", SHOWN))
-    assert "".join(shown.split()) == "".join(text.split())
+    joined = "".join(block.text for block in blocks(text, "en", SHOWN))
+    assert "".join(joined.split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize("text", STRINGS, ids=range(len(STRINGS)))

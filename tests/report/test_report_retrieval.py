@@ -1,4 +1,4 @@
-"""What a report shows of pipelines: the passages they retrieved, with scores, and how good."""
+"""Tests of retrieval in a report: passages, scores and quality."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def pipeline() -> tuple[Pipeline, RetrievalRun, Ranking]:
 
 def data_of(page: str) -> dict[str, object]:
     (text,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.S)
-    found: dict[str, object] = json.loads(text)
-    return found
+    data: dict[str, object] = json.loads(text)
+    return data
 
 
 def test_retrieved_passages_are_shown_with_their_texts_and_scores(
@@ -40,18 +40,18 @@ def test_retrieved_passages_are_shown_with_their_texts_and_scores(
     queries = english["queries"]
     (page,) = (page for page in english["pages"].values() if page)
     rows = [row for rows in page.values() for row in rows]
-    strange = 0
+    added = 0
     for row in rows:
         hits = run[row["query"]]
-        shown = [queries[row["query"]]["passages"][place] for place in row["shown"]]
-        assert [passage["id"] for passage in shown] == list(hits.passage_ids[:3])
-        assert all(passage["text"] for passage in shown)
+        passages = [queries[row["query"]]["passages"][position] for position in row["shown"]]
+        assert [passage["id"] for passage in passages] == list(hits.passage_ids[:3])
+        assert all(passage["text"] for passage in passages)
         assert row["scores"] == pytest.approx(hits.scores[:3].tolist(), abs=1e-3)
-        strange += max(row["shown"]) >= 5  # a passage that the query itself lacks
-    assert strange > 0
+        added += max(row["shown"]) >= 5  # a passage that the query itself lacks
+    assert added > 0
 
 
-def test_figures_of_retrieval_stand_beside_the_models(
+def test_retrieval_quality_is_shown_for_each_model(
     pipeline: tuple[Pipeline, RetrievalRun, Ranking],
 ) -> None:
     _, run, ranking = pipeline
@@ -62,18 +62,18 @@ def test_figures_of_retrieval_stand_beside_the_models(
     table = FeatureSuite(["context_precision", "context_recall"]).score(
         dataset, ranking.evidence.runs["rag"]
     )
-    found = evaluate(run, dataset, ["nDCG@10", "R@10"], query_ids=dataset.query_ids)
-    for mean in (*table.mean().tolist(), *(row.mean for row in found)):
+    results = evaluate(run, dataset, ["nDCG@10", "R@10"], query_ids=dataset.query_ids)
+    for mean in (*table.mean().tolist(), *(row.mean for row in results)):
         assert f">{mean:.3f}<" in section
-    assert f" {found['R@10'].interval[0]:.3f} to " in section
-    assert section.count("<tr") == 2  # anchors retrieve nothing
+    assert f" {results['R@10'].interval[0]:.3f} to " in section
+    assert section.count("<tr") == 2  # anchors have no retrieval
     without = render(ranking, importances=False)
     section = without.partition('id="en-retrieval"')[2].partition("</section>")[0]
     assert "context_recall" in section
     assert "nDCG@10" not in section
 
 
-def test_several_languages_have_their_runs_each(
+def test_each_language_has_its_own_retrieval_runs(
     pipeline: tuple[Pipeline, RetrievalRun, Ranking],
 ) -> None:
     _, english, ranking = pipeline
@@ -85,13 +85,13 @@ def test_several_languages_have_their_runs_each(
     board = Leaderboard.bundled("sw")
     rankings = {"en": ranking, "sw": board.rank(rag, model="rag", progress=False)}
     both = MultilingualRanking(rankings, {"fi": "no route"})
-    runs = {"en": english, "sw": swahili, "fi": swahili}  # what is left out has no page
+    runs = {"en": english, "sw": swahili, "fi": swahili}  # languages that are left out have no page
     page = render(both, retrieval={"rag": runs})
     for code, run in (("en", english), ("sw", swahili)):
         section = page.partition(f'id="{code}-retrieval"')[2].partition("</section>")[0]
         queries = MirageDataset.bundled(code)
-        found = evaluate(run, queries, ["nDCG@10", "R@10"], query_ids=queries.query_ids)
-        assert all(f">{row.mean:.3f}<" in section for row in found)
+        results = evaluate(run, queries, ["nDCG@10", "R@10"], query_ids=queries.query_ids)
+        assert all(f">{row.mean:.3f}<" in section for row in results)
         language = data_of(page)["languages"][code]  # type: ignore[index]
         (kinds,) = (kinds for kinds in language["pages"].values() if kinds)
         for row in (row for rows in kinds.values() for row in rows):
@@ -100,7 +100,7 @@ def test_several_languages_have_their_runs_each(
     assert "nDCG@10" not in section.partition("</section>")[0]
 
 
-def test_a_run_is_of_a_model_and_a_language_of_the_ranking(
+def test_runs_of_other_models_or_languages_are_errors(
     pipeline: tuple[Pipeline, RetrievalRun, Ranking],
 ) -> None:
     _, run, ranking = pipeline

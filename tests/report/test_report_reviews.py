@@ -1,4 +1,4 @@
-"""The page on which a test set is reviewed."""
+"""Tests of the page for reviewing a test set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_answers_are_marked_in_the_passages_and_wrong_ones_otherwise() -> None:
     assert page.count("<script>") == 1
 
 
-def test_what_was_rejected_is_listed_with_its_reasons() -> None:
+def test_rejected_items_are_listed_with_their_reasons() -> None:
     fault = Fault(kind="duplicate", detail="of q1")
     draft = Draft(question="Which stream?")
     left_out = RejectedItem(id="q2", kind="single", faults=(fault,), passages=("a#0",), draft=draft)
