@@ -143,5 +143,5 @@ def test_an_answer_of_open_braces_holds_no_item(text: str) -> None:
 
 
 def test_more_items_than_can_be_compared_are_refused() -> None:
-    with pytest.raises(SettingError, match=f"at most {MOST_ITEMS} items, not 2001"):
+    with pytest.raises(SettingError, match=f"items must be at most {MOST_ITEMS}, got 2001"):
         build_test_set([], language="en", items=2001, llm=LLM("m"))

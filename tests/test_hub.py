@@ -219,7 +219,7 @@ GOOD = {
     [
         ({"prompt": None}, "row 1: the prompt has no Question:, Contexts: or Instruction"),
         ({"prompt": "Question: Who?"}, "row 1: the prompt has no"),
-        ({"negative_ids": ["2#0", "3#0"]}, r"row 1: no line .* begins with \[3#0\]"),
+        ({"negative_ids": ["2#0", "3#0"]}, r"row 1: no line .* begins with the passage id \[3#0\]"),
         (
             {"negative_ids": ["1#0", "2#0"]},
             "row 1: passage '1#0' is in positive_ids and negative_ids",
@@ -562,7 +562,7 @@ def test_one_unknown_verdict_in_a_hundred_is_left_out(
     assert len(hub.read_judgments(split(JUDGMENTS, rows + odd), left_out=left_out)) == 198
     assert len(left_out) == 2
     assert "2 rows left out; the first: " in caplog.text
-    with pytest.raises(DatasetError, match="of 199 verdicts, 2 are not"):
+    with pytest.raises(DatasetError, match="2 of 199 verdicts are not valid"):
         hub.read_judgments(split(JUDGMENTS, rows[:-1] + odd))
 
 

@@ -443,7 +443,7 @@ def test_output_without_a_list_is_asked_for_again_with_a_reminder(
 @pytest.mark.parametrize(
     ("listed", "why"),
     [
-        ("I see\nno nuggets.", "rater gave no list of nuggets with a vital one in 6 answers, the "),
+        ("I see\nno nuggets.", "rater gave no list of nuggets with a vital one in 6 answers; the "),
         ("vital: a\nvital: b", "rater gave no list of 2 labels in 6 answers; the last one was 'I"),
     ],
 )

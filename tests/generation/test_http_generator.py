@@ -277,5 +277,5 @@ def test_an_answer_that_is_too_long_fails_its_query_alone(server: ChatServer) ->
     server.answer = lambda _: Reply(body=b"{}", headers={"content-encoding": "gzip"})
     with pytest.raises(GenerationError, match="not compressed as its header says"):
         run(server, retries=0)
-    with pytest.raises(SettingError, match="max_bytes=0"):
+    with pytest.raises(SettingError, match="max_bytes must be at least 1, got 0"):
         generator(server, max_bytes=0)

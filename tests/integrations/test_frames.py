@@ -135,7 +135,7 @@ def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
     renamed = FeatureTable.from_pandas(frame.fillna(0.0), model="n", language="sw")
     assert (renamed.model, renamed.reasons) == ("n", {})
     frame.attrs.clear()
-    with pytest.raises(FeatureError, match="give model= and language="):
+    with pytest.raises(FeatureError, match="pass model= and language="):
         table_from_frame(frame)
     with_column = frame.reset_index().assign(model="m", language="sw")
     assert table_from_frame(with_column).features == table.features

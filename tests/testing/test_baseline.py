@@ -170,7 +170,7 @@ def test_a_file_that_is_no_baseline_is_one_clear_error(tmp_path: Path) -> None:
         ("values", {"q01": [1.0]}, "query 'q01': 1 values for 2 features"),
         ("values", {"q01": [1.0, "high"]}, "field 'values.q01.1'"),
         ("values", {"q01": [1.0, math.nan]}, "field 'values.q01.1'"),
-        ("features", ["a", "a"], "feature 'a' stands twice"),
+        ("features", ["a", "a"], "feature 'a' occurs twice"),
         ("extra", 1, "field 'extra'"),
     ],
 )
