@@ -207,6 +207,7 @@ def test_what_is_struck_on_the_page_is_left_out(
 KINDS = ("--kind", "uncited", "--kind", "wrongly-cited", "--kind", "wrong-entity")
 
 
+@pytest.mark.slow
 def test_tests_are_written_and_scored(tmp_path: Path) -> None:
     dataset = MirageDataset([query for query in SWAHILI if query.relevant][:8])
     rows = [{"query_id": query.id, "text": query.reference} for query in dataset]
