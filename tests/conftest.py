@@ -12,12 +12,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from llm_server import ChatServer
 
 # The same examples in every run, half as many as hypothesis would have; HYPOTHESIS_PROFILE=default
 # looks further, for others each time.
-settings.register_profile("fast", max_examples=50, derandomize=True, database=None)
+# A busy machine draws slowly, which is no error.
+settings.register_profile(
+    "fast",
+    max_examples=50,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
