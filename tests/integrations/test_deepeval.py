@@ -157,7 +157,7 @@ def test_a_metric_has_a_reason() -> None:
     )
     metric = FeatureMetric("citation_recall@10", "en", threshold=0.6)
     metric.measure(case)
-    assert metric.reason == "citation_recall@10 is 0.5, and is to be at least 0.6"
+    assert metric.reason == "citation_recall@10 is 0.5, and must be at least 0.6"
     with pytest.raises(MissingTestCaseParamsError):
         metric.measure(LLMTestCase(input="Which river?", actual_output="The Nile [1]."))
     assert metric.reason == "citation_recall@10 not computed: the query has no relevant passage"
