@@ -150,7 +150,7 @@ def test_unusable_votes_are_an_error():
     votes = ask_both_orders(lambda _: "a", queries=2)
     with pytest.raises(SettingError, match="draws must be at least 1, got 0"):
         position_bias(votes, draws=0)
-    with pytest.raises(ValueError, match=r"level .* not 95"):
+    with pytest.raises(ValueError, match=r"level .* got 95"):
         position_bias(votes, level=95)
 
 

@@ -109,6 +109,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
         yield Inputs(folder, server.url)
 
 
+@pytest.fixture(autouse=True)
+def _commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source archive has no commit for a history."""
+    monkeypatch.setenv("MIRAGE_COMMIT", "first")
+
+
 def ready(made: Inputs, name: str) -> Path:
     """An input that a command makes, when it is first wanted."""
     path = made[name]
