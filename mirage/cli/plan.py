@@ -16,7 +16,7 @@ from mirage.errors import MirageError, UnknownNameError
 __all__ = ["plan"]
 
 BUDGETS = ("calls", "cost")
-
+TOKENS = ("prompt_tokens", "answer_tokens")
 
 ASSUMPTIONS = {
     "unstable": 0.1,
@@ -86,10 +86,8 @@ def plan(
     known_run = None if baseline is None else read_baseline(baseline)
     if known_run is None and (dataset or cluster):
         raise MirageError("--dataset and --cluster go with --baseline: they define its clusters")
-    call_cost = 0.0
-    if price is not None:
-        tokens = int(assumed["prompt_tokens"]), int(assumed["answer_tokens"])
-        call_cost = Price(*pair_of("--price", price)).cost(*tokens)
+    tokens = [_count("--assume", name, assumed[name]) for name in TOKENS]
+    call_cost = 0.0 if price is None else Price(*pair_of("--price", price)).cost(*tokens)
     result = simulate_plan(
         loss,
         power=power,
@@ -98,13 +96,13 @@ def plan(
         on=None if known_run is None else dataset_of(known_run.table.language, dataset),
         cluster=cluster,
         queries=queries,
-        calls=int(caps["calls"]) if "calls" in caps else None,
+        calls=_count("--budget", "calls", caps["calls"]) if "calls" in caps else None,
         cost=caps.get("cost"),
         call_cost=call_cost,
         query_cost=assumed["query_cost"],
         unstable=assumed["unstable"],
         moved=assumed["moved"],
-        cluster_size=int(assumed["cluster_size"]),
+        cluster_size=_count("--assume", "cluster_size", assumed["cluster_size"]),
         correlation=assumed["correlation"],
     )
     plain = asdict(result)
@@ -118,6 +116,12 @@ def plan(
 def _plain(design: object) -> dict[str, object]:
     plain: dict[str, object] = design._asdict()  # type: ignore[attr-defined]
     return {**plain, "chances": plain["chances"]._asdict()}  # type: ignore[attr-defined]
+
+
+def _count(option: str, name: str, number: float) -> int:
+    if not number.is_integer():
+        raise MirageError(f"{option}: {name} must be a whole number, got {number:g}")
+    return int(number)
 
 
 def _assumptions(texts: list[str] | None) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import IN_SWAHILI, mirage, refusal
 
 FEW = ("--loss", "0.3", "--assume", "moved=0", "--assume", "unstable=0")
@@ -42,3 +43,19 @@ def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> 
     mirage("baseline", *IN_SWAHILI, good, "--out", path)
     done = mirage("plan", *FEW, "--baseline", path, "--cluster", "kind", "--queries", 30)
     assert "the baseline has no repeats" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--assume", "cluster_size=2.5"),
+        ("--assume", "prompt_tokens=0.5"),
+        ("--budget", "calls=10.5"),
+    ],
+)
+def test_a_count_is_a_whole_number(words: tuple[str, str]) -> None:
+    option, text = words
+    name, _, number = text.partition("=")
+    message = refusal("plan", *words)
+    assert option in message
+    assert f"{name} must be a whole number, got {number}" in message
