@@ -411,7 +411,7 @@ class Encoder(nn.Module):
         return x
 
     def logits(self, x: Any, mask: Any, text: Any) -> Any:
-        """Return a logit a row, from the first token and the mean of the text's tokens."""
+        """Return one logit per row, from the first token and the mean of the text's tokens."""
         x = self.above(x, mask)
         mean = (x * text[..., None]).sum(1) / text.sum(1, keepdim=True).clamp(min=1)
         return self.head(self.dropout(torch.cat((x[:, 0], mean), dim=-1)))[:, 0]

@@ -26,6 +26,7 @@ __all__ = [
     "existing",
     "file_of",
     "forget_standard_input",
+    "input_files",
     "is_language",
     "labelled_of",
     "language_of",
@@ -37,6 +38,8 @@ __all__ = [
     "named_texts",
     "queries_of",
     "ranker_of",
+    "read_runs",
+    "response_files",
     "run_of",
     "runs_of",
     "score_of",
@@ -201,14 +204,36 @@ def _name_and_file(text: str) -> tuple[str, Path]:
     return ("stdin" if text == STDIN else utf8_text(path.stem)), path
 
 
-def runs_of(language: str, texts: Sequence[str]) -> list[Run]:
-    """Return the runs in files of responses, ``FILE`` or ``NAME=FILE``."""
+def input_files(texts: Sequence[str]) -> dict[str, Path]:
+    """Return files to read by the name of their model, from ``FILE``, ``NAME=FILE`` or ``-``."""
+    return {name: file_of(path) for name, path in named_files(texts).items()}
+
+
+def response_files(texts: Sequence[str]) -> dict[str, Path]:
+    """Return files of responses as :func:`input_files` does; a log is an error."""
+    from mirage.sources.logs import is_log
+
+    files = input_files(texts)
+    for file in files.values():
+        if is_log(file):
+            raise MirageError(
+                f"{file}: is a log, since its lines have questions. Logs are not ranked, because "
+                "they do not say which passages are relevant; use `mirage logs features` or "
+                "`mirage logs drift`"
+            )
+    return files
+
+
+def read_runs(language: str, files: Mapping[str, Path]) -> list[Run]:
+    """Return the runs in files of responses, by the name of their model."""
     from mirage.dataset import read_run
 
-    return [
-        read_run(file_of(path), language=language, model=name)
-        for name, path in named_files(texts).items()
-    ]
+    return [read_run(file, language=language, model=name) for name, file in files.items()]
+
+
+def runs_of(language: str, texts: Sequence[str]) -> list[Run]:
+    """Return the runs in files of responses, ``FILE`` or ``NAME=FILE``."""
+    return read_runs(language, input_files(texts))
 
 
 def run_of(language: str, text: str) -> Run:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from mirage.cli._inputs import log_of
 from mirage.cli._output import wrapped
 from mirage.cli._scores import feature_plain, feature_text
-from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite
@@ -17,30 +16,14 @@ if TYPE_CHECKING:
     from mirage.sources.logs import Log
     from mirage.testing import Drift
 
-__all__ = ["check_no_log", "drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
+__all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
 
 
-def check_no_log(files: Iterable[Path]) -> None:
-    """Raise an error if a file is a log instead of responses."""
-    from mirage.sources.logs import is_log
-
-    for file in files:
-        if is_log(file, {}):
-            raise MirageError(
-                f"{file}: is a log, since its lines have questions. Logs are not ranked, because "
-                "they do not say which passages are relevant; use `mirage logs features` or "
-                "`mirage logs drift`"
-            )
-
-
-def model_logs(
-    language: str, files: dict[str, Path], fields: dict[str, str], cluster: str | None
-) -> list[Log]:
+def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) -> list[Log]:
     """Return the logs in files, one per model, all clustered by the same rule."""
     from mirage.sources.logs import regroup
 
-    names = fields if cluster is None else {**fields, "cluster": cluster}
-    logs = [log_of(language, file, names, name) for name, file in files.items()]
+    logs = [log_of(language, file, fields, name) for name, file in files.items()]
     return list(regroup([part for log in logs for part in log.by_model().values()]))
 
 

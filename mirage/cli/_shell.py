@@ -221,20 +221,20 @@ def main(
 
 def fall_short(reasons: Iterable[str]) -> None:
     """End the command with status 1 and print the reasons, if there is any."""
-    reasons = list(reasons)
-    for reason in reasons:
-        say(reason, "fell short:", "yellow")
-    if reasons:
-        raise typer.Exit(FELL_SHORT)
+    _end(reasons, "fell short:", FELL_SHORT)
 
 
 def end_inconclusive(reasons: Iterable[str]) -> None:
     """End the command with status 3 and print the reasons, if there is any."""
+    _end(reasons, "inconclusive:", INCONCLUSIVE)
+
+
+def _end(reasons: Iterable[str], label: str, status: int) -> None:
     reasons = list(reasons)
     for reason in reasons:
-        say(reason, "inconclusive:", "yellow")
+        say(reason, label, "yellow")
     if reasons:
-        raise typer.Exit(INCONCLUSIVE)
+        raise typer.Exit(status)
 
 
 def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:

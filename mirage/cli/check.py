@@ -74,13 +74,12 @@ def check(
     commit = current_commit() if history is not None else ""
     for file in (comment, junit):
         check_folder(file)
+    saved = read_baseline(baseline)
     if language is None and dataset is None:
-        language = read_baseline(baseline).table.language
+        language = saved.table.language
     queries = dataset_of(language, dataset)
     run = run_of(queries.language, responses)
-    runs = compared(
-        run, baseline, alpha, margin=margin, features=feature, on=queries, cluster=cluster
-    )
+    runs = compared(run, saved, alpha, margin=margin, features=feature, on=queries, cluster=cluster)
     if history is not None:
         History(history).append(measured(runs), commit)
     more = more_to_tell(runs.comparison)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import dataset_of, file_of, named_files, named_numbers
-from mirage.cli._logs import check_no_log
+from mirage.cli._inputs import dataset_of, named_numbers, read_runs, response_files
 from mirage.cli._output import out_either
 from mirage.cli._scores import feature_plain, feature_text
 from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
@@ -74,13 +73,11 @@ def features(
     Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 3
     if it is on both sides, so that the queries are too few to decide.
     """
-    from mirage.dataset import read_run
     from mirage.features import FeatureSuite, canonical_name
 
     if form is not None and dataset is None:
         raise MirageError("--form goes with --dataset")
-    files = {name: file_of(path) for name, path in named_files(responses).items()}
-    check_no_log(files.values())
+    files = response_files(responses)
     queries = dataset_of(language, dataset, form)
     if feature or form is not None:
         suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
@@ -92,7 +89,7 @@ def features(
     for label in minimums:
         if label not in suite.names:
             raise UnknownNameError("feature of this suite", label, suite.names)
-    runs = [read_run(path, language=queries.language, model=name) for name, path in files.items()]
+    runs = read_runs(queries.language, files)
     tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
     text = "\n\n".join(_text(table, run) for table, run in zip(tables, runs, strict=True))
     plain = [_plain(table, run) for table, run in zip(tables, runs, strict=True)]

@@ -17,14 +17,9 @@ from mirage.errors import DatasetError, MirageError, UnknownNameError
 __all__ = ["index"]
 
 UNITS = ("word", "character")
-SETTINGS: dict[str, type] = {
-    "unit": str,
-    "overlap": int,
-    "k1": float,
-    "b": float,
-    "query_prefix": str,
-    "passage_prefix": str,
-}
+DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
+PREFIXES = ("query_prefix", "passage_prefix")
+"""Settings without a default: the encoder's own prefixes are used."""
 
 
 @app.command(
@@ -98,7 +93,7 @@ def index(
     from mirage.retrieval import BM25, DenseRetriever, SparseRetriever
 
     chosen = _settings(settings)
-    prefixes = {name: chosen.pop(name) for name in ("query_prefix", "passage_prefix")}
+    prefixes = {name: chosen.pop(name) for name in PREFIXES}
     if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
         raise DatasetError(f"{folder}: exists and is no index; give another folder")
     for source in documents:
@@ -133,13 +128,13 @@ def index(
 
 def _settings(texts: list[str] | None) -> dict[str, Any]:
     """Return the settings of ``--set``, with their defaults."""
-    chosen: dict[str, Any] = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
-    chosen |= {"query_prefix": None, "passage_prefix": None}
+    chosen: dict[str, Any] = DEFAULTS | dict.fromkeys(PREFIXES)
     for name, text in named_texts("--set", texts or (), "NAME=VALUE, such as k1=1.2").items():
-        if name not in SETTINGS:
-            raise UnknownNameError("setting of an index", name, SETTINGS)
+        if name not in chosen:
+            raise UnknownNameError("setting of an index", name, chosen)
         try:
-            chosen[name] = SETTINGS[name](text)
+            kind: Any = type(DEFAULTS.get(name, ""))
+            chosen[name] = kind(text)
         except ValueError:
             raise MirageError(f"--set {name}={text}: expected a number") from None
     if chosen["unit"] not in UNITS:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, language_of, log_fields, log_of, named_files
+from mirage.cli._inputs import file_of, input_files, language_of, log_fields, log_of
 from mirage.cli._logs import drift_plain, log_plain, log_text, measured_logs, model_logs
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import argument, end_inconclusive, example, fall_short, group, option
@@ -45,8 +45,7 @@ def features(
     that cannot be measured.
     """
     code = language_of(language)
-    files = {name: file_of(path) for name, path in named_files(logs).items()}
-    parts = model_logs(code, files, log_fields(field), cluster)
+    parts = model_logs(code, input_files(logs), log_fields(field, cluster))
     sides = measured_logs(parts, feature, jobs)
     text = "\n\n".join(log_text(log, side) for log, side in zip(parts, sides, strict=True))
     out_either(text, list(map(log_plain, sides)), as_json)

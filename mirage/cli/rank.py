@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
-from mirage.cli._inputs import check_folder, file_of, leaderboard_of, named_files, runs_of
+from mirage.cli._inputs import check_folder, leaderboard_of, read_runs, response_files
 from mirage.cli._llms import LLMSettings, naming_models
-from mirage.cli._logs import check_no_log
 from mirage.cli._output import out, out_either, out_json_text, say
 from mirage.cli._shell import app, example, fall_short, keeping, option, shortfalls
 from mirage.errors import MirageError, UnknownNameError
@@ -96,8 +95,7 @@ def rank(
     commit = current_commit() if history is not None else ""
     for output in (file, page):
         check_folder(output)
-    models = {name: file_of(path) for name, path in named_files(responses).items()}
-    check_no_log(models.values())
+    models = response_files(responses)
     leaderboard = leaderboard_of(language, board, dataset, surrogate, trust)
     _check_models([*(at_least or ()), *filter(None, [until_against])], leaderboard, models)
     if not judge:
@@ -191,6 +189,6 @@ def _record(
     from mirage.testing import History
     from mirage.testing.baseline import baseline_of
 
-    for run in runs_of(board.dataset.language, [f"{name}={path}" for name, path in models.items()]):
+    for run in read_runs(board.dataset.language, models):
         baseline = baseline_of(run, on=board)
         History(history).append(baseline, commit, rank=ranking[run.model].rank)

@@ -49,6 +49,18 @@ def test_check_writes_a_comment_and_junit_whatever_the_verdict(
     assert "### Mirage: no worse" in text.read_text(encoding="utf-8")
 
 
+def test_a_file_name_with_an_equals_sign_is_ranked_into_a_history(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIRAGE_COMMIT", "first")
+    responses, file = tmp_path / "a=b.jsonl", tmp_path / "history.sqlite"
+    responses.write_bytes(good.read_bytes())
+    ranked = mirage("rank", *IN_SWAHILI, responses, "--history", file)
+    assert ranked.exit_code == 0, ranked.stderr
+    (series,) = json.loads(mirage("history", file, "--json").stdout)["series"]
+    assert series["model"] == "a=b"
+
+
 def test_a_history_needs_a_commit(
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
