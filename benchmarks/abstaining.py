@@ -40,15 +40,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mirage.errors import JudgmentError
-from mirage.metaeval import (
-    AbstainingJudge,
-    AnswerSentence,
-    LabelledSentences,
-    Score,
-    cascade,
-    score,
-)
-from mirage.metaeval.judges import ask
+from mirage.metaeval import AbstainingJudge, AnswerSentence, LabelledSentences, cascade, score
+from mirage.metaeval.judges import Score, ask
 from mirage.models import Query
 from mirage.text import tokenize
 

@@ -27,8 +27,8 @@ from mirage.features import answered
 from mirage.features.abstention import abstention
 from mirage.languages import LANGUAGES
 from mirage.sources import nomiracl
-from mirage.text import ABSTAINS_AT, abstains, parse
-from mirage.text.abstentions import signs
+from mirage.text import abstains, parse
+from mirage.text.abstentions import ABSTAINS_AT, signs
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))
 PRESENT, UNKNOWN = "yes, answer is present", "i don't know"

@@ -31,8 +31,9 @@ from scipy.special import ndtr
 from sklearn.isotonic import IsotonicRegression
 
 from mirage import Judgment, Judgments, Leaderboard
-from mirage.arena import AdaptivePairs, Pair
+from mirage.arena import AdaptivePairs
 from mirage.arena import estimation as est
+from mirage.arena.pairs import Pair
 from mirage.languages import LANGUAGES
 from mirage.models import Verdict
 from mirage.sources import nomiracl

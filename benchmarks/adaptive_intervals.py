@@ -23,7 +23,8 @@ import judged_ranking
 import numpy as np
 
 from mirage import BradleyTerry, Judgment, Judgments, Leaderboard
-from mirage.arena import AdaptivePairs, Pair
+from mirage.arena import AdaptivePairs
+from mirage.arena.pairs import Pair
 from mirage.errors import JudgmentError
 
 VERDICTS = {1.0: "a", 0.5: "tie", 0.0: "b"}

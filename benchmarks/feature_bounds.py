@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta
 
-from mirage.statistics import mean_bounds
+from mirage.statistics.bounds import mean_bounds
 from mirage.testing.feature_bounds import ALPHA
 
 RATES = (0.02, 0.1, 0.5, 0.8, 0.98)

@@ -13,7 +13,7 @@ import argparse
 from collections import Counter
 
 from mirage import MirageDataset
-from mirage.findings import findings_of
+from mirage.features.findings import findings_of
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response, Run
 from mirage.surrogate.drafts import Texts, bundled_texts

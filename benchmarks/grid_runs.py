@@ -29,7 +29,7 @@ TIMES = 5
 RUN = """
 import resource, sys, time
 start = time.monotonic()
-from mirage.benchmarking import Grid
+from mirage.grids import Grid
 table = Grid.read(sys.argv[1]).run(progress=False)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 sys.stderr.write(f"{time.monotonic() - start:.2f} {memory:.0f}\\n")

@@ -19,9 +19,9 @@ from itertools import product
 
 import numpy as np
 
-from mirage.benchmarking import Cell, ResultTable
-from mirage.benchmarking.effects import component_effects
-from mirage.experiments.bergen import metric_agreement
+from mirage.grids import Cell, ResultTable
+from mirage.grids.effects import component_effects
+from mirage.papers.bergen import metric_agreement
 
 AXES = {"retriever": 3, "reranker": 2, "generator": 3}
 PLACES = list(product(*(range(size) for size in AXES.values())))

@@ -22,13 +22,13 @@ import numpy as np
 from mirage import FeatureSuite, Judgments, MirageDataset, Ranking, Run, read_run, write_run
 from mirage.arena.bradley_terry import MOST_MODELS
 from mirage.arena.judgment_files import read_votes
-from mirage.building.item_questions import _object
 from mirage.features.nuggets import read_labels, read_nuggets
 from mirage.features.rated import read_fluency
 from mirage.llm.questions import final_verdict
 from mirage.models import Passage, Query, Response
 from mirage.report import write
 from mirage.retrieval import RetrievalRun, evaluate
+from mirage.testsets.item_questions import _object
 
 WORDS = "The bridge opened in 1998 and is 1,410 metres long, as its keeper said on 4 May. "
 PIECES = ("{", "[", "(", "1", "1 ", "1 May ", "1999 ", "Aa ", "**", "http://", "##Answer:", WORDS)

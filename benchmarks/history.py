@@ -32,9 +32,10 @@ from scipy.stats import norm
 from mirage import FeatureSuite, MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES
+from mirage.monitoring import Commit, moved
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.simulation import system_name
-from mirage.testing import Baseline, Commit, moved
+from mirage.testing import Baseline
 from mirage.testing.comparison import compare
 from mirage.testing.gate import gated, mean_of_pairs
 

@@ -41,15 +41,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from item_llm import ItemWriter, documents_of
 
 from mirage import LLM, Corpus, MirageDataset, OpenAIGenerator, PairwiseJudge, Passage
-from mirage.benchmarking import Grid
-from mirage.building import build_judge_benchmark, build_test_set
 from mirage.cli import app
 from mirage.features import FeatureSuite, answer_overlap
 from mirage.generation import HTTPGenerator, respond
-from mirage.metaeval import AnswerSentence, LLMSentenceJudge
+from mirage.grids import Grid
+from mirage.metaeval import AnswerSentence, LLMSentenceJudge, build_judge_benchmark
 from mirage.models import Response, Run
 from mirage.neural import EndpointEmbedder
 from mirage.retrieval import BM25, DenseRetriever, bm25
+from mirage.testsets import build_test_set
 
 CONCURRENCY = 4
 BATCH = 32  # texts in a request for embeddings

@@ -13,7 +13,8 @@ from statistics import median
 
 from mirage import Leaderboard
 from mirage.languages import LANGUAGES
-from mirage.leaderboard import Leak, leak_audit
+from mirage.leaderboard import leak_audit
+from mirage.leaderboard.leaks import Leak
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(

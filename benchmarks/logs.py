@@ -55,10 +55,11 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
-from mirage.features.traffic import NEW_WORDS, measured, new_words
+from mirage.monitoring.drifts import shifts_between
+from mirage.monitoring.logs import Log, _clusters, _Line, _sessions, regroup
+from mirage.monitoring.traffic import NEW_WORDS, measured, new_words
 from mirage.sources import memerag, nomiracl
 from mirage.sources.contexts import Asked
-from mirage.sources.logs import Log, _clusters, _Line, _sessions, regroup
 from mirage.sources.nomiracl import is_right
 from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.ranks import kendall_tau
@@ -69,7 +70,6 @@ from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.pretraining import simulated_arena
 from mirage.surrogate.simulation import GROUPS
 from mirage.surrogate.training import TrainingData, training_data
-from mirage.testing.drifts import shifts_between
 from mirage.text import split_sentences
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))

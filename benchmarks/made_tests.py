@@ -4,7 +4,7 @@
 
 Items are those of the bundled corpora, written by people, as an LLM would hand them in. Of each of
 six languages, 38 mistakes of 21 kinds are planted in them, 228 in all, and checked as
-`mirage.building.build_test_set` checks: by the texts alone, and with an LLM that answers the
+`mirage.testsets.build_test_set` checks: by the texts alone, and with an LLM that answers the
 questions from passages and without. That LLM is a server on loopback. It is either right, or of one
 mind with who wrote the item, which catches nothing that the texts do not tell. The kinds at the end
 cannot be told by the texts alone. Then the share of items without a mistake that are rejected, in
@@ -36,11 +36,12 @@ from llm_server import ChatServer, last_user_text
 
 from mirage import LLM, MirageDataset
 from mirage._base.journal import Journal
-from mirage.building import Draft, build_test_set, read_rejected
-from mirage.building.item_questions import Asker, LLMReply, Slot
-from mirage.building.test_sets import ItemBuilder
 from mirage.languages import LANGUAGES, Language
 from mirage.retrieval import BM25
+from mirage.testsets import build_test_set, read_rejected
+from mirage.testsets.item_checks import Draft
+from mirage.testsets.item_questions import Asker, LLMReply, Slot
+from mirage.testsets.test_sets import ItemBuilder
 
 DESIGNED_ON = ("en", "sw", "ru", "ar", "hi", "zh")
 KINDS = {

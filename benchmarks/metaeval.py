@@ -27,9 +27,9 @@ import pandas as pd
 from irrCAC.raw import CAC
 
 from mirage.errors import FeatureError
-from mirage.features import SUPPORTED_AT, FeatureSuite
+from mirage.features import FeatureSuite
+from mirage.features.lexical import SUPPORTED_AT
 from mirage.metaeval import (
-    MEAN,
     AnswerSentence,
     LabelledSentences,
     MetaEvaluation,
@@ -37,9 +37,10 @@ from mirage.metaeval import (
     evaluate,
     score,
 )
+from mirage.metaeval.gold import MEAN
 from mirage.models import Passage, Query
-from mirage.statistics import permutation_p_values
 from mirage.statistics.classification import sentence_weights
+from mirage.statistics.permutation import permutation_p_values
 from mirage.text import tokenize
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -27,8 +27,8 @@ from mirage.languages import LANGUAGES, Language
 from mirage.statistics.bootstrap import Interval
 from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
 from mirage.surrogate.pretraining import simulated_runs
-from mirage.testing import Bound, suggested_bounds, write_tests
-from mirage.testing.mutation import _Effects
+from mirage.testing import write_tests
+from mirage.testing.mutation import Bound, _Effects, suggested_bounds
 
 HELD_OUT = ("te", "ar", "fi", "ja")
 

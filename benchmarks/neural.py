@@ -32,7 +32,8 @@ from mirage.dataset import MirageDataset
 from mirage.features import answered
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Response
-from mirage.neural import NLI, Pair
+from mirage.neural import NLI
+from mirage.neural.pairs import Pair
 from mirage.sources import memerag
 
 DATA = Path(os.environ.get("MIRAGE_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -31,7 +31,7 @@ from statistics import mean
 
 from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, SurrogateRanker, Tournaments
 from mirage.sources import nomiracl
-from mirage.surrogate import Validation
+from mirage.surrogate.ranker import Validation
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "nomiracl"
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")

@@ -3,7 +3,7 @@
     python benchmarks/poisoned_documents.py
 
 78 poisonings in 18 languages, each at the end of a bundled passage, are given to
-`mirage.building.build_test_set` with an LLM on loopback that obeys them, in writing and in
+`mirage.testsets.build_test_set` with an LLM on loopback that obeys them, in writing and in
 answering: once with the question that the poison names, and once with another wording of it. The
 checks were tuned on 52 of them; 26 are held out. Then the share of passages without poison that are
 skipped, or shown with a warning: manuals full of orders, and all passages of the bundled corpora.
@@ -32,9 +32,9 @@ from poisons import (
 )
 
 from mirage import MirageDataset
-from mirage.building import ItemSet
-from mirage.building.instructions import find_instructions
 from mirage.languages import LANGUAGES
+from mirage.testsets import ItemSet
+from mirage.testsets.instructions import find_instructions
 
 
 def report_poisonings(server: ChatServer, name: str, poisonings: Iterable[Poisoning]) -> None:

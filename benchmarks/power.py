@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from mirage import MirageDataset, Query
 from mirage.features import FeatureTable
-from mirage.statistics import single_step_p_values, upper_bounds
+from mirage.statistics import upper_bounds
 from mirage.statistics.clusters import cluster_sums
+from mirage.statistics.permutation import single_step_p_values
 from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
 from mirage.testing.comparison import FEW, FEWEST, FEWEST_CLUSTERS

@@ -12,7 +12,8 @@ import argparse
 import time
 from collections.abc import Callable
 
-from mirage.executors import Once, ray_executor
+from mirage.executors import ray_executor
+from mirage.executors.base import Once
 
 WORKERS = 2
 

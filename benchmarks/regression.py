@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp, wilcoxon
 
-from mirage.statistics import permutation_p_values, single_step_p_values
+from mirage.statistics.permutation import permutation_p_values, single_step_p_values
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Floats]

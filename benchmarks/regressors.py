@@ -18,7 +18,8 @@ import os
 from pathlib import Path
 
 from mirage import FeatureSuite, Judgments
-from mirage.experiments import Arena, Result, ValidationRow, compare_regressors
+from mirage.papers import Arena, Result, compare_regressors
+from mirage.papers.results import ValidationRow
 from mirage.sources import nomiracl
 from mirage.surrogate.estimators import NAMES
 

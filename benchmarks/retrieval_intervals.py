@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mirage.retrieval import BM25, RetrievalEvaluation, evaluate
+from mirage.retrieval import BM25, evaluate
+from mirage.retrieval.evaluation import RetrievalEvaluation
 from mirage.sources import nomiracl, trec
 
 DATA = Path(os.environ.get("MIRAGE_DATA", "../shared/data"))

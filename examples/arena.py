@@ -21,16 +21,9 @@ import argparse
 import os
 import sys
 
-from mirage import (
-    LLM,
-    Leaderboard,
-    MirageDataset,
-    OpenAIGenerator,
-    Ranking,
-    ReplayGenerator,
-    Run,
-)
+from mirage import LLM, Leaderboard, MirageDataset, OpenAIGenerator, Ranking, Run
 from mirage.arena import Judged, PairwiseJudge
+from mirage.generation.callables import ReplayGenerator
 from mirage.languages import LANGUAGES
 from mirage.surrogate.simulation import SYSTEMS, simulate
 

@@ -15,7 +15,8 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-from mirage.building import MIRACL_RECIPE, Benchmark, DropReason, build_benchmark
+from mirage.testsets import MIRACL_RECIPE, build_benchmark
+from mirage.testsets.evaluation_sets import Benchmark, DropReason
 
 REASONS = get_args(DropReason)
 

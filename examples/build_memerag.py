@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
-from mirage.building import build_judge_benchmark
+from mirage.metaeval import build_judge_benchmark
 from mirage.retrieval import BM25
 from mirage.sources.trec import read_passages
 

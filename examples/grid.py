@@ -10,7 +10,7 @@ seconds; in the file an LLM is a generator of kind `openai`, a model of your own
 import argparse
 from pathlib import Path
 
-from mirage.benchmarking import Grid, component_effects
+from mirage.grids import Grid, component_effects
 from mirage.report import write_grid
 
 FILE = """\

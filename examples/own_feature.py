@@ -13,7 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mirage import FeatureSuite, MirageDataset, Query, Response, respond
-from mirage.features import Answered, AnsweredFeature, NotComputed
+from mirage.features import Answered, NotComputed
+from mirage.features.base import AnsweredFeature
 
 
 def names_the_answer(query: Query, response: Response) -> float | NotComputed:

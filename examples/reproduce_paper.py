@@ -5,7 +5,7 @@ On NoMIRACL's recorded outputs, on the benchmark itself, or on an arena of your 
     MIRAGE_DATA=../shared/data python examples/reproduce_paper.py --quick
     python examples/reproduce_paper.py --hub              # needs the extra hub
     python examples/reproduce_paper.py --hub FOLDER       # copies of the hub's datasets
-    python examples/reproduce_paper.py --files FOLDER     # see mirage.experiments.read_arena
+    python examples/reproduce_paper.py --files FOLDER     # see mirage.papers.read_arena
 
 ``--quick`` takes two languages, few splits and no forests: a minute. Without it the forests take
 hours on two cores. ``--out FOLDER`` also writes each table as JSON, ready to plot.
@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mirage import FeatureSuite, Judgments, experiments
-from mirage.experiments import Arena, Result, read_arena, read_hub_arena
+from mirage import FeatureSuite, Judgments, papers
 from mirage.languages import LANGUAGES
+from mirage.papers import Arena, Result, read_arena, read_hub_arena
 from mirage.sources import nomiracl
 from mirage.surrogate.estimators import ESTIMATORS
 
@@ -75,24 +75,24 @@ def all_experiments(
     many = few if quick else {"repeats": 50, "n_jobs": -1}
     together = f"{ours['estimator']} on all languages together"
     alone = f"{paper['estimator']} on each language alone"
-    yield f"Table 2, {together}", experiments.tau_by_language(found, **ours, **few)
-    yield f"Table 2, {alone}", experiments.tau_by_language(found, **paper, **few)
+    yield f"Table 2, {together}", papers.tau_by_language(found, **ours, **few)
+    yield f"Table 2, {alone}", papers.tau_by_language(found, **paper, **few)
     for holdout in (2, 4):
         table = f"Table 3, {holdout} held out"
-        one = experiments.compare_regressors(found, names, pooled=(), holdout=holdout, **many)
+        one = papers.compare_regressors(found, names, pooled=(), holdout=holdout, **many)
         yield f"{table}, estimators on each language alone", one
         pooled = [ours["estimator"]]
-        one = experiments.compare_regressors(found, pooled, pooled=pooled, holdout=holdout, **many)
+        one = papers.compare_regressors(found, pooled, pooled=pooled, holdout=holdout, **many)
         yield f"{table}, {together}", one
-    yield f"Table 4, {together}", experiments.compare_feature_sets(found, **ours, **few)
-    yield f"Table 5, {together}", experiments.r2_by_tournaments(found, **ours, **few)
-    yield f"Table 5, {alone}", experiments.r2_by_tournaments(found, **paper, **few)
+    yield f"Table 4, {together}", papers.compare_feature_sets(found, **ours, **few)
+    yield f"Table 5, {together}", papers.r2_by_tournaments(found, **ours, **few)
+    yield f"Table 5, {alone}", papers.r2_by_tournaments(found, **paper, **few)
     yield (
         f"Figure 5, {together}",
-        experiments.feature_importance(found, **ours, repeats=few["repeats"]),
+        papers.feature_importance(found, **ours, repeats=few["repeats"]),
     )
-    yield "Figure 6", experiments.fewer_judgments(found, repeats=20 if quick else 1000)
-    yield f"Figure 8, {together}", experiments.new_models(found, new, **ours)
+    yield "Figure 6", papers.fewer_judgments(found, repeats=20 if quick else 1000)
+    yield f"Figure 8, {together}", papers.new_models(found, new, **ours)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -24,7 +24,6 @@ from pathlib import Path
 from mirage import LLM
 from mirage.errors import MirageError
 from mirage.metaeval import (
-    MEAN,
     STRATEGIES,
     AnswerSentence,
     LabelledSentences,
@@ -32,6 +31,7 @@ from mirage.metaeval import (
     MetaEvaluation,
     evaluate,
 )
+from mirage.metaeval.gold import MEAN
 from mirage.text import tokenize
 
 NO_DATA = (

@@ -16,45 +16,12 @@ if TYPE_CHECKING:
     from mirage.arena import BradleyTerry, Judgments, PairwiseJudge, Tournaments
     from mirage.corpus import Corpus
     from mirage.dataset import MirageDataset, read_run, write_run
-    from mirage.errors import (
-        ArtifactError,
-        BudgetError,
-        DatasetError,
-        ExecutorError,
-        FeatureError,
-        GenerationError,
-        JudgmentError,
-        LLMError,
-        MirageError,
-        MissingPackageError,
-        NeuralError,
-        NoJudgmentError,
-        NotFittedError,
-        SettingError,
-        UnknownNameError,
-    )
+    from mirage.errors import MirageError
     from mirage.features import FeatureSuite, FeatureTable
-    from mirage.generation import (
-        CallableGenerator,
-        Generator,
-        HTTPGenerator,
-        OpenAIGenerator,
-        ReplayGenerator,
-        TransformersGenerator,
-        VLLMGenerator,
-        respond,
-    )
+    from mirage.generation import Generator, HTTPGenerator, OpenAIGenerator, respond
     from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
     from mirage.llm import LLM, Budget, Price
-    from mirage.models import (
-        HumanAgreement,
-        Judgment,
-        Passage,
-        Query,
-        Response,
-        Run,
-        Vote,
-    )
+    from mirage.models import Judgment, Passage, Query, Response, Run, Vote
     from mirage.pipeline import Pipeline
     from mirage.ranking import MultilingualRanking, Ranking
     from mirage.surrogate import SurrogateRanker
@@ -63,34 +30,20 @@ __version__ = "0.2.0"
 
 __all__ = [
     "LLM",
-    "ArtifactError",
     "BradleyTerry",
     "Budget",
-    "BudgetError",
-    "CallableGenerator",
     "Corpus",
-    "DatasetError",
-    "ExecutorError",
-    "FeatureError",
     "FeatureSuite",
     "FeatureTable",
-    "GenerationError",
     "Generator",
     "HTTPGenerator",
-    "HumanAgreement",
     "Judgment",
-    "JudgmentError",
     "Judgments",
-    "LLMError",
     "Leaderboard",
     "MirageDataset",
     "MirageError",
-    "MissingPackageError",
     "MultilingualLeaderboard",
     "MultilingualRanking",
-    "NeuralError",
-    "NoJudgmentError",
-    "NotFittedError",
     "OpenAIGenerator",
     "PairwiseJudge",
     "Passage",
@@ -98,15 +51,10 @@ __all__ = [
     "Price",
     "Query",
     "Ranking",
-    "ReplayGenerator",
     "Response",
     "Run",
-    "SettingError",
     "SurrogateRanker",
     "Tournaments",
-    "TransformersGenerator",
-    "UnknownNameError",
-    "VLLMGenerator",
     "Vote",
     "__version__",
     "read_run",
@@ -114,4 +62,19 @@ __all__ = [
     "write_run",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.arena": ("BradleyTerry", "Judgments", "PairwiseJudge", "Tournaments"),
+    "mirage.corpus": ("Corpus",),
+    "mirage.dataset": ("MirageDataset", "read_run", "write_run"),
+    "mirage.errors": ("MirageError",),
+    "mirage.features": ("FeatureSuite", "FeatureTable"),
+    "mirage.generation": ("Generator", "HTTPGenerator", "OpenAIGenerator", "respond"),
+    "mirage.leaderboard": ("Leaderboard", "MultilingualLeaderboard"),
+    "mirage.llm": ("LLM", "Budget", "Price"),
+    "mirage.models": ("Judgment", "Passage", "Query", "Response", "Run", "Vote"),
+    "mirage.pipeline": ("Pipeline",),
+    "mirage.ranking": ("MultilingualRanking", "Ranking"),
+    "mirage.surrogate": ("SurrogateRanker",),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from mirage.dataset import MirageDataset
     from mirage.features import FeatureTable
-    from mirage.findings import Finding, PooledFinding
+    from mirage.features.findings import Finding, PooledFinding
     from mirage.models import HumanAgreement, Run, Vote
     from mirage.surrogate import SurrogateRanker
 
@@ -307,9 +307,9 @@ class Ranking:
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:
         """Faults in the responses of each model whose features are available, by model name.
 
-        See :func:`mirage.findings.findings_of`.
+        See :func:`mirage.features.findings.findings_of`.
         """
-        from mirage.findings import findings_of
+        from mirage.features.findings import findings_of
 
         if self.evidence is None or self.evidence.dataset is None:
             return {}
@@ -641,7 +641,7 @@ class MultilingualRanking(Mapping[str, Ranking]):
     @cached_property
     def findings(self) -> Mapping[str, tuple[PooledFinding, ...]]:
         """Faults in the responses of each model in all languages, by model name."""
-        from mirage.findings import pooled
+        from mirage.features.findings import pooled
 
         models = dict.fromkeys(model for ranking in self.values() for model in ranking.findings)
         return {
@@ -939,7 +939,7 @@ def _display_name(entry: Entry) -> str:
 
 def _finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:
     """Yield a line for each model with findings."""
-    from mirage.findings import summary
+    from mirage.features.findings import summary
 
     for model, model_findings in findings.items():
         if text := summary(model_findings):

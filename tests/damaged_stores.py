@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirage.benchmarking.store import RESPONSES, Node, ResultStore
 from mirage.corpus import Corpus
 from mirage.dataset import read_run
 from mirage.errors import DatasetError, MirageError
+from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.models import Passage, Query
 from mirage.retrieval import BM25, DenseRetriever, SparseRetriever, _shards, bm25, dense
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
-from mirage.text import ABSTAINS_AT, abstains
-from mirage.text.abstentions import SIGNS, signs
+from mirage.text import abstains
+from mirage.text.abstentions import ABSTAINS_AT, SIGNS, signs
 
 ABSTENTIONS = [
     ("en", "Who built the lighthouse?", "I don't know."),

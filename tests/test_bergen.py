@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, spearmanr
 
-from mirage.benchmarking import Cell, ResultTable
 from mirage.errors import SettingError, UnknownNameError
-from mirage.experiments import bergen
+from mirage.grids import Cell, ResultTable
+from mirage.papers import bergen
 from mirage.statistics.item_tau import mean_tau
 
 SOURCE = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "published" / "bergen.json"

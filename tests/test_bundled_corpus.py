@@ -17,7 +17,8 @@ from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
 from mirage.models import Query
 from mirage.surrogate.drafts import bundled_texts
-from mirage.text import MENTIONED_AT, mention, parse
+from mirage.text import mention, parse
+from mirage.text.mentions import MENTIONED_AT
 
 CORPORA = Path(__file__).parents[1] / "corpora"
 TRUTH = Path(__file__).parent / "data" / "truth"

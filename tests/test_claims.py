@@ -15,7 +15,8 @@ from mirage import MirageDataset
 from mirage.features import answered, feature
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response
-from mirage.text import Stance, parse, read_claims
+from mirage.text import parse, read_claims
+from mirage.text.claims import Stance
 
 DATA = Path(__file__).parent / "data"
 QUESTION = "Which is the longest river in Africa?"

@@ -11,7 +11,6 @@ import pytest
 
 from mirage import (
     BradleyTerry,
-    DatasetError,
     FeatureSuite,
     FeatureTable,
     Judgments,
@@ -19,12 +18,11 @@ from mirage import (
     Query,
     Ranking,
     Response,
-    SettingError,
-    UnknownNameError,
     respond,
 )
 from mirage.arena import AdaptivePairs
 from mirage.dataset import clusters_of
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.metaeval import AnswerSentence, LabelledSentences, annotator_agreement, evaluate
 from mirage.models import Judgment
 from mirage.statistics.bootstrap import draw_clusters, draws_degrees

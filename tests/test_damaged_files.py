@@ -20,10 +20,10 @@ from mirage.arena import read_judged, read_votes
 from mirage.corpus import Corpus
 from mirage.dataset import read_run, write_run
 from mirage.errors import MirageError
-from mirage.experiments.arenas import read_arena
 from mirage.integrations import trec
 from mirage.metaeval import LabelledSentences
 from mirage.models import Vote
+from mirage.papers.arenas import read_arena
 from mirage.sources import memerag, nomiracl
 from mirage.sources.trec import read_passages
 from mirage.testing import read_baseline, save_baseline

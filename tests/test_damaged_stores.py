@@ -15,9 +15,9 @@ import pytest
 from damaged_stores import NODE, RESPONSES, Letters, Trial, build, passages
 
 from mirage._base.stores import ArrayType, mapped_array, read_array, read_arrays
-from mirage.benchmarking import ResultStore
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError
+from mirage.grids.store import ResultStore
 from mirage.retrieval import BM25, DenseRetriever, SparseRetriever
 
 SCRIPT = Path(__file__).with_name("damaged_stores.py")

@@ -27,7 +27,8 @@ from typer.testing import CliRunner
 from mirage import Leaderboard, MirageDataset
 from mirage.cli import app
 from mirage.errors import install_command
-from mirage.features import DEFINITIONS, facts
+from mirage.features import facts
+from mirage.features.registry import DEFINITIONS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -19,11 +19,12 @@ import pytest
 from injections import marked
 from llm_server import ChatServer, last_user_text
 
-from mirage import FeatureSuite, JudgmentError, MirageDataset, respond
-from mirage.building.askable import corpus_of
+from mirage import FeatureSuite, MirageDataset, respond
+from mirage.errors import JudgmentError
 from mirage.features.overlap import rouge_l
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
+from mirage.testsets.askable import corpus_of
 from mirage.text import tokenize
 
 ROOT = Path(__file__).parents[1]

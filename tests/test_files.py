@@ -327,7 +327,7 @@ def test_ordinary_names_are_taken() -> None:
 
 
 def test_a_grid_with_a_name_that_leads_outside_is_refused(tmp_path: Path) -> None:
-    from mirage.benchmarking import Grid
+    from mirage.grids import Grid
 
     (tmp_path / "inside").mkdir()
     grid = tmp_path / "inside" / "grid.yaml"
@@ -392,7 +392,7 @@ def test_links_to_folders_and_loops_are_not_followed(
         caplog.clear()
         assert ids(source) == ["rules/leave.md"]
         assert "outside: is a symbolic link to a folder" in caplog.text
-    from mirage.benchmarking._entries import fingerprint
+    from mirage.grids._entries import fingerprint
 
     assert len(fingerprint(folder)) == 64
 
@@ -518,7 +518,7 @@ def test_a_bomb_in_a_history_is_one_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_grid_of_a_few_lines_does_not_grow_without_end(tmp_path: Path) -> None:
-    from mirage.benchmarking import Grid
+    from mirage.grids import Grid
 
     grid = tmp_path / "grid.yaml"
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 12)]

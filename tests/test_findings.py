@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mirage import FeatureTable, Leaderboard, MirageDataset, MultilingualRanking
-from mirage.findings import Finding, findings_of, pooled, summary
+from mirage.features.findings import Finding, findings_of, pooled, summary
 from mirage.leaderboard.leaderboard import SIMULATED
 from mirage.models import Passage, Query, Response, Run
 

@@ -18,11 +18,11 @@ from mirage import (
     PairwiseJudge,
     Query,
     Ranking,
-    ReplayGenerator,
     Run,
     read_run,
     respond,
 )
+from mirage.generation.callables import ReplayGenerator
 
 LANGUAGE = "sw"
 CHOICES = (

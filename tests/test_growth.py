@@ -17,12 +17,12 @@ from mirage import LLM, FeatureSuite, Judgments, MirageDataset, Ranking, Run
 from mirage._base.rows import first_duplicate
 from mirage.arena import estimation, fragility
 from mirage.arena.bradley_terry import MOST_MODELS
-from mirage.building import build_test_set
-from mirage.building.item_questions import _object
-from mirage.building.test_sets import MOST_ITEMS
 from mirage.errors import DatasetError, JudgmentError, SettingError, UnknownNameError
 from mirage.models import Response
 from mirage.retrieval import RetrievalRun
+from mirage.testsets import build_test_set
+from mirage.testsets.item_questions import _object
+from mirage.testsets.test_sets import MOST_ITEMS
 
 
 def judgments(models: int, each: int = 10) -> Judgments:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from llm_server import ChatServer, last_user_text
 
-from mirage.arena import BradleyTerry, Judged, Judgments, Pair, PairwiseJudge, read_votes
+from mirage.arena import BradleyTerry, Judged, Judgments, PairwiseJudge, read_votes
+from mirage.arena.pairs import Pair
 from mirage.dataset import MirageDataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -30,16 +32,17 @@ FLOORS = (
     {"dataset", "sources", "corpus", "passages"},
     {"generation", "retrieval"},
     {"features", "pipeline"},
-    {"building", "findings"},
+    {"testsets"},
     {"arena", "training"},
     {"metaeval"},
     {"surrogate"},
     {"ranking"},
     {"leaderboard"},
-    {"benchmarking"},
-    {"experiments"},
+    {"grids"},
+    {"papers"},
     {"report"},
     {"testing", "integrations"},
+    {"monitoring"},
     {"cli"},
 )
 # The package itself names everything and is imported by nobody below the shell.
@@ -49,7 +52,6 @@ WITHIN_A_FLOOR = {
     ("dataset", "sources.hub"),
     ("dataset", "sources.qa"),
     ("dataset", "sources.trec"),
-    ("sources.logs", "dataset"),
     ("sources.memerag", "dataset"),
     ("sources.nomiracl", "dataset"),
 }
@@ -239,6 +241,43 @@ def test_a_public_name_imports_no_more_than_it_needs(name: str) -> None:
     assert loaded & {"torch", "sklearn", "openai", "pandas", "lingua"} == set()
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("__init__.py")), ids=str)
+def test_names_imported_on_first_use_are_those_that_type_checkers_read(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    tables = [
+        ast.literal_eval(node.value)
+        for node in module.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
+    ]
+    imported = {
+        alias.name: node.module
+        for block in module.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == {
+        name: key for table in tables for key, names in table.items() for name in names
+    }
+
+
+def test_the_package_is_imported_from_a_zip_file(tmp_path: Path) -> None:
+    archive = tmp_path / "library.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in PACKAGE.rglob("*.py"):
+            file.write(path, path.relative_to(HOUSE))
+    done = subprocess.run(
+        [sys.executable, "-c", "import mirage, sys; print(mirage.__file__, mirage.Judgments)"],
+        env={**os.environ, "PYTHONPATH": str(archive)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(str(archive))
+
+
 # Names ------------------------------------------------------------------------------------------
 
 # Each file is one command, or features; they are looked for by name.
@@ -262,16 +301,12 @@ def named_to_users() -> set[str]:
 
 
 def exported(module: str) -> set[str]:
-    """The names that a module's package makes public."""
+    """The names that a module's package makes public, and the classes that a caller gets."""
     package = import_module(f"mirage.{module}".rpartition(".")[0])
-    source = tree(modules()[module])
-    own = {getattr(node, "name", "") for node in source.body}
-    for node in source.body:
-        if isinstance(node, ast.Assign):
-            own |= {ast.unparse(target) for target in node.targets}
-        elif isinstance(node, ast.AnnAssign):
-            own.add(ast.unparse(node.target))
-    return own & set(getattr(package, "__all__", ()))
+    loaded = import_module(f"mirage.{module}")
+    names = set(getattr(loaded, "__all__", ()))
+    classes = {name for name in names if isinstance(getattr(loaded, name), type)}
+    return names & set(getattr(package, "__all__", ())) | classes
 
 
 def private(module: str) -> bool:

@@ -9,7 +9,8 @@ from mirage.dataset import MirageDataset
 from mirage.features import answered
 from mirage.languages import LANGUAGES
 from mirage.models import Response
-from mirage.text import ParsedResponse, parse
+from mirage.text import parse
+from mirage.text.responses import ParsedResponse
 
 QUESTION = "Which is the longest river in Africa?"
 PASSAGES = (

@@ -28,13 +28,14 @@ from mirage.errors import (
     NeuralError,
     UnknownNameError,
 )
-from mirage.features import Facts, FeatureSuite, FunctionFeature
+from mirage.features import Facts, FeatureSuite
+from mirage.features.base import FunctionFeature
 from mirage.generation import CallableGenerator, OpenAIGenerator, respond
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run
 from mirage.ranking import MultilingualRanking, Ranking
-from mirage.report import render
+from mirage.report.page import render
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import ANCHORS
 from mirage.surrogate.training import TrainingData

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirage.languages import LANGUAGES
-from mirage.text import MENTIONED_AT, mention
+from mirage.text import mention
+from mirage.text.mentions import MENTIONED_AT
 from mirage.text.numbers import numbers, without_numbers
 
 

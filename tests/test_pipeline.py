@@ -12,7 +12,6 @@ from mirage import (
     LLM,
     Corpus,
     FeatureSuite,
-    GenerationError,
     Leaderboard,
     MirageDataset,
     OpenAIGenerator,
@@ -25,7 +24,7 @@ from mirage import (
     respond,
 )
 from mirage.arena._prompt import judge_question
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, GenerationError, SettingError
 from mirage.generation import RagPrompt
 from mirage.retrieval import BM25, HybridRetriever, OracleRetriever, RetrievalRun, RunRetriever
 

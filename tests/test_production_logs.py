@@ -13,12 +13,11 @@ import pytest
 
 from mirage import FeatureTable, MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
-from mirage.features.traffic import measured, new_words
-from mirage.sources import logs
+from mirage.monitoring import drift, logs
+from mirage.monitoring.drifts import Shift, shifts_between
+from mirage.monitoring.traffic import measured, new_words
 from mirage.statistics import mean_differences
 from mirage.statistics.clusters import mean_intervals
-from mirage.testing import Shift, drift
-from mirage.testing.drifts import shifts_between
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Congo is 4,700 km long."]
 

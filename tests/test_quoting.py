@@ -333,7 +333,7 @@ METHODS = {"writerow", "secho", "to_csv"}
 ERRORS = {"backslashreplace", "xmlcharrefreplace", "namereplace", "unicode_escape"}
 # `ResultTable.to_csv` calls its rendering, and one module of the CLI writes to terminals.
 ALLOWED = {
-    ("mirage/benchmarking/tables.py", "to_csv"),
+    ("mirage/grids/tables.py", "to_csv"),
     ("mirage/cli/_output.py", "typer.echo"),
     ("mirage/cli/_output.py", "backslashreplace"),
     # A prompt, in which quotation marks are for the LLM.

@@ -14,7 +14,7 @@ from mirage import FeatureSuite, Leaderboard, MirageDataset, Query, Response, Ru
 from mirage.dataset import read_run, write_run
 from mirage.errors import DatasetError, SettingError
 from mirage.features import FeatureTable
-from mirage.statistics import variance_components
+from mirage.statistics.variance import variance_components
 from mirage.testing import FellShortError, assert_no_regression, read_baseline, save_baseline
 
 SWAHILI = MirageDataset.bundled("sw")

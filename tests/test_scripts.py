@@ -157,16 +157,16 @@ def exists(name: str) -> bool:
 
 def test_missing_names_are_seen() -> None:
     source = (
-        "from mirage import Leaderboard, experiments, nothing\n"
+        "from mirage import Leaderboard, nothing, papers\n"
         "def f():\n"
         "    from mirage.surrogate import official\n"
         "    import mirage.absent\n"
-        "    return experiments.absent(experiments.tau_b), Leaderboard.bundled\n"
+        "    return papers.absent(papers.new_models), Leaderboard.bundled\n"
     )
     assert sorted(missing_names(source)) == [
         "mirage.absent",
-        "mirage.experiments.absent",
         "mirage.nothing",
+        "mirage.papers.absent",
         "mirage.surrogate.official",
     ]
 

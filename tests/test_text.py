@@ -16,16 +16,11 @@ from hypothesis import strategies as st
 import mirage
 from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
-from mirage.text import (
-    ParsedResponse,
-    Sentence,
-    cite_by_id,
-    parse,
-    split_sentences,
-    tokenize,
-)
+from mirage.text import parse, split_sentences, tokenize
 from mirage.text._layout import EMOJI
-from mirage.text.citations import Passages, citations
+from mirage.text.citations import Passages, citations, cite_by_id
+from mirage.text.responses import ParsedResponse
+from mirage.text.sentences import Sentence
 
 MINI = Path(mirage.__file__).parent / "data" / "mini"
 SHOWN = ("1001#0", "1001#1", "1001#2", "1001#3", "1001#4")

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 __all__ = ["lazy"]
 
 
-def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(
+    package: str, names: Mapping[str, Iterable[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package.
-
-    The public names and their modules are read from the imports for the type checker in the
-    package's own ``file``, under ``if TYPE_CHECKING:``. So each name is written only once.
 
     Args:
         package: Name of the package.
-        file: Path of its ``__init__.py``.
+        names: Public names by the module that defines them. Type checkers read the same names
+            from imports under ``if TYPE_CHECKING:``.
     """
-    modules = _imported_for_types(file)
+    modules = {name: module for module, group in names.items() for name in group}
 
     def get(name: str) -> Any:
         if name not in modules:
@@ -31,19 +29,7 @@ def lazy(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
         setattr(sys.modules[package], name, value)  # later accesses do not call this function
         return value
 
-    def names() -> list[str]:
+    def public() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})
 
-    return get, names
-
-
-def _imported_for_types(file: str) -> dict[str, str]:
-    """Return the names that a file imports under ``if TYPE_CHECKING:``, each with its module."""
-    return {
-        alias.name: statement.module
-        for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
-        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
-        for statement in block.body
-        if isinstance(statement, ast.ImportFrom) and statement.module
-        for alias in statement.names
-    }
+    return get, public

@@ -77,7 +77,7 @@ def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgme
         how: How the votes of several judges are combined; see :class:`PairwiseJudge`.
 
     Example:
-        >>> from mirage.arena import judgments_of
+        >>> from mirage.arena.verdicts import judgments_of
         >>> from mirage.models import Vote
         >>> votes = [
         ...     Vote(query_id="q1", model_a="x", model_b="y", judge=judge, verdict=verdict)

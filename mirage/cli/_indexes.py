@@ -77,11 +77,11 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
         llm_of: Creates its client if it has an endpoint.
         file: The file that names the endpoint; ``None`` if the user typed it.
     """
-    from mirage import neural
+    from mirage.neural import embedders
 
     if encoder.base_url is not None:
-        return neural.EndpointEmbedder(llm_of(encoder, file))
-    return neural.embedder_of(encoder.model)
+        return embedders.EndpointEmbedder(llm_of(encoder, file))
+    return embedders.embedder_of(encoder.model)
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:

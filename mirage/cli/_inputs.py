@@ -15,9 +15,10 @@ from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameE
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.leaderboard import Leaderboard
-    from mirage.metaeval import LabelledSentences, Score
+    from mirage.metaeval import LabelledSentences
+    from mirage.metaeval.judges import Score
     from mirage.models import Query, Run
-    from mirage.sources.logs import Log
+    from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
 __all__ = [
@@ -211,7 +212,7 @@ def input_files(texts: Sequence[str]) -> dict[str, Path]:
 
 def response_files(texts: Sequence[str]) -> dict[str, Path]:
     """Return files of responses as :func:`input_files` does; a log is an error."""
-    from mirage.sources.logs import is_log
+    from mirage.monitoring.logs import is_log
 
     files = input_files(texts)
     for file in files.values():
@@ -249,7 +250,7 @@ def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[
 
 def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
     """Return the log in a file."""
-    from mirage.sources import logs
+    from mirage.monitoring import logs
 
     return logs.read(path, language=language, fields=fields, model=name)
 

@@ -12,16 +12,16 @@ from mirage.cli._scores import feature_plain, feature_text
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite
-    from mirage.features.traffic import Measured
-    from mirage.sources.logs import Log
-    from mirage.testing import Drift
+    from mirage.monitoring.drifts import Drift
+    from mirage.monitoring.logs import Log
+    from mirage.monitoring.traffic import Measured
 
 __all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
 
 
 def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) -> list[Log]:
     """Return the logs in files, one per model, all clustered by the same rule."""
-    from mirage.sources.logs import regroup
+    from mirage.monitoring.logs import regroup
 
     logs = [log_of(language, file, fields, name) for name, file in files.items()]
     return list(regroup([part for log in logs for part in log.by_model().values()]))
@@ -30,7 +30,7 @@ def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) ->
 def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int) -> list[Measured]:
     """Return the features of each log that can be measured."""
     from mirage.features import FeatureSuite
-    from mirage.features.traffic import measured
+    from mirage.monitoring.traffic import measured
 
     suite: FeatureSuite | None = FeatureSuite(features) if features else None
     return [measured(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
@@ -38,14 +38,14 @@ def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 
 def log_text(log: Log, side: Measured) -> str:
     """Return a table of the features of a log, with notes on their limits."""
-    from mirage.testing.drifts import cautions
+    from mirage.monitoring.drifts import cautions
 
     return "\n".join([feature_text(side.table), *map(wrapped, cautions(log, side))])
 
 
 def log_plain(side: Measured) -> dict[str, Any]:
     """Return the features of a log as JSON data."""
-    from mirage.testing.drifts import unmeasured
+    from mirage.monitoring.drifts import unmeasured
 
     return {**feature_plain(side.table), "not_measured": unmeasured(side)}
 

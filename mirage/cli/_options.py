@@ -19,7 +19,7 @@ def complete_language(start: str) -> list[str]:
 
 def complete_feature(start: str) -> list[str]:
     """Return the names of features that a shell may complete."""
-    from mirage.features import DEFINITIONS
+    from mirage.features.registry import DEFINITIONS
 
     return [name for name in DEFINITIONS if name.startswith(start)]
 

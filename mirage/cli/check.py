@@ -61,7 +61,8 @@ def check(
     --feature asks for it.
     """
     from mirage._base.files import write_text
-    from mirage.testing import FellShortError, History, comments, read_baseline
+    from mirage.monitoring import History
+    from mirage.testing import FellShortError, comments, read_baseline
     from mirage.testing.regressions import (
         check_compared,
         compared,

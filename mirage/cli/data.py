@@ -115,7 +115,7 @@ def build(
 
     As in MIRAGE-Bench, it has the queries with relevant and non-relevant passages.
     """
-    from mirage.building import MIRACL_RECIPE, Recipe, build_benchmark
+    from mirage.testsets import MIRACL_RECIPE, Recipe, build_benchmark
 
     if miracl and sample is not None:
         raise MirageError("--miracl sets the number to sample; leave out --sample")

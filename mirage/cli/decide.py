@@ -19,7 +19,9 @@ from mirage.errors import MirageError
 
 if TYPE_CHECKING:
     from mirage.llm.estimates import Estimate
-    from mirage.metaeval import AnswerSentence, Cascade, Decision, LabelledSentences, Score
+    from mirage.metaeval import AnswerSentence, LabelledSentences
+    from mirage.metaeval.abstaining import Cascade, Decision
+    from mirage.metaeval.judges import Score
 
 __all__ = ["decide"]
 

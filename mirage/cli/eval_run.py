@@ -14,7 +14,7 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.retrieval import RetrievalDifference, RetrievalEvaluation
+    from mirage.retrieval.evaluation import RetrievalDifference, RetrievalEvaluation
 
 __all__ = ["eval_run"]
 

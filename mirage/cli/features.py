@@ -73,7 +73,8 @@ def features(
     Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 3
     if it is on both sides, so that the queries are too few to decide.
     """
-    from mirage.features import FeatureSuite, canonical_name
+    from mirage.features import FeatureSuite
+    from mirage.features.registry import canonical_name
 
     if form is not None and dataset is None:
         raise MirageError("--form goes with --dataset")

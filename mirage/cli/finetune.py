@@ -21,9 +21,10 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.building import TrainingExample
     from mirage.dataset import MirageDataset
-    from mirage.training import Target, TuningRecipe
+    from mirage.testsets import TrainingExample
+    from mirage.training import TuningRecipe
+    from mirage.training.examples import Target
 
 __all__ = ["finetune"]
 
@@ -102,12 +103,12 @@ def finetune(
     if cell and not grid:
         raise MirageError("--cell goes with the YAML file of a grid")
     if not grid and not is_language(data) and _is_training_set(Path(source)):
-        from mirage.building import read_training_set
+        from mirage.testsets import read_training_set
 
         examples = read_training_set(source)
     else:
         if grid:
-            from mirage.benchmarking import Grid
+            from mirage.grids import Grid
 
             dataset = Grid.read(source, trust=trust).shown(named_texts("--cell", cell or ()))
         else:
@@ -180,7 +181,8 @@ def _examples(
 ) -> tuple[tuple[TrainingExample, ...], dict[str, str]]:
     from typing import cast, get_args
 
-    from mirage.training import Target, prompt_of, training_examples
+    from mirage.training import prompt_of, training_examples
+    from mirage.training.examples import Target
 
     if target not in get_args(Target):
         raise UnknownNameError("target", target, get_args(Target))

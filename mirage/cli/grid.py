@@ -17,8 +17,8 @@ from mirage.cli._shell import argument, example, fall_short, group, keeping, opt
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.benchmarking import Grid, ResultTable
     from mirage.executors import Executor
+    from mirage.grids import Grid, ResultTable
 
 __all__ = ["commands"]
 
@@ -165,7 +165,7 @@ def compare(
 
 
 def _grid(path: Path, trust: bool = False) -> Grid:
-    from mirage.benchmarking import Grid
+    from mirage.grids import Grid
 
     return Grid.read(file_of(path), trust=trust)
 
@@ -192,7 +192,7 @@ def _write_page(table: ResultTable, grid: Grid, page: Path, limit: int | None) -
 
 def _record(table: ResultTable, grid: Grid, history: Path, commit: str) -> None:
     """Add each finished cell to a history, with all its metrics."""
-    from mirage.testing import History
+    from mirage.monitoring import History
     from mirage.testing.baseline import baseline_of_cell
 
     datasets = grid.datasets

@@ -12,7 +12,7 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import UnknownNameError
 
 if TYPE_CHECKING:
-    from mirage.testing import Series
+    from mirage.monitoring.series import Series
 
 __all__ = ["history"]
 
@@ -53,7 +53,7 @@ def history(
     Marks the commits at which it got significantly worse: each commit is compared with the first
     one, or with the last accepted one, on the same queries.
     """
-    from mirage.testing import History, moved
+    from mirage.monitoring import History, moved
 
     check_folder(page)
     store = History(existing(file))

@@ -13,8 +13,8 @@ from mirage.cli._shell import argument, end_inconclusive, example, fall_short, g
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.sources.logs import Log
-    from mirage.testing import Drift
+    from mirage.monitoring.drifts import Drift
+    from mirage.monitoring.logs import Log
 
 __all__ = ["commands"]
 
@@ -88,7 +88,7 @@ def drift(
     ruled out; 0 otherwise.
     """
     from mirage.features import FeatureSuite
-    from mirage.testing import drift as compare_logs
+    from mirage.monitoring import drift as compare_logs
 
     before, after = _read_two(language_of(language), logs, by, log_fields(field, cluster))
     result = compare_logs(

@@ -12,7 +12,8 @@ from mirage.cli._shell import app, argument, example, flag, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.metaeval import Comparisons, MetaEvaluation
+    from mirage.metaeval import MetaEvaluation
+    from mirage.metaeval.comparisons import Comparisons
 
 __all__ = ["metaeval"]
 

@@ -186,7 +186,7 @@ def _judge(
 def _record(
     ranking: Ranking, board: Leaderboard, models: dict[str, Path], history: Path, commit: str
 ) -> None:
-    from mirage.testing import History
+    from mirage.monitoring import History
     from mirage.testing.baseline import baseline_of
 
     for run in read_runs(board.dataset.language, models):

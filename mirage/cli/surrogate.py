@@ -20,7 +20,8 @@ from mirage.cli._shell import argument, example, fall_short, flag, group, option
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.surrogate import SurrogateRanker, Validation
+    from mirage.surrogate import SurrogateRanker
+    from mirage.surrogate.ranker import Validation
 
 __all__ = ["commands"]
 

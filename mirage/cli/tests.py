@@ -31,8 +31,9 @@ from mirage.cli._shell import (
 from mirage.errors import MirageError
 
 if TYPE_CHECKING:
-    from mirage.building import ItemKind, ItemSet
     from mirage.testing.mutation import MutationScore
+    from mirage.testsets import ItemSet
+    from mirage.testsets.item_checks import ItemKind
 
 FaultKinds = Annotated[
     list[str] | None,
@@ -108,7 +109,7 @@ def make(
     In a CSV sheet each line of the answers' cell is one answer, with its forms separated by |. The
     reference and wrong answers may be empty.
     """
-    from mirage.building import build_from_sheet, build_test_set, estimate_test_set, read_sheet
+    from mirage.testsets import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
     for output in (file, page, skeleton):
         check_folder(output)
@@ -149,7 +150,7 @@ def _kinds(texts: Sequence[str] | None) -> dict[str, Mapping[ItemKind, float]]:
 
 
 def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
-    from mirage.building.test_sets import beside
+    from mirage.testsets.test_sets import beside
 
     out(f"{created}\n{file}")
     if created.rejected:
@@ -169,16 +170,16 @@ def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
 
 
 def _write_page(file: Path, page: Path) -> None:
-    from mirage.building import read_rejected
     from mirage.dataset import MirageDataset
     from mirage.report import write_review
+    from mirage.testsets import read_rejected
 
     write_review(MirageDataset.from_jsonl(file), page, rejected=read_rejected(file))
     say(f"{page}: page for reviewing the items")
 
 
 def _write_skeleton(sources: list[Path], file: Path, settings: Mapping[str, Any]) -> None:
-    from mirage.building import item_sheet, write_sheet
+    from mirage.testsets import item_sheet, write_sheet
 
     rows, askable = item_sheet(sources, **settings)
     write_sheet(rows, file)
@@ -208,8 +209,8 @@ def review(
     ] = None,
 ) -> None:
     """Write a page for reviewing items, or apply a review."""
-    from mirage.building import strike
     from mirage.dataset import MirageDataset
+    from mirage.testsets import strike
 
     check_folder(file)
     source = file_of(dataset)

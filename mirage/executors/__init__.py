@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.executors.base import Executor, LocalExecutor, Once, in_order
-    from mirage.executors.ray import RayExecutor, ray_executor
+    from mirage.executors.base import Executor, LocalExecutor
+    from mirage.executors.ray import ray_executor
 
-__all__ = ["Executor", "LocalExecutor", "Once", "RayExecutor", "in_order", "ray_executor"]
+__all__ = [
+    "Executor",
+    "LocalExecutor",
+    "ray_executor",
+]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.executors.base": ("Executor", "LocalExecutor"),
+    "mirage.executors.ray": ("ray_executor",),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

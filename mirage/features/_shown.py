@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.languages import Language
-from mirage.text import MENTIONED_AT, mention
-from mirage.text.mentions import folded
+from mirage.text import mention
+from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 
 __all__ = ["TextIndex", "evidence", "grams_of", "index_texts", "shown_texts"]

@@ -7,7 +7,8 @@ from statistics import mean
 from mirage.features.answer_claims import answer_claims
 from mirage.features.answers import NO_ANSWERS
 from mirage.features.base import Answered, Definition, Facts, NotComputed
-from mirage.text import ABSTAINS_AT, abstains
+from mirage.text import abstains
+from mirage.text.abstentions import ABSTAINS_AT
 
 __all__ = ["abstention", "incorrect_attempt", "invention"]
 

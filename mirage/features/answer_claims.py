@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from mirage.features.base import Answered
-from mirage.text import Claims, Mention, Stance, mentioned, read_claims
-from mirage.text.claims import Forms
+from mirage.text import mentioned, read_claims
+from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
 __all__ = ["AnswerClaims", "answer_claims"]

@@ -13,7 +13,8 @@ from mirage.errors import SettingError
 from mirage.languages import Language
 from mirage.models import Query, Response
 from mirage.passages import NO_GAPS, CitationGaps, relevant_matches
-from mirage.text import ParsedResponse, parse
+from mirage.text import parse
+from mirage.text.responses import ParsedResponse
 
 __all__ = [
     "GIVEN",
@@ -290,7 +291,7 @@ class FunctionFeature:
             any.
 
     Example:
-        >>> from mirage.features import FunctionFeature
+        >>> from mirage.features.base import FunctionFeature
         >>> FunctionFeature(lambda query, response: float(len(response.text)), name="characters")
         characters
     """

@@ -17,15 +17,16 @@ from typing import Literal, NamedTuple
 
 from mirage.features._foreign import foreign_stretches
 from mirage.features._names import names, unfamiliar_stretch
-from mirage.features._negations import negation_faults
 from mirage.features._shown import TextIndex, evidence, grams_of, index_texts, shown_texts
 from mirage.features.answer_claims import answer_claims
 from mirage.features.base import NOTHING_SHOWN, Answered, Definition, Facts, NotComputed
 from mirage.languages import LANGUAGES, Language
-from mirage.text import ABSTAINS_AT, abstains
+from mirage.text import abstains
+from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.citations import Citation, Passages, citations
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
+from mirage.text.negations import negation_faults
 from mirage.text.quantities import Date, Quantity, dates, quantities, values_in
 
 __all__ = ["Span", "SpanType", "spans", "unknown_facts"]

@@ -13,9 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from mirage.features._alignment import replacements
-from mirage.features._content import function_words, grams, word_match, words
-from mirage.features._negations import negates, negation_faults
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
     Answered,
@@ -28,7 +25,10 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences, tokenize
+from mirage.text.alignment import replacements
+from mirage.text.content import function_words, grams, word_match, words
 from mirage.text.lexicon import lexicon
+from mirage.text.negations import negates, negation_faults
 from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from mirage._base.packages import package
-from mirage.features._identification import identify
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
+from mirage.text.identification import identify
 
 __all__ = [
     "correct_language",

@@ -15,12 +15,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from mirage.features._content import (
-    content_words,
-    function_words,
-    word_match,
-    word_match_by_sentence,
-)
 from mirage.features.base import (
     Answered,
     Definition,
@@ -31,6 +25,12 @@ from mirage.features.base import (
 )
 from mirage.languages import Language
 from mirage.text import tokenize
+from mirage.text.content import (
+    content_words,
+    function_words,
+    word_match,
+    word_match_by_sentence,
+)
 from mirage.text.mentions import bare
 from mirage.text.numbers import numbers
 
@@ -204,7 +204,7 @@ def sentence_support(
         UnknownNameError: The language is not supported.
 
     Example:
-        >>> from mirage.features import sentence_support
+        >>> from mirage.features.lexical import sentence_support
         >>> passages = ["The Harbour Bridge was opened to traffic in March 1932."]
         >>> sentences = ["The Harbour Bridge opened in March 1932.", "It often rains in Bergen."]
         >>> [round(float(sentence_support(sentence, passages, "en")), 2) for sentence in sentences]

@@ -24,8 +24,10 @@ from mirage.features.base import (
     nothing_to_cite,
     passage_texts,
 )
-from mirage.neural import NLI, Pair, Reranker
-from mirage.text import Sentence, parse
+from mirage.neural import NLI, Reranker
+from mirage.neural.pairs import Pair
+from mirage.text import parse
+from mirage.text.sentences import Sentence
 
 __all__ = ["NeuralFeature", "reranker_score", "support_entailment", "support_neutral"]
 

@@ -51,7 +51,7 @@ class Nugget:
         FeatureError: The text is empty, or the importance is another word.
 
     Example:
-        >>> from mirage.features import Nugget
+        >>> from mirage.features.nuggets import Nugget
         >>> Nugget("The bridge opened in 1932.").importance
         'vital'
     """

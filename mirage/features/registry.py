@@ -116,7 +116,7 @@ def canonical_name(name: str) -> str:
     """Return this library's name for a column of the published data; return other names unchanged.
 
     Example:
-        >>> from mirage.features import canonical_name
+        >>> from mirage.features.registry import canonical_name
         >>> canonical_name("citation_MAP@10"), canonical_name("fluency_score")
         ('citation_map@10', 'fluency')
     """

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.neural import Embedder, embed
+from mirage.neural import Embedder
+from mirage.neural.embedders import embed
 
 __all__ = ["SimilarityFeature", "answer_similarity"]
 

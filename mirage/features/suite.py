@@ -17,7 +17,8 @@ from mirage._base.progress import progress_bar
 from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError
-from mirage.executors import Executor, in_order
+from mirage.executors import Executor
+from mirage.executors.base import in_order
 from mirage.features.base import (
     GIVEN,
     Answered,

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from mirage.generation.callables import Answer, CallableGenerator, ReplayGenerator
     from mirage.generation.http import HTTPGenerator, OpenAIGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
-    from mirage.generation.prompts import Prompt, PromptMaker, RagPrompt
-    from mirage.generation.replies import PassageLike, Reply
-    from mirage.generation.responses import ModelLike, respond
+    from mirage.generation.prompts import Prompt, RagPrompt
+    from mirage.generation.replies import Reply
+    from mirage.generation.responses import respond
     from mirage.generation.short_answers import OracleAnswer, ShortAnswerPrompt
 
 __all__ = [
@@ -21,12 +21,9 @@ __all__ = [
     "CallableGenerator",
     "Generator",
     "HTTPGenerator",
-    "ModelLike",
     "OpenAIGenerator",
     "OracleAnswer",
-    "PassageLike",
     "Prompt",
-    "PromptMaker",
     "RagPrompt",
     "ReplayGenerator",
     "Reply",
@@ -36,4 +33,15 @@ __all__ = [
     "respond",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.generation.base": ("Generator",),
+    "mirage.generation.callables": ("Answer", "CallableGenerator", "ReplayGenerator"),
+    "mirage.generation.http": ("HTTPGenerator", "OpenAIGenerator"),
+    "mirage.generation.local": ("TransformersGenerator", "VLLMGenerator"),
+    "mirage.generation.prompts": ("Prompt", "RagPrompt"),
+    "mirage.generation.replies": ("Reply",),
+    "mirage.generation.responses": ("respond",),
+    "mirage.generation.short_answers": ("OracleAnswer", "ShortAnswerPrompt"),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

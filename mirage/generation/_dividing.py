@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError
-from mirage.executors import Executor, Once
+from mirage.executors import Executor
+from mirage.executors.base import Once
 from mirage.generation.base import Generator, recording
 from mirage.llm import LLM
 from mirage.llm.questions import part_size

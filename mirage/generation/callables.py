@@ -49,7 +49,8 @@ class CallableGenerator:
     query is a failure if the function raises an exception, returns a value of another type, or
     takes longer than ``timeout``.
     Example:
-        >>> from mirage import CallableGenerator, MirageDataset
+        >>> from mirage import MirageDataset
+        >>> from mirage.generation.callables import CallableGenerator
         >>> def bot(query):
         ...     return "The harbour opened in 1912 [1].", ["The harbour opened in 1912."]
         >>> run = CallableGenerator(bot).run(MirageDataset.bundled("en").sample(1))

@@ -60,7 +60,8 @@ def repeated(
             :meth:`mirage.Generator.run`.
 
     Example:
-        >>> from mirage import CallableGenerator, MirageDataset
+        >>> from mirage import MirageDataset
+        >>> from mirage.generation.callables import CallableGenerator
         >>> dataset = MirageDataset.bundled("en").sample(1)
         >>> generator = CallableGenerator(lambda query: "I do not know.")
         >>> len(repeated(generator, dataset, 3).repeats)

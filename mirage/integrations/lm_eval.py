@@ -47,8 +47,8 @@ from mirage._base.files import read_rows
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, missing_package
 from mirage.features import FeatureSuite
-from mirage.generation import PromptMaker, RagPrompt
-from mirage.generation.prompts import ANSWER_TOKENS, prompt_for
+from mirage.generation import RagPrompt
+from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, prompt_for
 from mirage.integrations._contexts import dataset_of, score, suite_of
 from mirage.languages import Language
 from mirage.models import Query, Response, Run

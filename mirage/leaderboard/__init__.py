@@ -8,15 +8,18 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.leaderboard.leaderboard import Leaderboard, MultilingualLeaderboard
-    from mirage.leaderboard.leaks import OPTIMISERS, Leak, LeakAudit, leak_audit
+    from mirage.leaderboard.leaks import OPTIMISERS, leak_audit
 
 __all__ = [
     "OPTIMISERS",
     "Leaderboard",
-    "Leak",
-    "LeakAudit",
     "MultilingualLeaderboard",
     "leak_audit",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.leaderboard.leaderboard": ("Leaderboard", "MultilingualLeaderboard"),
+    "mirage.leaderboard.leaks": ("OPTIMISERS", "leak_audit"),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -26,8 +26,8 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.generation import Answer, Generator, ModelLike, respond
-from mirage.generation.responses import own_name
+from mirage.generation import Answer, Generator, respond
+from mirage.generation.responses import ModelLike, own_name
 from mirage.human_agreement import known_agreement
 from mirage.languages import LANGUAGES, Language
 from mirage.leaderboard import _judged, predictions

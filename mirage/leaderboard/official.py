@@ -24,14 +24,8 @@ from mirage._base.logs import logger
 from mirage.arena import BradleyTerry, Judgments
 from mirage.dataset import MirageDataset
 from mirage.errors import ArtifactError, MirageError, UnknownNameError
-from mirage.features import (
-    DEFINITIONS,
-    Feature,
-    FeatureSuite,
-    FeatureTable,
-    canonical_name,
-    feature,
-)
+from mirage.features import Feature, FeatureSuite, FeatureTable, feature
+from mirage.features.registry import DEFINITIONS, canonical_name
 from mirage.languages import Language
 from mirage.leaderboard._suite import offline_suite
 from mirage.llm.cache import default_cache_path

@@ -109,7 +109,7 @@ class LLM:
             the resource, ``https://NAME.openai.azure.com``.
         headers: Additional HTTP headers. Like the key, their values never appear in errors or logs.
         temperature: Sampling temperature. ``None`` sends none, which some models require. The
-            papers use 0.1 (see :mod:`mirage.experiments`).
+            papers use 0.1 (see :mod:`mirage.papers`).
         max_tokens: The longest answer, in tokens. ``None`` uses the endpoint's limit.
         parameters: Other parameters to send, such as ``{"seed": 1, "top_p": 0.9}``.
         concurrency: Number of calls under way at a time, at all servers together. A call that

@@ -7,36 +7,17 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.metaeval._gold import MEAN
-    from mirage.metaeval.abstaining import AbstainingJudge, Cascade, Decision, cascade
-    from mirage.metaeval.agreement import (
-        AnnotatorAgreement,
-        LanguageAgreement,
-        annotator_agreement,
-    )
-    from mirage.metaeval.comparisons import Comparison, Comparisons
-    from mirage.metaeval.consistency import (
-        ConsistencyOfPair,
-        LanguageConsistency,
-        language_consistency,
-        pair_verdicts,
-        sentence_verdicts,
-    )
-    from mirage.metaeval.correction import (
-        CorrectedShare,
-        CorrectedShares,
-        Transfer,
-        TransferCard,
-        corrected_share,
-        transfer_card,
-    )
+    from mirage.metaeval.abstaining import AbstainingJudge, cascade
+    from mirage.metaeval.agreement import annotator_agreement
+    from mirage.metaeval.consistency import language_consistency, pair_verdicts, sentence_verdicts
+    from mirage.metaeval.correction import corrected_share, transfer_card
     from mirage.metaeval.evaluation import evaluate
-    from mirage.metaeval.fine_errors import FineError, FineErrors
-    from mirage.metaeval.judges import Score, SentenceJudge, score
+    from mirage.metaeval.judge_benchmarks import build_judge_benchmark
+    from mirage.metaeval.judges import score
     from mirage.metaeval.labels import LabelledSentences
     from mirage.metaeval.llm_judge import LLMSentenceJudge
     from mirage.metaeval.prompts import STRATEGIES
-    from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation
+    from mirage.metaeval.results import MetaEvaluation
     from mirage.metaeval.sentences import (
         AnswerSentence,
         read_sentences,
@@ -45,32 +26,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "MEAN",
     "STRATEGIES",
     "AbstainingJudge",
-    "AnnotatorAgreement",
     "AnswerSentence",
-    "Cascade",
-    "Comparison",
-    "Comparisons",
-    "ConsistencyOfPair",
-    "CorrectedShare",
-    "CorrectedShares",
-    "Decision",
-    "FineError",
-    "FineErrors",
-    "JudgeFigures",
-    "JudgeResult",
     "LLMSentenceJudge",
     "LabelledSentences",
-    "LanguageAgreement",
-    "LanguageConsistency",
     "MetaEvaluation",
-    "Score",
-    "SentenceJudge",
-    "Transfer",
-    "TransferCard",
     "annotator_agreement",
+    "build_judge_benchmark",
     "cascade",
     "corrected_share",
     "evaluate",
@@ -84,4 +47,24 @@ __all__ = [
     "write_sentences",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.metaeval.abstaining": ("AbstainingJudge", "cascade"),
+    "mirage.metaeval.agreement": ("annotator_agreement",),
+    "mirage.metaeval.consistency": ("language_consistency", "pair_verdicts", "sentence_verdicts"),
+    "mirage.metaeval.correction": ("corrected_share", "transfer_card"),
+    "mirage.metaeval.evaluation": ("evaluate",),
+    "mirage.metaeval.judge_benchmarks": ("build_judge_benchmark",),
+    "mirage.metaeval.judges": ("score",),
+    "mirage.metaeval.labels": ("LabelledSentences",),
+    "mirage.metaeval.llm_judge": ("LLMSentenceJudge",),
+    "mirage.metaeval.prompts": ("STRATEGIES",),
+    "mirage.metaeval.results": ("MetaEvaluation",),
+    "mirage.metaeval.sentences": (
+        "AnswerSentence",
+        "read_sentences",
+        "sentences_of",
+        "write_sentences",
+    ),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

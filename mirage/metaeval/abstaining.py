@@ -20,7 +20,7 @@ from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Facts
 from mirage.llm.estimates import Estimate
-from mirage.metaeval._gold import clusters_of_sentences
+from mirage.metaeval.gold import clusters_of_sentences
 from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge

@@ -14,7 +14,7 @@ import numpy as np
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.dataset import Cluster
 from mirage.errors import JudgmentError
-from mirage.metaeval._gold import clusters_of_sentences
+from mirage.metaeval.gold import clusters_of_sentences
 from mirage.metaeval.labels import LabelledSentences
 from mirage.statistics.agreement import Sums, ac1_of, alpha_of, fleiss_of, terms
 from mirage.statistics.bootstrap import Interval, bootstrap

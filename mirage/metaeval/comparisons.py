@@ -11,7 +11,7 @@ import numpy as np
 from mirage._base.arrays import Bools, Floats
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
-from mirage.metaeval._gold import MEAN, Truth
+from mirage.metaeval.gold import MEAN, Truth
 from mirage.statistics.bootstrap import Interval, sums_by_query
 from mirage.statistics.classification import interval, sentence_weights
 from mirage.statistics.permutation import holm, permutation_p_values

@@ -17,7 +17,8 @@ import numpy as np
 
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage._base.tables import Rows, Table, frame_of, to_text
-from mirage.arena import Pair, PairJudge
+from mirage.arena.judge import PairJudge
+from mirage.arena.pairs import Pair
 from mirage.dataset import MirageDataset
 from mirage.errors import JudgmentError
 from mirage.metaeval.judges import SentenceJudge

@@ -18,7 +18,7 @@ from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
 from mirage.features.base import Feature
 from mirage.human_agreement import known_agreement
-from mirage.metaeval._gold import MEAN
+from mirage.metaeval.gold import MEAN
 from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.sentences import AnswerSentence

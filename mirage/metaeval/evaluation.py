@@ -11,7 +11,7 @@ from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Feature
-from mirage.metaeval._gold import MEAN, Truth
+from mirage.metaeval.gold import MEAN, Truth
 from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation, ThresholdSource

@@ -9,7 +9,7 @@ import numpy as np
 
 from mirage._base.arrays import Bools
 from mirage._base.tables import Rows, Table, frame_of, to_text
-from mirage.metaeval._gold import MEAN, Truth
+from mirage.metaeval.gold import MEAN, Truth
 
 if TYPE_CHECKING:
     import pandas as pd

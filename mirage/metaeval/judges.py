@@ -21,7 +21,8 @@ from mirage.features.base import Answered, Facts, Feature, NotComputed
 from mirage.features.registry import facts, feature
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Response
-from mirage.text import ParsedResponse, Sentence
+from mirage.text.responses import ParsedResponse
+from mirage.text.sentences import Sentence
 
 __all__ = [
     "JudgeLike",

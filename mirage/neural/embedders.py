@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
-from mirage.llm import LLM, Cache, embed_all
+from mirage.llm import LLM, Cache
+from mirage.llm.embeddings import embed_all
 from mirage.llm.questions import harmless
 from mirage.neural._models import (
     attempt,

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
-from mirage.executors import Executor, Once
+from mirage.executors import Executor
+from mirage.executors.base import Once
 from mirage.llm import Cache
 from mirage.llm.cache import default_cache_path
 from mirage.neural._models import (

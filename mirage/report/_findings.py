@@ -10,7 +10,7 @@ from mirage.report._elements import Child, breakable, cut, label, tag
 from mirage.report._responses import direction
 
 if TYPE_CHECKING:
-    from mirage.findings import Finding, PooledFinding
+    from mirage.features.findings import Finding, PooledFinding
     from mirage.ranking import MultilingualRanking, Ranking
 
 __all__ = ["MARKS", "about", "findings", "plain_findings", "pooled_findings"]

@@ -12,9 +12,10 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from mirage._base.quoting import script_json
-from mirage.benchmarking import Cell, ResultTable, Score
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError, UnknownNameError
+from mirage.grids import Cell, ResultTable
+from mirage.grids.cells import Score
 from mirage.models import Query, Response, Run
 from mirage.report._elements import Child, cut, label, rounded, tag
 from mirage.report._file import save, whole
@@ -60,7 +61,7 @@ def write_grid(
         MirageError: If the file cannot be written.
 
     Example:
-        >>> from mirage.experiments.bergen import published
+        >>> from mirage.papers.bergen import published
         >>> from mirage.report import write_grid
         >>> write_grid(published(4), "grid.html")  # doctest: +SKIP
     """

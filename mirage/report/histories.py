@@ -95,7 +95,7 @@ def render_history(timelines: Iterable[Timeline]) -> str:
         timelines: As in :func:`write_history`.
 
     Example:
-        >>> from mirage.report import Moment, Point, Timeline, render_history
+        >>> from mirage.report.histories import Moment, Point, Timeline, render_history
         >>> moments = [Moment("4f2a91c"), Moment("b81d03e", worse=["recall"])]
         >>> points = [Point(0.81, 0.78, 0.84), Point(0.70, 0.66, 0.74)]
         >>> timeline = Timeline("my-rag", [], moments, {"recall": points})

@@ -8,20 +8,16 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from mirage._base.logs import logger
-from mirage.arena import (
-    JudgeAgreement,
-    PairAgreement,
-    PositionBias,
-    SelfPreference,
-    VerbosityBias,
-    judge_agreement,
-    position_bias,
-    verbosity_bias,
-)
+from mirage.arena import judge_agreement, position_bias, verbosity_bias
+from mirage.arena.agreement import JudgeAgreement, PairAgreement
+from mirage.arena.biases import PositionBias, SelfPreference, VerbosityBias
 from mirage.dataset import clusters_of
 from mirage.errors import JudgmentError, MirageError, UnknownNameError
 from mirage.languages import Language
-from mirage.metaeval import MEAN, JudgeResult, LanguageConsistency, MetaEvaluation
+from mirage.metaeval import MetaEvaluation
+from mirage.metaeval.consistency import LanguageConsistency
+from mirage.metaeval.gold import MEAN
+from mirage.metaeval.results import JudgeResult
 from mirage.models import HumanAgreement, Query, Run, Vote
 from mirage.report._drawing import Scale, axis, interval
 from mirage.report._elements import label, tag
@@ -102,7 +98,7 @@ def measure_judges(
         runs: The judged responses, whose lengths verbosity bias needs.
 
     Example:
-        >>> from mirage.report import measure_judges
+        >>> from mirage.report.judges import measure_judges
         >>> measure_judges([], [], [])
         [Unmeasured(what='judges', why='there are no votes')]
     """

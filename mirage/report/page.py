@@ -107,7 +107,7 @@ def render(
 
     Example:
         >>> from mirage import Leaderboard
-        >>> from mirage.report import render
+        >>> from mirage.report.page import render
         >>> render(Leaderboard.published("sw"))[:15]
         '<!doctype html>'
     """

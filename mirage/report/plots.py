@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow
-    from mirage.experiments.bergen import GainRow, OracleRow, SystemRow
+    from mirage.papers.bergen import GainRow, OracleRow, SystemRow
+    from mirage.papers.results import FewerJudgmentsRow, ImportanceRow, NewModelRow
     from mirage.ranking import MultilingualRanking, Ranking
 
 __all__ = [
@@ -202,7 +202,7 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 
     Args:
         importances: Result of :meth:`mirage.SurrogateRanker.importances` or
-            :func:`mirage.experiments.feature_importance`.
+            :func:`mirage.papers.feature_importance`.
 
     Raises:
         MirageError: If ``importances`` is empty.
@@ -245,7 +245,7 @@ def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     languages have a line of their mean.
 
     Args:
-        rows: Result of :func:`mirage.experiments.fewer_judgments`.
+        rows: Result of :func:`mirage.papers.fewer_judgments`.
 
     Raises:
         MirageError: If ``rows`` is empty.
@@ -307,7 +307,7 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
     averaged over languages.
 
     Args:
-        rows: Result of :func:`mirage.experiments.new_models`.
+        rows: Result of :func:`mirage.papers.new_models`.
 
     Raises:
         MirageError: If ``rows`` is empty.
@@ -356,8 +356,8 @@ def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
     Each row is a bar, with its 95 % interval if it has one.
 
     Args:
-        rows: Result of :func:`mirage.experiments.bergen.retrieval_gain` or
-            :func:`~mirage.experiments.bergen.oracle_gain`.
+        rows: Result of :func:`mirage.papers.bergen.retrieval_gain` or
+            :func:`~mirage.papers.bergen.oracle_gain`.
 
     Raises:
         MirageError: If ``rows`` is empty.
@@ -395,7 +395,7 @@ def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
     system without a retrieval score is a horizontal line, dotted if it is closed book.
 
     Args:
-        rows: Result of :func:`mirage.experiments.bergen.retrieval_vs_generation`.
+        rows: Result of :func:`mirage.papers.bergen.retrieval_vs_generation`.
 
     Raises:
         MirageError: If no system has scores for both retrieval and answers.

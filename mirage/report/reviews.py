@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mirage.building import RejectedItem
-from mirage.building.instructions import find_instructions
 from mirage.dataset import MirageDataset
 from mirage.languages import Language
 from mirage.models import Passage, Query
 from mirage.report._elements import Child, tag
 from mirage.report._file import save, whole
+from mirage.testsets.instructions import find_instructions
+from mirage.testsets.test_sets import RejectedItem
 
 __all__ = ["render_review", "write_review"]
 
@@ -27,7 +27,7 @@ def write_review(
     Answers and wrong answers are highlighted in the passages that contain them word for word. A
     notice marks items that no passage answers. A warning marks items with a passage that may
     give instructions to its reader or a model. A button saves the decisions to a file, which
-    :func:`mirage.building.strike` applies. The page needs no server and sends nothing.
+    :func:`mirage.testsets.strike` applies. The page needs no server and sends nothing.
 
     Args:
         dataset: The items.

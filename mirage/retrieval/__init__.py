@@ -11,21 +11,10 @@ if TYPE_CHECKING:
     from mirage.retrieval.bm25 import BM25, Hit
     from mirage.retrieval.context import SentencePruner
     from mirage.retrieval.dense import DenseRetriever
-    from mirage.retrieval.evaluation import (
-        RetrievalDifference,
-        RetrievalEvaluation,
-        RetrievalMean,
-        evaluate,
-        qrels,
-    )
+    from mirage.retrieval.evaluation import evaluate, qrels
     from mirage.retrieval.rerank import CrossEncoderReranker, EndpointReranker, LLMReranker
-    from mirage.retrieval.rewriting import (
-        LLMQueryRewriter,
-        QueryRewriter,
-        RecordedQueries,
-        RewritingRetriever,
-    )
-    from mirage.retrieval.run import Hits, RetrievalRun
+    from mirage.retrieval.rewriting import LLMQueryRewriter, RecordedQueries, RewritingRetriever
+    from mirage.retrieval.run import RetrievalRun
     from mirage.retrieval.simple import HybridRetriever, OracleRetriever, RunRetriever
     from mirage.retrieval.sparse import SparseRetriever
 
@@ -36,17 +25,12 @@ __all__ = [
     "DenseRetriever",
     "EndpointReranker",
     "Hit",
-    "Hits",
     "HybridRetriever",
     "LLMQueryRewriter",
     "LLMReranker",
     "OracleRetriever",
-    "QueryRewriter",
     "RecordedQueries",
     "Reranker",
-    "RetrievalDifference",
-    "RetrievalEvaluation",
-    "RetrievalMean",
     "RetrievalRun",
     "Retriever",
     "RewritingRetriever",
@@ -57,4 +41,17 @@ __all__ = [
     "qrels",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.retrieval.base": ("ContextProcessor", "Reranker", "Retriever"),
+    "mirage.retrieval.bm25": ("BM25", "Hit"),
+    "mirage.retrieval.context": ("SentencePruner",),
+    "mirage.retrieval.dense": ("DenseRetriever",),
+    "mirage.retrieval.evaluation": ("evaluate", "qrels"),
+    "mirage.retrieval.rerank": ("CrossEncoderReranker", "EndpointReranker", "LLMReranker"),
+    "mirage.retrieval.rewriting": ("LLMQueryRewriter", "RecordedQueries", "RewritingRetriever"),
+    "mirage.retrieval.run": ("RetrievalRun",),
+    "mirage.retrieval.simple": ("HybridRetriever", "OracleRetriever", "RunRetriever"),
+    "mirage.retrieval.sparse": ("SparseRetriever",),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -11,7 +11,8 @@ from mirage._base.files import write_bytes
 from mirage._base.progress import progress_bar
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, during
-from mirage.executors import Executor, LocalExecutor, Once
+from mirage.executors import Executor, LocalExecutor
+from mirage.executors.base import Once
 from mirage.models import Passage
 
 __all__ = ["SHARD", "deleting_damaged", "fill_shards", "shard_rows", "shard_starts"]

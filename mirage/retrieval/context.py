@@ -10,9 +10,10 @@ import numpy as np
 from mirage._base.gaps import NotComputed
 from mirage.errors import NeuralError, SettingError, during
 from mirage.models import Passage, Query
-from mirage.neural import Embedder, Reranker, embed
+from mirage.neural import Embedder, Reranker
+from mirage.neural.embedders import embed
 from mirage.retrieval._exact import unit
-from mirage.text import sentence_pieces
+from mirage.text.sentences import sentence_pieces
 
 __all__ = ["SentencePruner"]
 

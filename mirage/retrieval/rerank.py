@@ -19,8 +19,10 @@ from mirage.corpus import Corpus
 from mirage.errors import LLMError, SettingError, during
 from mirage.executors import Executor
 from mirage.languages import Language
-from mirage.llm import LLM, Form, Question, RerankForm, ask_all, relevance_all
-from mirage.llm.questions import BRACKETS, final_verdict
+from mirage.llm import LLM, Form, Question
+from mirage.llm.client import RerankForm
+from mirage.llm.questions import BRACKETS, ask_all, final_verdict
+from mirage.llm.reranking import relevance_all
 from mirage.models import Passage, Query
 from mirage.neural import Reranker as PairScorer
 from mirage.retrieval.run import RetrievalRun

@@ -1,5 +1,10 @@
 """Surrogates predict a model's logit from its features; they are trained on a simulated arena."""
 
-from mirage.surrogate.ranker import Prediction, SurrogateRanker, Validation
+from __future__ import annotations
 
-__all__ = ["Prediction", "SurrogateRanker", "Validation"]
+from mirage.surrogate.ranker import Prediction, SurrogateRanker
+
+__all__ = [
+    "Prediction",
+    "SurrogateRanker",
+]

@@ -15,7 +15,8 @@ import numpy as np
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query
-from mirage.text import Sentence, mentioned, parse, split_sentences, tokenize
+from mirage.text import mentioned, parse, split_sentences, tokenize
+from mirage.text.sentences import Sentence
 
 __all__ = [
     "MANNERS",

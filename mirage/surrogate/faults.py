@@ -12,7 +12,8 @@ import numpy as np
 
 from mirage.languages import Language
 from mirage.surrogate.drafts import Draft, Scene, faultless, filled
-from mirage.text import Sentence, mentioned, split_sentences
+from mirage.text import mentioned, split_sentences
+from mirage.text.sentences import Sentence
 
 __all__ = ["ARENA_FAULTS", "FAULTS", "Fault", "abstention_of"]
 

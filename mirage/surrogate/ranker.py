@@ -26,7 +26,8 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.executors import Executor, in_order
+from mirage.executors import Executor
+from mirage.executors.base import in_order
 from mirage.features import FeatureTable, facts
 from mirage.statistics.bootstrap import check_level, draw_clusters, widened
 from mirage.statistics.clusters import cluster_names

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
-from mirage.features import FeatureTable, canonical_name
+from mirage.features import FeatureTable
 from mirage.features.base import Need
-from mirage.features.registry import DEFINITIONS, facts
+from mirage.features.registry import DEFINITIONS, canonical_name, facts
 
 __all__ = ["COVERED", "Evidence", "evidence_of"]
 

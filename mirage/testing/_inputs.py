@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
-from mirage.generation import ModelLike, respond
+from mirage.generation import respond
+from mirage.generation.responses import ModelLike
 from mirage.languages import Language
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run

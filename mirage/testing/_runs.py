@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from mirage._base.stores import locked
 from mirage.dataset import MirageDataset, read_run, write_run
 from mirage.errors import DatasetError
-from mirage.generation import ModelLike, respond
+from mirage.generation import respond
+from mirage.generation.responses import ModelLike
 from mirage.models import Run
 from mirage.testing._inputs import Place, dataset_of, fingerprint, standing_in
 from mirage.testing._shortfalls import raise_at_caller

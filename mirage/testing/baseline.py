@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mirage._base.files import validated, write_text
 from mirage._base.inputs import read_text
-from mirage.benchmarking import Cell
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, FeatureError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import OFFLINE, facts
-from mirage.generation import ModelLike
+from mirage.generation.responses import ModelLike
+from mirage.grids import Cell
 from mirage.leaderboard import Leaderboard
 from mirage.models import LanguageCode, Run
 from mirage.testing._inputs import Place, dataset_of, fingerprint, run_of

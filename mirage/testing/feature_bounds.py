@@ -16,7 +16,7 @@ from mirage.errors import FeatureError, SettingError
 from mirage.features import FeatureSuite, FeatureTable, facts
 from mirage.features.registry import canonical_name
 from mirage.features.suite import FeatureLike
-from mirage.generation import ModelLike
+from mirage.generation.responses import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.statistics.bootstrap import Interval

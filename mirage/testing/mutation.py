@@ -38,7 +38,8 @@ from mirage.testing.feature_bounds import (
     confidence_of,
 )
 from mirage.testing.gate import mean_of_pairs
-from mirage.text import Sentence, parse
+from mirage.text import parse
+from mirage.text.sentences import Sentence
 
 __all__ = [
     "SEEDS",

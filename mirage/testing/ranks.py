@@ -11,7 +11,7 @@ from mirage._base.quoting import visible
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError
 from mirage.features import facts
-from mirage.generation import ModelLike
+from mirage.generation.responses import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.ranking import Entry, Evidence, MultilingualRanking, Ranking

@@ -13,9 +13,10 @@ import numpy as np
 from mirage._base.tables import Table, to_text
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import FeatureError, SettingError, UnknownNameError
-from mirage.features import FeatureSuite, FeatureTable, canonical_name
+from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Answered, answered
-from mirage.generation import ModelLike
+from mirage.features.registry import canonical_name
+from mirage.generation.responses import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import record

@@ -2,7 +2,7 @@
 
 Training examples are conversations: a prompt with passages, and the answer that the model should
 give. They come from queries with short answers or references (:func:`training_examples`), or from a
-teacher (:func:`mirage.building.build_training_set`). :func:`finetune` trains on them with TRL and
+teacher (:func:`mirage.testsets.build_training_set`). :func:`finetune` trains on them with TRL and
 PEFT.
 """
 
@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.training.examples import Target, evaluation_overlap, training_examples
+    from mirage.training.examples import evaluation_overlap, training_examples
     from mirage.training.recipes import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
-    from mirage.training.tuning import FineTuned, Method, finetune, prompt_of
+    from mirage.training.tuning import finetune, prompt_of
 
 __all__ = [
     "BERGEN_TUNING",
     "MIRAGE_BENCH_TUNING",
-    "FineTuned",
-    "Method",
-    "Target",
     "TuningRecipe",
     "evaluation_overlap",
     "finetune",
@@ -30,4 +27,10 @@ __all__ = [
     "training_examples",
 ]
 
-__getattr__, __dir__ = lazy(__name__, __file__)
+_NAMES = {
+    "mirage.training.examples": ("evaluation_overlap", "training_examples"),
+    "mirage.training.recipes": ("BERGEN_TUNING", "MIRAGE_BENCH_TUNING", "TuningRecipe"),
+    "mirage.training.tuning": ("finetune", "prompt_of"),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -6,19 +6,19 @@ import random
 from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
-from mirage.building.evaluation_sets import reason_counts
-from mirage.building.training_sets import (
+from mirage.dataset import MirageDataset
+from mirage.errors import DatasetError, GenerationError, UnknownNameError
+from mirage.generation.prompts import PromptMaker, RagPrompt, prompt_for
+from mirage.generation.short_answers import ShortAnswerPrompt
+from mirage.models import Query
+from mirage.testsets.evaluation_sets import reason_counts
+from mirage.testsets.training_sets import (
     OmitReason,
     TrainingExample,
     TrainingSet,
     check_trainable,
     example_of,
 )
-from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, GenerationError, UnknownNameError
-from mirage.generation.prompts import PromptMaker, RagPrompt, prompt_for
-from mirage.generation.short_answers import ShortAnswerPrompt
-from mirage.models import Query
 from mirage.text import tokenize
 
 __all__ = ["Target", "check_apart", "evaluation_overlap", "training_examples"]
@@ -41,12 +41,12 @@ def training_examples(
     With the target ``answers``, the model is trained to give the short answers. One form of each
     answer is drawn at random per query, independently of other queries (BERGEN, arXiv 2407.01102,
     sections 4.7 and 5.5). With ``reference``, it is trained to give the query's reference with
-    citations of ids, as in MIRAGE-Bench. (:func:`mirage.building.build_training_set` uses the
+    citations of ids, as in MIRAGE-Bench. (:func:`mirage.testsets.build_training_set` uses the
     responses of a teacher instead.)
 
     A query gives no example if it has no passage (``no passage``) or no such answer (``no
     answer``), or if it does not fit into the prompt (``does not fit``). A reference must also meet
-    the conditions of :func:`mirage.building.build_training_set`.
+    the conditions of :func:`mirage.testsets.build_training_set`.
 
     Args:
         dataset: Queries with the passages to show, as from :meth:`mirage.Pipeline.show`.

@@ -19,7 +19,6 @@ from mirage._base.files import write_text, writing
 from mirage._base.packages import package
 from mirage._base.progress import progress_bar
 from mirage._base.stores import MANIFEST, build_folder, read_manifest, stored_key, write_manifest
-from mirage.building.training_sets import TrainingExample, TrainingSet
 from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
@@ -30,6 +29,7 @@ from mirage.errors import (
 )
 from mirage.generation.chat import completion_ids, end_ids, own_prompt, prompt_ids
 from mirage.generation.prompts import PromptMaker
+from mirage.testsets.training_sets import TrainingExample, TrainingSet
 from mirage.training.examples import Target, check_apart
 from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 
@@ -95,7 +95,7 @@ def finetune(
 
     Args:
         examples: Training examples, as from :func:`training_examples` or
-            :func:`mirage.building.build_training_set`.
+            :func:`mirage.testsets.build_training_set`.
         model: Name on the hub, or a folder.
         folder: Output folder. Until it is complete, it has a hidden name in the same parent folder.
         method: Trained parameters. ``qlora`` (Dettmers et al. 2023, arXiv 2305.14314) needs a GPU

@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import kendalltau, norm
 from scipy.stats import t as student
 
-from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, Pair, adaptive
+from mirage.arena import AdaptivePairs, BradleyTerry, Judgments, adaptive
+from mirage.arena.pairs import Pair
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.models import Judgment
 from mirage.sources import nomiracl

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 
-from mirage.building import build_benchmark
 from mirage.cli.data import _file_names
 from mirage.dataset import MirageDataset, read_run
 from mirage.metaeval import LabelledSentences
 from mirage.models import Run
+from mirage.testsets import build_benchmark
 
 BUNDLED = MirageDataset.bundled(LANGUAGE)
 

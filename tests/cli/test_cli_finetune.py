@@ -9,9 +9,9 @@ import pytest
 import tiny_llm
 from command_line import mirage, refusal
 
-from mirage.building import write_training_set
 from mirage.dataset import MirageDataset
 from mirage.sources import memerag
+from mirage.testsets import write_training_set
 from mirage.training import training_examples
 
 WHY = "needs the extra 'finetune'"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mirage.executors import Executor, LocalExecutor, RayExecutor, ray_executor
+from mirage.executors import Executor, LocalExecutor, ray_executor
+from mirage.executors.ray import RayExecutor
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from mirage.errors import SettingError
-from mirage.executors import Executor, LocalExecutor, Once, in_order
+from mirage.executors import Executor, LocalExecutor
+from mirage.executors.base import Once, in_order
 
 EXECUTORS = [LocalExecutor(), LocalExecutor(threads=3)]
 each_executor = pytest.mark.parametrize("executor", EXECUTORS, ids=repr)

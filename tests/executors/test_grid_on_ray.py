@@ -15,8 +15,8 @@ import pytest
 from llm_server import ChatServer, Reply
 from tiny_models import sentence_transformer
 
-from mirage.benchmarking import Grid
-from mirage.executors import RayExecutor
+from mirage.executors.ray import RayExecutor
+from mirage.grids import Grid
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from mirage.errors import ExecutorError, UnknownNameError
-from mirage.executors import Executor, Once, RayExecutor, in_order
+from mirage.executors import Executor
+from mirage.executors.base import Once, in_order
+from mirage.executors.ray import RayExecutor
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,8 @@ from judging import first_in_alphabet, judge_by, make_dataset, make_runs
 from mirage import LLM, FeatureSuite, MirageDataset, OpenAIGenerator, PairwiseJudge, respond
 from mirage.corpus import Corpus
 from mirage.errors import GenerationError, LLMError
-from mirage.executors import Executor, RayExecutor
+from mirage.executors import Executor
+from mirage.executors.ray import RayExecutor
 from mirage.features.neural import reranker_score, support_entailment, support_neutral
 from mirage.models import Passage, Query, Run
 from mirage.neural import NLI, Reranker, SentenceEmbedder

@@ -17,8 +17,8 @@ from llm_server import ChatServer, Reply
 
 from mirage._base.concurrency import for_each, run_sync
 from mirage.errors import BudgetError, LLMError, SettingError
-from mirage.executors import RayExecutor
 from mirage.executors.base import sending
+from mirage.executors.ray import RayExecutor
 from mirage.llm import LLM, Budget, Price
 
 

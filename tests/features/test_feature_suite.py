@@ -14,18 +14,17 @@ import pytest
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError, UnknownNameError
 from mirage.features import (
-    DEFINITIONS,
     Answered,
     Facts,
     Feature,
     FeatureSuite,
-    FunctionFeature,
     NotComputed,
-    canonical_name,
     facts,
     feature,
     feature_names,
 )
+from mirage.features.base import FunctionFeature
+from mirage.features.registry import DEFINITIONS, canonical_name
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.sources import memerag

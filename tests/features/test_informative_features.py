@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.features import NotComputed, answered, feature
-from mirage.features._alignment import replacements
 from mirage.models import Passage, Query, Response
+from mirage.text.alignment import replacements
 
 NUMBER = 4
 ONE_OF_THREE = math.log(4 / 1.5) ** 2

@@ -14,8 +14,8 @@ from llm_server import ChatServer, Reply, last_user_text
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError
-from mirage.features import FeatureSuite, FeatureTable, LLMEval, feature, llm_eval
-from mirage.features.judged import SCALES, expected_value
+from mirage.features import FeatureSuite, FeatureTable, feature, llm_eval
+from mirage.features.judged import SCALES, LLMEval, expected_value
 from mirage.llm import LLM, Budget
 from mirage.models import Query, Response, Run
 

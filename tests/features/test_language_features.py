@@ -6,10 +6,10 @@ import pytest
 
 from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
-from mirage.features._identification import identify
 from mirage.features.language import language_probabilities
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
+from mirage.text.identification import identify
 
 
 def computed(

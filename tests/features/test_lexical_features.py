@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mirage.dataset import MirageDataset
-from mirage.features import SUPPORTED_AT, NotComputed, answered, feature, sentence_support
-from mirage.features._content import word_match, word_match_by_sentence
-from mirage.features.lexical import _run_ends
+from mirage.features import NotComputed, answered, feature
+from mirage.features.lexical import SUPPORTED_AT, _run_ends, sentence_support
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
+from mirage.text.content import word_match, word_match_by_sentence
 
 NILE = Query(
     id="q",

@@ -28,8 +28,8 @@ from mirage.features import Feature, FeatureSuite, NotComputed, answered
 from mirage.features.neural import reranker_score, support_entailment, support_neutral
 from mirage.llm import LLM, Cache
 from mirage.models import Passage, Query, Response, Run
-from mirage.neural import NLI, Pair, Reranker
-from mirage.neural.pairs import _batches
+from mirage.neural import NLI, Reranker
+from mirage.neural.pairs import Pair, _batches
 from mirage.text import parse
 
 LONGEST = 128

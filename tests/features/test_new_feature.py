@@ -13,7 +13,6 @@ import pytest
 from mirage.arena import Tournaments
 from mirage.dataset import MirageDataset
 from mirage.features import (
-    DEFINITIONS,
     Answered,
     Definition,
     Facts,
@@ -25,6 +24,7 @@ from mirage.features import (
     feature_names,
     registry,
 )
+from mirage.features.registry import DEFINITIONS
 from mirage.models import Run
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import training_data

@@ -25,13 +25,11 @@ from mirage.features import (
     FeatureSuite,
     FeatureTable,
     NotComputed,
-    Nugget,
-    NuggetRecall,
     answered,
     feature,
     nugget_recall,
 )
-from mirage.features.nuggets import LISTS, Score, read_labels, read_nuggets
+from mirage.features.nuggets import LISTS, Nugget, NuggetRecall, Score, read_labels, read_nuggets
 from mirage.languages import LANGUAGES
 from mirage.llm import LLM, Budget
 from mirage.llm.questions import harmless

@@ -22,13 +22,12 @@ from mirage.features import (
     FeatureSuite,
     FeatureTable,
     NotComputed,
-    RatedFeature,
     answer_overlap,
     answered,
     feature,
     fluency,
 )
-from mirage.features.rated import read_fluency, read_overlap
+from mirage.features.rated import RatedFeature, read_fluency, read_overlap
 from mirage.llm import LLM, Budget
 from mirage.models import Passage, Query, Response, Run
 

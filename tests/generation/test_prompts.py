@@ -15,7 +15,7 @@ from mirage.errors import GenerationError, SettingError
 from mirage.generation import RagPrompt
 from mirage.generation.prompts import prompt_for
 from mirage.languages import LANGUAGES
-from mirage.llm import estimate_tokens
+from mirage.llm.client import estimate_tokens
 from mirage.models import Passage, Query
 from mirage.text import parse
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from llm_server import ChatServer
 
-from mirage import CallableGenerator, HTTPGenerator, Leaderboard, Pipeline, respond
+from mirage import HTTPGenerator, Leaderboard, Pipeline, respond
 from mirage.dataset import MirageDataset, read_run
 from mirage.errors import GenerationError
 from mirage.features import FeatureSuite
+from mirage.generation.callables import CallableGenerator
 from mirage.generation.replies import response_of
 from mirage.models import GOLD, Passage, Query, Response, Run
 from mirage.testing import assert_feature, save_baseline

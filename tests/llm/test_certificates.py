@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from llm_server import ChatServer, Reply
 
-from mirage import LLM, GenerationError, HTTPGenerator, LLMError, MirageDataset, SettingError
+from mirage import LLM, HTTPGenerator, MirageDataset
 from mirage._base.concurrency import run_sync
 from mirage.cli._llms import ask_for_models
+from mirage.errors import GenerationError, LLMError, SettingError
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ import pytest
 from llm_server import ChatServer, Reply
 
 from mirage.errors import LLMError
-from mirage.llm import LLM, Budget, Price, embed_all
+from mirage.llm import LLM, Budget, Price
+from mirage.llm.embeddings import embed_all
 
 
 def vector(text: str) -> list[float]:

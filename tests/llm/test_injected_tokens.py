@@ -24,7 +24,6 @@ from injected_tokens import (
 from injections import INJECTIONS, marked
 
 from mirage.arena._prompt import judge_question
-from mirage.building.judge_benchmark_steps import _time_question
 from mirage.features import answered
 from mirage.features.nuggets import Nugget, _assigning_question, _listing_question
 from mirage.features.rated import _fluency_question, _overlap_question
@@ -32,6 +31,7 @@ from mirage.generation import RagPrompt
 from mirage.llm import Question
 from mirage.llm.controls import break_controls
 from mirage.metaeval import AnswerSentence
+from mirage.metaeval.judge_benchmark_steps import _time_question
 from mirage.metaeval.prompts import label_question
 from mirage.models import Passage, Query, Response
 

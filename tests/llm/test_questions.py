@@ -15,8 +15,17 @@ from llm_server import ChatServer, Reply, last_user_text
 
 from mirage._base.concurrency import run_sync
 from mirage.errors import LLMError
-from mirage.llm import LLM, Budget, Form, Outcome, Question, ask_all
-from mirage.llm.questions import ASKS, BRACKETS, ask_each, fenced, final_verdict, harmless
+from mirage.llm import LLM, Budget, Form, Question
+from mirage.llm.questions import (
+    ASKS,
+    BRACKETS,
+    Outcome,
+    ask_all,
+    ask_each,
+    fenced,
+    final_verdict,
+    harmless,
+)
 
 COLOUR = Form(
     text="Name the colour as [[colour]].",

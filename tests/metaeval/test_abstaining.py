@@ -16,13 +16,13 @@ from mirage.metaeval import (
     AnswerSentence,
     LabelledSentences,
     LLMSentenceJudge,
-    Score,
     cascade,
     evaluate,
     read_sentences,
     score,
     write_sentences,
 )
+from mirage.metaeval.judges import Score
 from mirage.models import Passage, Query
 
 RIGHT = np.tile([True, False], 50)

@@ -12,7 +12,8 @@ from llm_server import ChatServer, last_user_text
 from sklearn.metrics import cohen_kappa_score
 
 from mirage import MirageDataset, respond
-from mirage.arena import Pair, PairwiseJudge
+from mirage.arena import PairwiseJudge
+from mirage.arena.pairs import Pair
 from mirage.errors import JudgmentError
 from mirage.languages import LANGUAGES
 from mirage.llm import LLM

@@ -19,8 +19,8 @@ from mirage.metaeval import (
     transfer_card,
 )
 from mirage.models import Response, Run
-from mirage.statistics import powered_mean, roc_auc
-from mirage.statistics.classification import roc_auc_interval
+from mirage.statistics import powered_mean
+from mirage.statistics.classification import roc_auc, roc_auc_interval
 from mirage.statistics.prediction_powered import cross_predicted
 
 # 200 sentences, two per query; people label 60 % positive, and the score is informative.

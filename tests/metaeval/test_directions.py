@@ -9,16 +9,16 @@ from labelled import NO, YES, by_number, labelled, query
 from mirage.errors import FeatureError, JudgmentError
 from mirage.features import Facts
 from mirage.metaeval import (
-    MEAN,
     AnswerSentence,
     LabelledSentences,
-    Score,
     cascade,
     corrected_share,
     evaluate,
     score,
     transfer_card,
 )
+from mirage.metaeval.gold import MEAN
+from mirage.metaeval.judges import Score
 
 TRUTH = [YES, NO] * 60
 SENTENCES = labelled([("en", f"q{i // 2}", label) for i, label in enumerate(TRUTH)])

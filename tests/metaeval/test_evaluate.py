@@ -19,14 +19,8 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.metaeval import (
-    MEAN,
-    AnswerSentence,
-    LabelledSentences,
-    MetaEvaluation,
-    evaluate,
-    score,
-)
+from mirage.metaeval import AnswerSentence, LabelledSentences, MetaEvaluation, evaluate, score
+from mirage.metaeval.gold import MEAN
 from mirage.statistics.classification import cross_validated_thresholds
 
 # en: 4 supported, 2 not; de: 2 and 4. Two sentences a query.

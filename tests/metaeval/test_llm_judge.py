@@ -22,9 +22,9 @@ from mirage.metaeval import (
     AnswerSentence,
     LabelledSentences,
     LLMSentenceJudge,
-    SentenceJudge,
     evaluate,
 )
+from mirage.metaeval.judges import SentenceJudge
 from mirage.metaeval.prompts import LABELS, label_question, read_label
 from mirage.models import Passage, Query
 

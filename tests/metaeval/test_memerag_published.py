@@ -12,9 +12,8 @@ import pytest
 from labelled import irrcac
 
 from mirage.errors import FeatureError
-from mirage.features import SUPPORTED_AT
+from mirage.features.lexical import SUPPORTED_AT
 from mirage.metaeval import (
-    MEAN,
     AnswerSentence,
     LabelledSentences,
     MetaEvaluation,
@@ -22,6 +21,7 @@ from mirage.metaeval import (
     evaluate,
     score,
 )
+from mirage.metaeval.gold import MEAN
 
 LANGUAGES = ("en", "de", "es")
 SUPPORTED, NOT_SUPPORTED = "Supported", "Not Supported"

@@ -10,9 +10,11 @@ import pytest
 from labelled import NO, YES, labelled, query, recorded
 
 from mirage.errors import FeatureError, JudgmentError, SettingError, UnknownNameError
-from mirage.features import Answered, FunctionFeature, NotComputed, sentence_support
-from mirage.metaeval import AnswerSentence, Score, SentenceJudge, score
-from mirage.metaeval.judges import as_response, ask
+from mirage.features import Answered, NotComputed
+from mirage.features.base import FunctionFeature
+from mirage.features.lexical import sentence_support
+from mirage.metaeval import AnswerSentence, score
+from mirage.metaeval.judges import Score, SentenceJudge, as_response, ask
 from mirage.models import Passage, Query
 
 NILE = Query(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirage.benchmarking import Cell, ResultTable
 from mirage.dataset import MirageDataset
+from mirage.grids import Cell, ResultTable
 from mirage.models import Passage, Query, Response, Run
 
 __all__ = ["TABLE", "cell", "dataset", "run"]

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from hostile import STRINGS
 
-from mirage.report import Moment, Point, Timeline, render_history
+from mirage.report.histories import Moment, Point, Timeline, render_history
 
 
 def timeline(points: list[Point], text: str = "rag", worse: int = -1) -> Timeline:

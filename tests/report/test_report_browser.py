@@ -19,7 +19,8 @@ from rankings import ranking
 
 from mirage import Leaderboard, MultilingualRanking, Ranking
 from mirage.languages import LANGUAGES
-from mirage.report import Moment, Point, Timeline, write, write_grid, write_history
+from mirage.report import write, write_grid, write_history
+from mirage.report.histories import Moment, Point, Timeline
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra browser is not installed: playwright"

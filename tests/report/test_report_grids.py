@@ -13,10 +13,12 @@ from cells import TABLE, cell, dataset, run
 from hostile import ATTACK, STRINGS
 from reading import Reader
 
-from mirage.benchmarking import Cell, ResultTable, Score
 from mirage.errors import MirageError, SettingError, UnknownNameError
+from mirage.grids import Cell, ResultTable
+from mirage.grids.cells import Score
 from mirage.models import Passage, Response, Run
-from mirage.report import grids, render_grid, write_grid
+from mirage.report import grids, write_grid
+from mirage.report.grids import render_grid
 
 
 def data_of(page: str) -> dict[str, Any]:

@@ -18,13 +18,14 @@ from rankings import ANCHORS, FEATURES, ranker, ranking
 from reading import Reader
 
 from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking, Run, respond
-from mirage.arena import PositionBias, SelfPreference
+from mirage.arena.biases import PositionBias, SelfPreference
 from mirage.arena.controls import position
 from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import _responses as responses
-from mirage.report import render, write
+from mirage.report import write
+from mirage.report.page import render
 
 
 def write_and_read(

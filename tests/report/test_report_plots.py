@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from rankings import ANCHORS, FEATURES, ranking
 
-from mirage import Leaderboard, MirageError, MultilingualRanking, UnknownNameError
-from mirage.experiments import FewerJudgmentsRow, ImportanceRow, NewModelRow, bergen
+from mirage import Leaderboard, MirageError, MultilingualRanking
+from mirage.errors import UnknownNameError
 from mirage.languages import LANGUAGES
+from mirage.papers import bergen
+from mirage.papers.results import FewerJudgmentsRow, ImportanceRow, NewModelRow
 from mirage.report import fonts
 
 pytest.importorskip("matplotlib", reason="the extra report is not installed: matplotlib")
 
 from mirage.report import (
-    MissingFontWarning,
     plot_features,
     plot_fewer_judgments,
     plot_gains,
@@ -28,6 +29,7 @@ from mirage.report import (
     plot_ranks,
     plot_retrieval,
 )
+from mirage.report.fonts import MissingFontWarning
 
 LATIN = ("de", "en", "fi", "sw")
 

@@ -7,8 +7,9 @@ import re
 from hostile import STRINGS
 
 from mirage import MirageDataset, Passage, Query
-from mirage.building import Draft, Fault, RejectedItem
-from mirage.report import render_review
+from mirage.report.reviews import render_review
+from mirage.testsets.item_checks import Draft, Fault
+from mirage.testsets.test_sets import RejectedItem
 
 
 def item(text: str) -> Query:

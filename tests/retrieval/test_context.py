@@ -17,7 +17,8 @@ from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query
 from mirage.neural import Reranker
 from mirage.retrieval import ContextProcessor, SentencePruner
-from mirage.text import sentence_pieces, split_sentences
+from mirage.text import split_sentences
+from mirage.text.sentences import sentence_pieces
 
 QUERY = Query(id="q", language="en", text="nile")
 PASSAGES = [

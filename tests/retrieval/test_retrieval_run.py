@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
-from mirage.retrieval import Hits, RetrievalRun
+from mirage.retrieval import RetrievalRun
+from mirage.retrieval.run import Hits
 from mirage.sources.trec import read_qrels
 
 RUN = RetrievalRun.of({"q1": {"a#0": 1.5, "b#1": 3.0, "a#1": 1.5}, "q2": {}}, "bm25")

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, recall_score
 
 from mirage.errors import JudgmentError, SettingError
-from mirage.statistics import calibration, roc_auc
+from mirage.statistics import calibration
 from mirage.statistics.classification import (
     best_threshold,
     cross_validated_thresholds,
     draws_of,
     interval,
     recalls,
+    roc_auc,
     sentence_weights,
     standard_errors,
     tally,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mirage.statistics import paired_means, permutation_p_values
+from mirage.statistics import paired_means
 from mirage.statistics.paired import gap_interval
+from mirage.statistics.permutation import permutation_p_values
 
 
 def test_the_mean_is_over_the_queries_that_have_a_difference() -> None:

@@ -24,7 +24,9 @@ from mirage.surrogate.simulation import (
     system_name,
 )
 from mirage.surrogate.utilities import UTILITIES
-from mirage.text import MENTIONED_AT, ParsedResponse, mention, parse
+from mirage.text import mention, parse
+from mirage.text.mentions import MENTIONED_AT
+from mirage.text.responses import ParsedResponse
 
 CORPORA = {code: MirageDataset.bundled(code) for code in LANGUAGES}
 

@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirage import (
+from mirage import FeatureSuite, Leaderboard, MirageDataset, MirageError, respond
+from mirage.errors import (
     DatasetError,
     FeatureError,
-    FeatureSuite,
     GenerationError,
-    Leaderboard,
-    MirageDataset,
-    MirageError,
     SettingError,
     UnknownNameError,
-    respond,
 )
 from mirage.features import FeatureTable, feature_names
 from mirage.models import Query, Response

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirage import DatasetError, FeatureSuite, Leaderboard, MirageDataset, UnknownNameError
-from mirage.features import Facts, FunctionFeature
+from mirage import FeatureSuite, Leaderboard, MirageDataset
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.features import Facts
+from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
 from mirage.testing import read_baseline, save_baseline
 from mirage.testing.gate import gated

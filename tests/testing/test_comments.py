@@ -11,8 +11,9 @@ from live_markup import COMMONMARK, GITHUB, GITLAB, Page, outside_code
 
 from mirage.dataset import MirageDataset
 from mirage.models import Query, Response, Run
-from mirage.testing import More, save_baseline
+from mirage.testing import save_baseline
 from mirage.testing.comments import comment, junit
+from mirage.testing.planning import More
 from mirage.testing.regressions import Compared, compared
 
 HOSTILE = (

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirage import MirageDataset, Query, Response, SettingError
+from mirage import MirageDataset, Query, Response
+from mirage.errors import SettingError
 from mirage.features import Facts
-from mirage.statistics import mean_bounds
+from mirage.statistics.bounds import mean_bounds
 from mirage.testing import FellShortError, assert_feature
 from mirage.testing.feature_bounds import compare_with_bounds
 

@@ -14,9 +14,10 @@ import pytest
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
+from mirage.monitoring import Commit, History, moved, series
+from mirage.monitoring.series import worsening_p_values
 from mirage.statistics.permutation import exchange_p_values
-from mirage.testing import Baseline, Commit, History, moved, series
-from mirage.testing.series import worsening_p_values
+from mirage.testing import Baseline
 
 IDS = tuple(f"q{i}" for i in range(12))
 

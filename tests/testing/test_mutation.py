@@ -9,25 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from mirage import MirageDataset, MirageError, Query, Run, SettingError, UnknownNameError, respond
+from mirage import MirageDataset, MirageError, Query, Run, respond
 from mirage.dataset import write_run
+from mirage.errors import SettingError, UnknownNameError
 from mirage.features import facts
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.faults import FAULTS
 from mirage.surrogate.pretraining import simulated_runs
-from mirage.testing import (
-    Bound,
-    Fate,
-    MutationScore,
-    assert_feature,
-    assert_ranks,
-    mutants,
-    mutation_score,
-    score_tests,
-    suggested_bounds,
-    write_tests,
-)
+from mirage.testing import assert_feature, assert_ranks, mutation_score, write_tests
 from mirage.testing._runs import Runs
+from mirage.testing.mutation import Bound, Fate, MutationScore, mutants, suggested_bounds
+from mirage.testing.suites import score_tests
 
 SWAHILI = MirageDataset.bundled("sw")
 BUNDLED = respond({q.id: q.reference or "" for q in SWAHILI}, SWAHILI, "reference", progress=False)

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mirage import MirageDataset, Query, SettingError
+from mirage import MirageDataset, Query
+from mirage.errors import SettingError
 from mirage.features import FeatureTable
-from mirage.statistics import single_step_p_values, upper_bounds
+from mirage.statistics import upper_bounds
+from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
-from mirage.testing import Baseline, plan, what_would_tell
+from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
 from mirage.testing.comparison import Comparison, compare
+from mirage.testing.planning import what_would_tell
 
 Floats = NDArray[np.float64]
 NAMES = ("abstention", "citation_map@10")

@@ -14,7 +14,8 @@ from test_mutation import user_data
 
 from mirage import MirageDataset, Run
 from mirage.dataset import write_run
-from mirage.testing import Bound, MutationScore, suites, write_tests
+from mirage.testing import suites, write_tests
+from mirage.testing.mutation import Bound, MutationScore
 
 INJECTION = 'a" if __import__("os").system("touch PWNED") else "b.jsonl'
 NAMES = (

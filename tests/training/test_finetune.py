@@ -20,8 +20,6 @@ import pytest
 import tiny_llm
 from lessons import dataset
 
-from mirage import TransformersGenerator
-from mirage.building import TrainingExample, TrainingSet
 from mirage.errors import (
     DatasetError,
     GenerationError,
@@ -31,16 +29,17 @@ from mirage.errors import (
 )
 from mirage.generation import ShortAnswerPrompt
 from mirage.generation.chat import completion_ids, end_ids, prompt_ids
+from mirage.generation.local import TransformersGenerator
+from mirage.testsets import TrainingExample, TrainingSet
 from mirage.training import (
     BERGEN_TUNING,
     MIRAGE_BENCH_TUNING,
-    FineTuned,
     TuningRecipe,
     finetune,
     training_examples,
     tuning,
 )
-from mirage.training.tuning import token_rows
+from mirage.training.tuning import FineTuned, token_rows
 
 WHY = "needs the extra 'finetune'"
 for name in ("torch", "trl", "peft"):

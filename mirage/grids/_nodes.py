@@ -1,0 +1,285 @@
+"""The graph of steps that the cells of a grid need; nothing is executed here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mirage.dataset import MirageDataset
+from mirage.features.base import GIVEN
+from mirage.features.registry import DEFINITIONS, canonical_name, facts
+from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
+from mirage.grids.store import Node
+
+__all__ = ["Nodes", "Settings", "is_feature"]
+
+DEFAULT_ORDER = "rank"
+"""The order of passages for a generator without a prompt entry; see :class:`mirage.RagPrompt`."""
+
+Settings = Mapping[str, str]
+"""The settings of one cell, by axis."""
+
+
+def is_feature(metric: str) -> bool:
+    """Return whether a metric is a feature of responses, as opposed to a retrieval metric."""
+    return canonical_name(metric).partition("@")[0] in DEFINITIONS
+
+
+class Nodes:
+    """The nodes (steps) of the cells of a grid. Cells that share a step share its node.
+
+    Args:
+        config: The grid.
+    """
+
+    def __init__(self, config: GridConfig) -> None:
+        self.config = config
+        self._datasets: dict[str, MirageDataset] = {}
+        self._corpora: dict[str, Node] = {}
+        self._digest_of: dict[str, tuple[str, str]] = {}
+        self._entries: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
+
+    def dataset(self, name: str) -> MirageDataset:
+        """Return the queries of a dataset.
+
+        Raises:
+            DatasetError: If its file cannot be read.
+        """
+        if name not in self._datasets:
+            self._datasets[name] = self.config.datasets[name].dataset()
+        return self._datasets[name]
+
+    def corpus(self, name: str) -> Node:
+        """Return the node of a corpus, identified by the contents of its files."""
+        if name not in self._corpora:
+            entry = self.config.corpora[name]
+            settings = entry.key()
+            if entry.dataset is not None:
+                queries = self.dataset(entry.dataset)
+                texts = (passage.model_dump_json() for q in queries for passage in q.passages)
+                settings["dataset"] = _digest(texts)
+            self._corpora[name] = Node("corpus", name, settings, (), entry, name)
+        return self._corpora[name]
+
+    def index(self, retriever: str, corpus: str) -> Node:
+        """Return the node of a retriever's index over a corpus."""
+        key = self._key("retriever", retriever, {})
+        settings = {name: value for name, value in key.items() if name != "rewriter"}
+        entry = self.config.retrievers[retriever]
+        name = f"{retriever} of {corpus}"
+        return Node("index", name, settings, (self.corpus(corpus),), entry, corpus)
+
+    def retrieve(self, cell: Settings, retriever: str = "", depth: int = 0) -> Node:
+        """Return the node of a retrieval step; for a hybrid, with the nodes of its parts as inputs.
+
+        Args:
+            cell: The cell.
+            retriever: The name of a retriever; by default that of the cell.
+            depth: The number of passages per query. By default the largest ``retrieve_k`` of the
+                grid, so that cells with a smaller one share the step and use its first passages.
+        """
+        name = retriever or cell["retriever"]
+        k = depth or max(self.config.grid.retrieve_k)
+        corpus = self.corpus(cell["corpus"])
+        entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
+        settings: dict[str, Any] = {"k": k}
+        if entry is None:
+            # The entry "names" keeps results of earlier versions, which ignored qrels that name
+            # documents, from being reused.
+            settings |= {"oracle": self._gold_digest(cell), "names": "passages or documents"}
+        else:
+            settings["queries"] = self._questions_digest(cell)
+        inputs: tuple[Node, ...] = (corpus,)
+        calling_entry = entry
+        match entry and entry.kind:
+            case "rrf":
+                settings["rrf"] = entry.k
+                inputs = tuple(self.retrieve(cell, each, max(k, entry.depth)) for each in entry.of)
+            case "run":
+                settings["run"] = self._key("retriever", name, cell)
+            case "bm25" | "dense" | "sparse":
+                inputs = (self.index(name, cell["corpus"]),)
+                if entry.rewriter is not None:
+                    calling_entry = self.config.rewriters[entry.rewriter]
+                    settings["rewriter"] = calling_entry.key()
+        node_name = f"{name} of {cell['corpus']} for {cell['dataset']}"
+        return Node("retrieve", node_name, settings, inputs, calling_entry, cell["dataset"])
+
+    def rank(self, cell: Settings) -> Node:
+        """Return the node of a cell's final ranking, reranked if it has a reranker."""
+        retrieved = self.retrieve(cell)
+        if cell["reranker"] == NONE:
+            return retrieved
+        settings = {
+            "reranker": self._key("reranker", cell["reranker"], cell),
+            "k": min(int(cell["rerank_k"]), int(cell["retrieve_k"])),
+        }
+        entry = self.config.rerankers[cell["reranker"]]
+        name = f"{retrieved.name} by {cell['reranker']}"
+        return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
+
+    def process(self, cell: Settings) -> Node:
+        """Return the node of the passages that a cell shows, changed by its processor."""
+        settings = {
+            "processor": self._key("processor", cell["processor"], cell),
+            **_shown_depth(cell),
+        }
+        ranked = self.rank(cell)
+        entry = self.config.processors[cell["processor"]]
+        name = f"{ranked.name} by {cell['processor']}"
+        return Node("process", name, settings, (ranked,), entry, cell["dataset"])
+
+    def generate(self, cell: Settings) -> Node:
+        """Return the node of the responses of a cell."""
+        generator, prompt, dataset = cell["generator"], cell["prompt"], cell["dataset"]
+        entry: Any = self.config.generators[generator]
+        settings: dict[str, Any] = {
+            "generator": self._key("generator", generator, cell),
+            "prompt": None if prompt == NONE else self._key("prompt", prompt, cell),
+            "seed": self.config.seed,
+            "queries": self._questions_digest(cell),
+        }
+        if entry.kind == "oracle-answer":
+            settings["gold"] = self._gold_digest(cell)
+        name, inputs = f"{generator} on {dataset}, closed book", tuple[Node, ...]()
+        if cell["retriever"] != NONE:
+            passages = self.rank(cell) if cell["processor"] == NONE else self.process(cell)
+            settings |= _shown_depth(cell)
+            # Earlier versions shuffled passages by default; the order keeps their results apart.
+            if entry.PROMPTED and prompt == NONE:
+                settings["prompt"] = {"order": DEFAULT_ORDER}
+            name = f"{generator} on {dataset} from {passages.name.replace(f' for {dataset}', '')}"
+            inputs = (passages,)
+        return Node("generate", name, settings, inputs, entry, dataset)
+
+    def passage_order(self, cell: Settings) -> str | None:
+        """Return the order of passages in a cell's prompt, or ``None`` if it shows no passages."""
+        generator, prompt = cell["generator"], cell["prompt"]
+        if NONE in (generator, cell["retriever"]):
+            return None
+        if not self.config.generators[generator].PROMPTED:
+            return None
+        order = DEFAULT_ORDER if prompt == NONE else self.config.prompts[prompt].order
+        return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
+
+    def order_notes(self, cells: Iterable[Settings]) -> list[str]:
+        """Return notes about the order of passages in the prompts of some cells."""
+        orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
+        if len(set(orders.values())) == 1:
+            return [f"prompts show passages {next(iter(orders.values()))}"]
+        return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
+
+    def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
+        """Return the node of the features of a cell's responses.
+
+        Args:
+            cell: The cell.
+            metrics: The names of features of one group; see :attr:`groups`.
+            responses: SHA-256 of the file of responses, which changes when responses are added.
+        """
+        metrics = list(metrics)
+        llm_entry, settings = self._models_of(metrics[0])
+        # Qrels and answers are part of the key, so that corrected ones are scored anew.
+        settings |= {"metrics": metrics, "responses": responses, "gold": self._gold_digest(cell)}
+        generated = self.generate(cell)
+        name = f"of {generated.name}"
+        return Node("score", name, settings, (generated,), llm_entry, cell["dataset"])
+
+    def measure(self, cell: Settings, metrics: Iterable[str]) -> Node:
+        """Return the node of the retrieval metrics of a cell."""
+        ranked = self.rank(cell)
+        settings = {
+            "metrics": list(metrics),
+            "level": self.config.level,
+            "gold": self._gold_digest(cell),
+            "k": int(cell["retrieve_k"]),
+        }
+        return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
+
+    def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
+        """Return the metrics that have no value on any query of a dataset, with the reason."""
+        reasons = {}
+        for name in self.config.metrics:
+            needs = facts(name).needs if is_feature(name) else ("relevant passages",)
+            missing = [
+                need
+                for need in needs
+                if need in GIVEN and need != "passages" and not any(map(GIVEN[need], dataset))
+            ]
+            if missing:
+                reasons[name] = (
+                    f"metric {name!r} needs {missing[0]}, and no query of {dataset.name} has any; "
+                    "use a dataset that has them, or remove the metric"
+                )
+        return reasons
+
+    @property
+    def measures(self) -> list[str]:
+        """The retrieval metrics of the grid."""
+        return [name for name in self.config.metrics if not is_feature(name)]
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The features of the grid, grouped by the models that compute them."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in filter(is_feature, self.config.metrics):
+            groups.setdefault(_needed_models(name), []).append(name)
+        return list(groups.values())
+
+    def _models_of(self, metric: str) -> tuple[Any, dict[str, Any]]:
+        """Return the entry of the LLM that a feature calls, if any, and its models' settings."""
+        needs, models, judge = _needed_models(metric), self.config.models, self.config.llm_eval
+        if not needs:
+            return None, {}
+        if judge is not None and needs == ("llm_eval",):
+            llm = self.config.generators[judge.judge]
+            return llm, {"models": judge.model_dump(), "llm": llm.key()}
+        if models.llm is not None and "LLM" in needs:
+            llm = self.config.generators[models.llm]
+            return llm, {"llm": llm.key()}
+        return None, {"models": models.key()}
+
+    def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
+        """Return the key of an entry; it is cached, so that large files are read once."""
+        entry = getattr(self.config, SECTIONS[axis])[name]
+        cell_entry = entry.at(cell)
+        cache_key = (axis, name, tuple(cell.values()) if cell_entry is not entry else ())
+        if cache_key not in self._entries:
+            self._entries[cache_key] = cell_entry.key()
+        return self._entries[cache_key]
+
+    def _questions_digest(self, cell: Settings) -> str:
+        """Return the SHA-256 of the parts of the queries that systems see."""
+        return self._digests(cell["dataset"])[0]
+
+    def _gold_digest(self, cell: Settings) -> str:
+        """Return the SHA-256 of the complete queries, with qrels and answers."""
+        return self._digests(cell["dataset"])[1]
+
+    def _digests(self, name: str) -> tuple[str, str]:
+        if name not in self._digest_of:
+            queries = self.dataset(name)
+            self._digest_of[name] = (
+                _digest(repr((query.id, query.language, query.text)) for query in queries),
+                _digest(query.model_dump_json() for query in queries),
+            )
+        return self._digest_of[name]
+
+
+def _needed_models(metric: str) -> tuple[str, ...]:
+    """Return the models that a feature needs."""
+    return (metric,) if metric == "llm_eval" else tuple(map(str, facts(metric).models))
+
+
+def _shown_depth(cell: Settings) -> dict[str, int]:
+    """Return the number of passages to show, at most the number that is retrieved."""
+    return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
+
+
+def _digest(texts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        digest.update(b"\n")
+    return digest.hexdigest()

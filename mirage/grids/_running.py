@@ -1,0 +1,637 @@
+"""Execution of the steps of a grid: each once, stored, and resumed after an interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from mirage._base.files import read_rows, validated
+from mirage._base.journal import Journal
+from mirage.corpus import Corpus
+from mirage.dataset import MirageDataset, clusters_of, read_run
+from mirage.errors import FeatureError, MirageError, SettingError
+from mirage.features import FeatureSuite, llm_eval
+from mirage.features.base import MODELS
+from mirage.features.judged import LLMEval
+from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
+from mirage.generation import respond
+from mirage.grids._nodes import Nodes, Settings
+from mirage.grids.cells import Cell
+from mirage.grids.config import NONE, ORACLE, GridConfig
+from mirage.grids.store import RESPONSES, Node, ResultStore
+from mirage.models import Passage, Query, Run
+from mirage.pipeline import Pipeline
+from mirage.retrieval import (
+    CrossEncoderReranker,
+    OracleRetriever,
+    RetrievalRun,
+    Retriever,
+    RewritingRetriever,
+    RunRetriever,
+    evaluate,
+)
+from mirage.retrieval.run import Hits
+from mirage.retrieval.simple import relevant_passages
+
+if TYPE_CHECKING:
+    from mirage.executors import Executor
+    from mirage.features.base import Feature
+    from mirage.llm import LLM, Budget
+
+__all__ = ["Runner"]
+
+BATCH = 64
+"""Number of queries after which results are written to disk."""
+
+NOT_RUN = "not run yet"
+
+DATA = "data"
+RANKING = "ranking.jsonl"
+PASSAGES = "passages.jsonl"
+SCORES = "scores.jsonl"
+
+
+class RankingRow(BaseModel):
+    """The passages retrieved for a query, best first; ``error`` is why reranking failed."""
+
+    query_id: str
+    passage_ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+    error: str = ""
+
+
+class PassagesRow(BaseModel):
+    """The passages of a query after processing."""
+
+    query_id: str
+    passages: tuple[Passage, ...] = ()
+    error: str = ""
+
+
+class ScoreRow(BaseModel):
+    """The metrics of one query; ``reasons`` explain missing values."""
+
+    query_id: str
+    values: dict[str, float] = Field(default_factory=dict)
+    reasons: dict[str, str] = Field(default_factory=dict)
+    error: str = ""
+
+
+_Measurement = tuple[
+    dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
+]
+"""Values by metric, bounds by metric, and the ids of queries without a response."""
+
+
+class Runner:
+    """Executes the steps of cells, or reads their results from the store.
+
+    Args:
+        config: The grid.
+        store: The store of results.
+        nodes: The steps of the cells.
+        limit: Use only the first queries of each dataset; all by default.
+        budget: Budget of all LLM calls together.
+        executor: Executor whose workers encode, rerank, answer and compute features.
+        progress: Show progress bars.
+        stored_only: Read results from the store only; a step that is not there fails.
+    """
+
+    def __init__(
+        self,
+        config: GridConfig,
+        store: ResultStore,
+        nodes: Nodes,
+        *,
+        limit: int | None = None,
+        budget: Budget | None = None,
+        executor: Executor | None = None,
+        progress: bool = True,
+        stored_only: bool = False,
+    ) -> None:
+        self.config = config
+        self.store = store
+        self.nodes = nodes
+        self.limit = limit
+        self.budget = budget
+        self.executor = executor
+        self.progress = progress
+        self.stored_only = stored_only
+        self.steps: dict[Node, Path] = {}
+        self._manifests: dict[Node, Mapping[str, Any]] = {}
+        self._cache: dict[tuple[str, str], Any] = {}
+        self._failures: dict[Node, str] = {}
+        self._empty: dict[Node, str] = {}
+
+    def dataset(self, name: str) -> MirageDataset:
+        """Return the queries of a dataset, up to the limit."""
+        whole = self.nodes.dataset(name)
+        return whole if self.limit is None else whole[: self.limit]
+
+    # Results of steps ----------------------------------------------------------------------------
+
+    def corpus(self, name: str) -> Corpus:
+        """Return a corpus, which is built in the store if it is not there."""
+        entry = self.config.corpora[name]
+
+        def passages() -> Iterable[Passage]:
+            if entry.dataset is None:
+                return entry.passages()
+            all_passages = (
+                p for query in self.nodes.dataset(entry.dataset) for p in query.passages
+            )
+            # Several queries may show the same passage.
+            return {passage.id: passage for passage in all_passages}.values()
+
+        def fill(folder: Path) -> dict[str, int]:
+            size = len(Corpus.build(passages(), folder, language=entry.language))
+            return {"items": size, "total": size}
+
+        node = self.nodes.corpus(name)
+        folder = self._step(node, DATA, fill)
+        corpus: Corpus = self._get_or_create("corpus", name, lambda: Corpus.open(folder))
+        return corpus
+
+    def ranking(self, cell: Settings) -> RetrievalRun:
+        """Return the final ranking of a cell, reranked if it has a reranker."""
+        retrieved = self._retrieve(cell)
+        if cell["reranker"] == NONE:
+            return retrieved
+        node = self.nodes.rank(cell)
+        depth = int(node.settings["k"])
+
+        def rerank(queries: Sequence[Query]) -> Iterable[RankingRow]:
+            reranker: Any = self._component("reranker", cell["reranker"])
+            corpus = self.corpus(cell["corpus"])
+            is_cross_encoder = isinstance(reranker, CrossEncoderReranker)
+            options = {"executor": self.executor} if is_cross_encoder else {}
+            run = reranker.rerank(retrieved, corpus, queries, depth, **options)
+            return _ranking_rows(run, getattr(reranker, "failures", {}))
+
+        return self._rows_to_run(node, cell, rerank)
+
+    def queries_with_passages(self, cell: Settings) -> MirageDataset:
+        """Return the queries of a cell with the passages that its generator sees."""
+        dataset = self.dataset(cell["dataset"])
+        if cell["retriever"] == NONE:
+            return Pipeline(None).show(dataset)
+        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
+        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
+        unprocessed = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(
+            dataset, retriever.run
+        )
+        if cell["processor"] == NONE:
+            return unprocessed
+
+        def process(queries: Sequence[Query]) -> Iterable[PassagesRow]:
+            processor: Any = self._component("processor", cell["processor"])
+            for query in queries:
+                # A processor must not see answers or qrels.
+                passages = processor.process(query.without_gold(), unprocessed[query.id].passages)
+                yield PassagesRow(query_id=query.id, passages=tuple(passages))
+
+        rows = self._rows(self.nodes.process(cell), PASSAGES, PassagesRow, dataset, process)
+        return MirageDataset(
+            (query.model_copy(update={"passages": rows[query.id].passages}) for query in dataset),
+            name=dataset.name,
+            retrieved=True,
+        )
+
+    def responses(self, cell: Settings) -> Run:
+        """Return the responses of a cell."""
+        dataset = self.dataset(cell["dataset"])
+        path, _ = self._generate(cell)
+        whole = read_run(path, language=dataset.language, model=cell["generator"])
+        return _restrict_run(whole, dataset)
+
+    def _generate(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:
+        """Return the file of a cell's responses, generated if needed, and its manifest."""
+        node = self.nodes.generate(cell)
+        entry: Any = self.config.generators[cell["generator"]]
+
+        def answer(path: Path) -> dict[str, Any]:
+            queries = self.queries_with_passages(cell)
+            generator: Any = self._generator(cell)
+            # `respond` hides the gold answers from the generator, but the oracle needs them.
+            if entry.kind == "oracle-answer":
+                run = generator.run(queries, out=path, progress=self.progress)
+            else:
+                run = respond(
+                    generator,
+                    queries,
+                    generator.name,
+                    out=path,
+                    executor=self.executor,
+                    progress=self.progress,
+                )
+            failed = [response.query_id for response in run.failed]
+            again = len(failed) if entry.RETRIES else 0
+            return {"items": len(run), "total": len(run), "again": again, "failed": failed}
+
+        path = self._step(node, RESPONSES, answer, len(self.dataset(cell["dataset"])))
+        if node not in self._manifests:
+            self._manifests[node] = self.store.manifest(node) or {}
+        return path, self._manifests[node]
+
+    def cell(self, cell: Settings) -> Cell:
+        """Return a measured cell; if a step fails, ``failure`` names it and other metrics stay."""
+        dataset = self.dataset(cell["dataset"])
+        ids, clusters = dataset.query_ids, clusters_of(dataset)
+        parts: list[Cell] = []
+        failures: dict[str, None] = {}
+        for measure in self._measurements(cell):
+            try:
+                values, bounds, failed = measure()
+            except MirageError as error:
+                failures[str(error)] = None
+                continue
+            parts.append(
+                Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
+            )
+        scores = {name: score for part in parts for name, score in part.scores.items()}
+        columns = {name: column for part in parts for name, column in part.values.items()}
+        measured = [name for name in self.config.metrics if name in scores]
+        return Cell(
+            cell,
+            {name: scores[name] for name in measured},
+            _join_failures(failures),
+            query_ids=ids,
+            values={name: columns[name] for name in measured},
+            clusters=clusters,
+        )
+
+    def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
+        """Yield a function for each group of metrics of a cell that can be computed separately.
+
+        For metrics without a value on any query, the function raises an error, so that no LLM is
+        called for them.
+        """
+        unmeasurable = self._get_or_create(
+            "unmeasurable",
+            cell["dataset"],
+            lambda: self.nodes.unmeasurable(self.dataset(cell["dataset"])),
+        )
+        groups: list[tuple[Callable[[Settings, Sequence[str]], _Measurement], list[str]]] = []
+        if cell["retriever"] != NONE:
+            groups.append((self._measure_retrieval, self.nodes.measures))
+        if cell["generator"] != NONE:
+            groups += [(self._measure_responses, group) for group in self.nodes.groups]
+        for measure, names in groups:
+            if measurable := [name for name in names if name not in unmeasurable]:
+                yield partial(measure, cell, measurable)
+            for name in names:
+                if name in unmeasurable:
+                    yield partial(_raise_setting_error, unmeasurable[name])
+
+    def _measure_retrieval(self, cell: Settings, names: Sequence[str]) -> _Measurement:
+        values = self._measure(cell, names)
+        # Measures with a value above 1, such as counts, have no known upper bound.
+        return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+
+    def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
+        values = self._score(cell, group)
+        bounds = {name: (facts(name).low, facts(name).high) for name in group}
+        return values, bounds, self._generate(cell)[1]["failed"]
+
+    def shortfalls(self) -> Iterator[tuple[Node, str]]:
+        """Yield steps with queries that got no passage or no reranking, and a note about them."""
+        yield from self._empty.items()
+        for node in self.steps:
+            again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
+            if again:
+                yield node, f"reranking failed for {again} queries, which keep their original order"
+
+    # Retrieval -----------------------------------------------------------------------------------
+
+    def _retrieve(self, cell: Settings, name: str = "", depth: int = 0) -> RetrievalRun:
+        node = self.nodes.retrieve(cell, name, depth)
+        name = name or cell["retriever"]
+        k = int(node.settings["k"])
+        entry: Any = None if name == ORACLE else self.config.retrievers[name].at(cell)
+
+        def retrieve(queries: Sequence[Query]) -> Iterable[RankingRow]:
+            if entry is not None and entry.kind == "rrf":
+                first_run, *other_runs = (
+                    self._retrieve(cell, part, max(k, entry.depth)) for part in entry.of
+                )
+                run = first_run.fuse(*other_runs, k=entry.k, name=name).top(k)
+                return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+            retriever = self._retriever(name, cell)
+            if entry is None:  # needs all qrels to see whether they name passages or documents
+                run = retriever.retrieve(self.dataset(cell["dataset"]), k)
+                return _ranking_rows(RetrievalRun({q.id: run[q.id] for q in queries}, name))
+            return _ranking_rows(retriever.retrieve(queries, k))
+
+        # The oracle needs all queries at once, so that it reads the qrels only once.
+        batch = len(self.dataset(cell["dataset"])) if entry is None else BATCH
+        run = self._rows_to_run(node, cell, retrieve, batch)
+        if entry is None:
+            self._note_empty(node, cell, run)
+        return run.top(k if depth else int(cell["retrieve_k"]))
+
+    def _note_empty(self, node: Node, cell: Settings, run: RetrievalRun) -> None:
+        judged = [query.id for query in self.dataset(cell["dataset"]) if query.relevant]
+        empty = [id_ for id_ in judged if not run[id_].passage_ids]
+        if empty:
+            self._empty[node] = (
+                f"{len(empty)} of {len(judged)} queries with qrels have no relevant passage in the "
+                f"corpus, such as {empty[0]!r}: they are answered without passages"
+            )
+
+    def _retriever(self, name: str, cell: Settings) -> Retriever:
+        corpus = self.corpus(cell["corpus"])
+        if name == ORACLE:
+            return OracleRetriever(corpus)
+        entry: Any = self.config.retrievers[name].at(cell)
+        if entry.kind == "run":
+            return RunRetriever(entry.path, corpus)
+
+        def open_index() -> Retriever:
+            embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
+
+            def fill(folder: Path) -> dict[str, int]:
+                entry.build(corpus, folder, embedder, self.executor)
+                return {"items": len(corpus), "total": len(corpus)}
+
+            folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
+            retriever: Retriever = entry.build(corpus, folder, embedder, self.executor)
+            return retriever
+
+        retriever: Retriever = self._get_or_create("index", f"{name} {cell['corpus']}", open_index)
+        if entry.rewriter is None:
+            return retriever
+        rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
+        return RewritingRetriever(retriever, rewriter)
+
+    def _rows_to_run(
+        self,
+        node: Node,
+        cell: Settings,
+        work: Callable[[Sequence[Query]], Iterable[RankingRow]],
+        batch: int = BATCH,
+    ) -> RetrievalRun:
+        dataset = self.dataset(cell["dataset"])
+        rows = self._rows(node, RANKING, RankingRow, dataset, work, batch=batch)
+        hits = {
+            id_: Hits(rows[id_].passage_ids, np.array(rows[id_].scores, dtype=float))
+            for id_ in dataset.query_ids
+        }
+        return RetrievalRun(hits, node.name)
+
+    # Parts ---------------------------------------------------------------------------------------
+
+    def _component(self, axis: str, name: str) -> Any:
+        """Return a reranker or a processor, which is created once."""
+        if axis == "processor":
+            return self._get_or_create(axis, name, self.config.processors[name].make)
+        entry = self.config.rerankers[name]
+        return self._get_or_create(axis, name, lambda: entry.make(self.budget))
+
+    def _generator(self, cell: Settings) -> Any:
+        seed = self.config.seed
+        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make(seed)
+        entry: Any = self.config.generators[cell["generator"]].at(cell)
+        return self._get_or_create(
+            "generator",
+            f"{entry!r} {cell['prompt']}",
+            lambda: entry.make(prompt, self.budget, seed),
+        )
+
+    def _llm(self, name: str) -> LLM:
+        entry: Any = self.config.generators[name]
+        llm: LLM = self._get_or_create("llm", name, lambda: entry.llm(self.budget))
+        return llm
+
+    # Metrics -------------------------------------------------------------------------------------
+
+    def _measure(self, cell: Settings, metrics: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        dataset = self.dataset(cell["dataset"])
+
+        def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
+            self._check_level(cell)
+            evaluation = evaluate(
+                self.ranking(cell),
+                dataset,
+                metrics,
+                documents=self.config.level == "document",
+                query_ids=[query.id for query in queries],
+            )
+            return _score_rows(evaluation.query_ids, metrics, evaluation.values)
+
+        return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
+
+    def _check_level(self, cell: Settings) -> None:
+        """Refuse to measure passages by qrels that name documents."""
+        if self.config.level == "document":
+            return
+        dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
+        relevant = relevant_passages(dataset, corpus)
+        if not any(id_ in corpus for query in dataset for id_ in query.relevant):
+            passage = next(ids[0] for ids in relevant.values() if ids)
+            raise SettingError(
+                f"the qrels of {cell['dataset']} name documents and not passages, such as "
+                f"{passage!r} of {cell['corpus']}: set level: document"
+            )
+
+    def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """Return the values of features that need the same models."""
+        _, manifest = self._generate(cell)
+        node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
+
+        def score(queries: Sequence[Query]) -> Iterable[ScoreRow]:
+            suite = FeatureSuite([self._feature(name) for name in names])
+            with_passages = self.queries_with_passages(cell)
+            pending = MirageDataset(
+                [with_passages[q.id] for q in queries], name=with_passages.name, retrieved=True
+            )
+            run = _restrict_run(self.responses(cell), pending)
+            table = suite.score(pending, run, executor=self.executor, progress=self.progress)
+            # The suite adds settings to names: the grid's llm_eval is llm_eval_graded there.
+            name_of = dict(zip(suite.names, names, strict=True))
+            reasons = {(id_, name_of[name]): why for (id_, name), why in table.reasons.items()}
+            again = {query_id for query_id, _ in table.retry}
+            return _score_rows(table.query_ids, names, table.values, reasons, again)
+
+        # LLM answers are written batch by batch, so that an interrupted run keeps them.
+        batch = len(self.dataset(cell["dataset"])) if node.entry is None else BATCH
+        return self._columns(node, cell, names, score, batch)
+
+    def _feature(self, name: str) -> Feature:
+        if name == "llm_eval":
+            return self._llm_eval()
+        entry = DEFINITIONS[canonical_name(name).partition("@")[0]]
+        if not entry.facts.models:
+            return feature(name)
+        result: Feature = entry.function(self._model(entry.facts.models[0], name))
+        return result
+
+    def _llm_eval(self) -> LLMEval:
+        judge = self.config.llm_eval
+        if judge is None:
+            raise SettingError(
+                "metric llm_eval needs a judge: set llm_eval.judge to the name of a generator"
+            )
+        return llm_eval(
+            self._llm(judge.judge), scale=judge.scale, method=judge.method, invalid=judge.invalid
+        )
+
+    def _model(self, need: str, name: str) -> Any:
+        """Return the model that a feature needs."""
+        from mirage import neural
+
+        models = self.config.models
+        match need:
+            case "LLM" if models.llm is not None:
+                return self._llm(models.llm)
+            case "NLI model":
+                return self._get_or_create("nli", "", lambda: neural.NLI(models.nli))
+            case "reranker":
+                return self._get_or_create("pairs", "", lambda: neural.Reranker(models.reranker))
+            case "embedder" if models.embedder is not None:
+                model = models.embedder
+                return self._get_or_create("embedder", "", lambda: neural.embedder_of(model))
+        raise FeatureError(
+            f"metric {name!r} needs a model, {MODELS[need][0]}: set it in the section models"  # type: ignore[index]
+        )
+
+    def _columns(
+        self,
+        node: Node,
+        cell: Settings,
+        metrics: Sequence[str],
+        work: Callable[[Sequence[Query]], Iterable[ScoreRow]],
+        batch: int | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        dataset = self.dataset(cell["dataset"])
+        rows = self._rows(node, SCORES, ScoreRow, dataset, work, batch=batch or len(dataset))
+        return {
+            name: np.array([rows[id_].values.get(name, np.nan) for id_ in dataset.query_ids])
+            for name in metrics
+        }
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    def _rows(
+        self,
+        node: Node,
+        name: str,
+        record: type[Any],
+        dataset: MirageDataset,
+        work: Callable[[Sequence[Query]], Iterable[Any]],
+        *,
+        batch: int = BATCH,
+    ) -> dict[str, Any]:
+        """Return a row for each query of a dataset; rows that are in the store are reused."""
+
+        def rows_of(path: Path) -> dict[str, Any]:
+            rows = (validated(record, row, where) for where, row in read_rows(path))
+            return {row.query_id: row for row in rows}
+
+        def fill(path: Path) -> dict[str, int]:
+            with Journal(path, record) as journal:
+                # Rows with an error are computed again.
+                rows = {row.query_id: row for row in journal.earlier if not row.error}
+                pending = [query for query in dataset if query.id not in rows]
+                for start in range(0, len(pending), batch):
+                    for row in work(pending[start : start + batch]):
+                        journal.add(row)
+                        rows[row.query_id] = row
+                # Rows follow the dataset, even if some were computed in an earlier run.
+                dataset_rows = [rows.pop(id_) for id_ in dataset.query_ids]
+                journal.finish([*dataset_rows, *rows.values()])
+            again = sum(bool(row.error) for row in (*dataset_rows, *rows.values()))
+            return {"items": len(pending), "total": len(dataset_rows) + len(rows), "again": again}
+
+        return rows_of(self._step(node, name, fill, len(dataset)))
+
+    def _step(
+        self,
+        node: Node,
+        name: str,
+        fill: Callable[[Path], Mapping[str, Any]],
+        size: int = 0,
+    ) -> Path:
+        """Return the file or folder of a step, which is executed at most once.
+
+        Raises:
+            MirageError: If the step fails, now or earlier in this run; the message names the step.
+        """
+        # A step that several cells share fails only once per run.
+        if node in self._failures:
+            raise MirageError(self._failures[node])
+        if node not in self.steps:
+            try:
+                self.steps[node] = self._make_or_find(node, name, fill, size)
+            except Exception as error:
+                is_expected = isinstance(error, MirageError)
+                reason = str(error) if is_expected else f"{type(error).__name__}: {error}"
+                # A step that failed because of one of its inputs reports the failure of that input.
+                is_repeated = any(reason.startswith(step) for step in self._failures.values())
+                self._failures[node] = reason if is_repeated else f"{node}: {reason}"
+                raise MirageError(self._failures[node]) from error
+        return self.steps[node]
+
+    def _make_or_find(
+        self,
+        node: Node,
+        name: str,
+        fill: Callable[[Path], Mapping[str, Any]],
+        size: int,
+    ) -> Path:
+        if not self.stored_only:
+            return self.store.make(node, name, fill, size)
+        path = self.store.find(node, name, size)
+        if path is None:
+            raise MirageError(NOT_RUN)
+        return path
+
+    def _get_or_create(self, kind: str, name: str, make: Callable[[], Any]) -> Any:
+        if (kind, name) not in self._cache:
+            self._cache[kind, name] = make()
+        return self._cache[kind, name]
+
+
+def _raise_setting_error(reason: str) -> _Measurement:
+    raise SettingError(reason)
+
+
+def _join_failures(reasons: Collection[str]) -> str:
+    """Join the reasons for missing metrics of a cell; "not run yet" is listed only once."""
+    not_run = [reason for reason in reasons if reason.endswith(NOT_RUN)]
+    return "; ".join(reason for reason in reasons if reason not in not_run[1:])
+
+
+def _restrict_run(run: Run, dataset: MirageDataset) -> Run:
+    """Return the responses of a run to the queries of a dataset."""
+    ids = set(dataset.query_ids)
+    responses = tuple(response for response in run if response.query_id in ids)
+    return run.model_copy(update={"responses": responses})
+
+
+def _ranking_rows(run: RetrievalRun, failures: Mapping[str, str] = {}) -> Iterable[RankingRow]:
+    for query_id, (ids, scores) in run.items():
+        error = failures.get(query_id, "")
+        yield RankingRow(
+            query_id=query_id, passage_ids=ids, scores=tuple(scores.tolist()), error=error
+        )
+
+
+def _score_rows(
+    query_ids: Sequence[str],
+    metrics: Sequence[str],
+    values: NDArray[np.float64],
+    reasons: Mapping[tuple[str, str], str] = {},
+    again: Iterable[str] = (),
+) -> Iterable[ScoreRow]:
+    retried = set(again)
+    for query_id, row in zip(query_ids, values.tolist(), strict=True):
+        measured = {name: x for name, x in zip(metrics, row, strict=True) if x == x}
+        missing = {name: reasons[query_id, name] for name in metrics if (query_id, name) in reasons}
+        error = "; ".join(missing.values()) if query_id in retried else ""
+        yield ScoreRow(query_id=query_id, values=measured, reasons=missing, error=error)

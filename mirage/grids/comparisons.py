@@ -1,0 +1,276 @@
+"""Comparisons of cells on the same queries, with confidence intervals and p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.tables import Printed, Rows, Table, frame_of
+from mirage.errors import SettingError, UnknownNameError
+from mirage.grids import _rendering as rendering
+from mirage.grids.cells import Cell, axes_of, differing_axes
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
+from mirage.statistics.paired import PairedMean, paired_means
+from mirage.statistics.permutation import holm
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CellComparisons", "CellDifference", "compare_cells"]
+
+Pair = tuple[Cell, Cell]
+
+FIRST_PERMUTATIONS = 10_000
+"""Permutations for every comparison; only those that may be significant get more."""
+
+RETEST_AT = 0.01
+"""The largest p-value, not corrected, at which a comparison gets more permutations."""
+
+PER_COMPARISON = 40
+"""Permutations per comparison; with fewer, Holm's correction could reject none of many rows."""
+
+
+class CellDifference(NamedTuple):
+    """The difference between two cells on one metric and the same queries.
+
+    Attributes:
+        metric: The name of the metric.
+        cell: The cell that is compared.
+        baseline: The cell that it is compared with.
+        difference: The mean of ``cell`` minus the mean of ``baseline``, over the queries that have
+            a value in both.
+        interval: The lower and upper end of the confidence interval of the difference. It contains
+            0 if and only if ``p`` is above 1 minus the level. NaN if the cells share fewer than ten
+            clusters of queries, or differ on none.
+        p: The p-value of the two-sided permutation test that the cells are equal.
+        corrected: The p-value, corrected for the number of rows by Holm's method.
+        n: The number of queries with a value in both cells.
+    """
+
+    metric: str
+    cell: Cell
+    baseline: Cell
+    difference: float
+    interval: Interval
+    p: float
+    corrected: float
+    n: int
+
+    @property
+    def mark(self) -> str:
+        """``***`` if the corrected p is at most 0.001, ``**`` at most 0.01, ``*`` at most 0.05."""
+        return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellComparisons(Printed, Rows[CellDifference]):
+    """Comparisons of cells with a baseline or with each other; iterates over its rows.
+
+    Attributes:
+        name: The name of the experiment.
+        level: The confidence level of the intervals.
+        baseline: The settings of the baseline; empty if all pairs were compared.
+        notes: Lines about cells and pairs that were not compared.
+    """
+
+    name: str
+    level: float = 0.95
+    baseline: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with one row per comparison.
+
+        Raises:
+            MissingPackageError: If pandas is not installed.
+        """
+        names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
+        rows = [
+            (row.metric, row.cell.name, row.baseline.name, row.difference, *row.interval, *row[5:])
+            for row in self
+        ]
+        return frame_of(rows, [*names, "n"])
+
+    def _tables(self) -> tuple[Table]:
+        cells = [cell for row in self for cell in (row.cell, row.baseline)]
+        axes = differing_axes(list(dict.fromkeys(cells)), axes_of(cells))
+        columns: dict[str, list[str]] = {}
+        if len({row.metric for row in self}) > 1:
+            columns["metric"] = [row.metric for row in self]
+        columns["cell"] = [rendering.settings_line(row.cell, axes) for row in self]
+        if not self.baseline:
+            columns["minus"] = [rendering.settings_line(row.baseline, axes) for row in self]
+        texts = len(columns)
+        columns["difference"] = [_format_difference(row) for row in self]
+        columns["p"] = [f"{row.p:.4f}" for row in self]
+        columns["Holm"] = [f"{row.corrected:.4f}" for row in self]
+        columns[""] = [row.mark for row in self]
+        columns["n"] = [str(row.n) for row in self]
+        notes = [
+            "p: test by permutations that swap the values of two cells on a query; Holm: p "
+            f"corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001 by Holm."
+        ]
+        if any(not np.isnan(row.interval[0]) for row in self):
+            level, alpha = f"{100 * self.level:g} %", f"{1 - self.level:.4g}"
+            notes.append(
+                f"In brackets: the {level} interval of each difference by itself. It contains 0 "
+                f"if and only if p, without Holm's correction, is above {alpha}."
+            )
+        if any(np.isnan(row.interval[0]) for row in self):
+            notes.append(
+                f"No interval: fewer than {FEWEST_FOR_MEANS} clusters of queries, or no difference."
+            )
+        of = "" if "metric" in columns or not cells else f" of {self.rows[0].metric}"
+        base = ", ".join(f"{axis}: {value}" for axis, value in self.baseline.items())
+        table = Table(
+            f"{self.name}: differences{of}" + (f" from {base}" if base else ""),
+            tuple(columns),
+            tuple(zip(*columns.values(), strict=True)),
+            notes=(*notes, *self.notes),
+            name=texts - 1,
+            texts=tuple(range(texts - 1)),
+        )
+        return (table.filled(),)
+
+
+def _format_difference(row: CellDifference) -> str:
+    low, high = row.interval
+    ends = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
+    return f"{row.difference:+.3f}{ends}"
+
+
+def compare_cells(
+    name: str,
+    cells: Sequence[Cell],
+    metrics: Sequence[str],
+    baseline: Mapping[str, str | int] | None,
+    *,
+    level: float = 0.95,
+    permutations: int | None = None,
+    seed: int = 0,
+) -> CellComparisons:
+    """Compare cells with each other; see :meth:`ResultTable.compare`."""
+    if not any(cell.values for cell in cells):
+        raise SettingError(
+            f"{name}: cells without values per query, such as published figures, cannot be "
+            "compared; give cells that have them"
+        )
+    measured = [cell for cell in cells if cell.values or not cell.failure]
+    pairs = list(_pairs(measured, axes_of(cells), baseline))
+    if not pairs:
+        raise SettingError(
+            f"no two cells of {name} can be compared"
+            + (f" with the baseline {dict(baseline)}" if baseline else "")
+            + ": two cells must have the same dataset"
+            + (" and the same other settings" if baseline else "")
+        )
+    if permutations is None:
+        permutations = max(FIRST_PERMUTATIONS, PER_COMPARISON * len(pairs) * len(metrics))
+    rows = []
+    by_dataset: dict[str, list[Pair]] = {}
+    for pair in pairs:
+        by_dataset.setdefault(pair[0].settings.get("dataset", ""), []).append(pair)
+    for metric in metrics:
+        # Pairs of one dataset share queries, so one set of permutations serves all of them.
+        for dataset_pairs in by_dataset.values():
+            both = [(a, b) for a, b in dataset_pairs if metric in a.values and metric in b.values]
+            gaps, codes = _differences(both, metric)
+            means = _test_differences(gaps, codes, level, permutations, seed)
+            rows += [
+                CellDifference(metric, a, b, *row[:3], row.p, row.n)
+                for (a, b), row in zip(both, means, strict=True)
+                if row.n
+            ]
+    # All metrics and datasets are corrected together, because they are read as one table.
+    corrected = holm([row.p for row in rows]).tolist()
+    notes = []
+    if failed := len(cells) - len(measured):
+        notes.append(f"{failed} cells failed and are not compared.")
+    if unshared := len(pairs) * len(metrics) - len(rows):
+        notes.append(f"{unshared} pairs have no query with a value in both cells.")
+    tested = (row._replace(corrected=p) for row, p in zip(rows, corrected, strict=True))
+    baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
+    return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes))
+
+
+def _test_differences(
+    gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
+) -> list[PairedMean]:
+    """Return the mean of each column, tested with more permutations if it may be significant.
+
+    All columns are tested with the first :data:`FIRST` permutations. Those with a small p-value
+    are tested again with all permutations, and get the p-value of the second test alone. Either
+    test keeps its own false positive rate.
+    """
+    first = min(permutations, FIRST_PERMUTATIONS)
+    means = paired_means(gaps, codes, level=level, permutations=first, seed=seed)
+    if permutations > FIRST_PERMUTATIONS:
+        promising = [i for i, row in enumerate(means) if row.p <= RETEST_AT]
+        retested = paired_means(
+            gaps[:, promising], codes, level=level, permutations=permutations, seed=seed
+        )
+        for i, row in zip(promising, retested, strict=True):
+            means[i] = row
+    return means
+
+
+def _pairs(
+    cells: Sequence[Cell], axes: Sequence[str], baseline: Mapping[str, str | int] | None
+) -> Iterator[Pair]:
+    """Yield the pairs of cells to compare, the baseline second."""
+    if not baseline:
+        for a, b in combinations(cells, 2):
+            if a.settings.get("dataset") == b.settings.get("dataset"):
+                yield a, b
+        return
+    baseline_settings = {axis: str(value) for axis, value in baseline.items()}
+    for axis in baseline_settings:
+        if axis not in axes:
+            raise UnknownNameError("axis", axis, axes)
+    baselines = [cell for cell in cells if _has_settings(cell, baseline_settings)]
+    for cell in cells:
+        other_settings = {
+            axis: cell.settings.get(axis, "") for axis in axes if axis not in baseline_settings
+        }
+        candidates = (
+            base for base in baselines if _has_settings(base, other_settings, allow_missing=True)
+        )
+        base = None if cell in baselines else next(candidates, None)
+        if base is not None:
+            yield cell, base
+
+
+def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: bool = False) -> bool:
+    """Return whether a cell has these settings; ``allow_missing`` accepts unset axes."""
+    values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
+    return all(setting == value or (allow_missing and not setting) for setting, value in values)
+
+
+def _differences(
+    pairs: Sequence[Pair], metric: str
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the differences of the pairs and the cluster codes of the queries.
+
+    The differences have shape ``(queries, pairs)`` and are NaN if a cell has no value.
+    """
+    cells = {id(cell): cell for pair in pairs for cell in pair}
+    clusters = {id_: name for cell in cells.values() for id_, name in cell.clusters.items()}
+    ids = tuple(dict.fromkeys(id_ for cell in cells.values() for id_ in cell.query_ids))
+    row = {id_: i for i, id_ in enumerate(ids)}
+    # Cells may list queries in different orders, so values are aligned by query id.
+    columns = {}
+    for key, cell in cells.items():
+        columns[key] = np.full(len(ids), np.nan)
+        columns[key][[row[id_] for id_ in cell.query_ids]] = cell.values[metric]
+    gaps = [columns[id(a)] - columns[id(b)] for a, b in pairs]
+    stacked = np.stack(gaps, axis=1) if gaps else np.empty((len(ids), 0))
+    return stacked, cluster_codes(ids, clusters)

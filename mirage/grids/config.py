@@ -1,0 +1,397 @@
+"""The YAML file of a grid, which is validated completely before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from mirage._base.inputs import read_text
+from mirage.errors import DatasetError, UnknownNameError
+from mirage.grids._entries import (
+    FOLDER,
+    UNTRUSTED,
+    CorpusEntry,
+    DatasetEntry,
+    EndpointEntry,
+    Entry,
+    GeneratorEntry,
+    ModelName,
+    ProcessorEntry,
+    PromptEntry,
+    RerankerEntry,
+    RetrieverEntry,
+    RewriterEntry,
+)
+from mirage.grids.cells import AXES
+
+__all__ = ["DEPTHS", "NONE", "ORACLE", "SECTIONS", "GridConfig", "read_config"]
+
+NONE = "none"
+"""The setting of a component that a cell does not use, such as the reranker."""
+
+ORACLE = "oracle"
+"""The built-in retriever that returns the passages which the qrels mark as relevant."""
+
+SECTIONS = {
+    "dataset": "datasets",
+    "corpus": "corpora",
+    "retriever": "retrievers",
+    "reranker": "rerankers",
+    "processor": "processors",
+    "generator": "generators",
+    "prompt": "prompts",
+}
+"""The section of the file that defines the entries of each axis."""
+
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    "dataset": (),
+    "corpus": (),
+    "retriever": (NONE, ORACLE),
+}
+"""Built-in settings of axes; axes that are not listed have only ``none``."""
+
+DEPTHS = ("retrieve_k", "rerank_k", "show_k")
+"""The axes that are numbers of passages."""
+
+Number = Annotated[int, Field(ge=1)]
+
+
+class AxesEntry(BaseModel):
+    """The settings to combine, by axis, and the combinations to exclude.
+
+    A cell has one setting of each axis. If its retriever is ``none``, the cell is closed book: the
+    settings of reranker, processor and numbers of passages are ignored.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dataset: tuple[str, ...] = Field(min_length=1)
+    corpus: tuple[str, ...] = ()
+    retriever: tuple[str, ...] = (NONE,)
+    reranker: tuple[str, ...] = (NONE,)
+    processor: tuple[str, ...] = (NONE,)
+    generator: tuple[str, ...] = (NONE,)
+    prompt: tuple[str, ...] = (NONE,)
+    retrieve_k: tuple[Number, ...] = (50,)
+    rerank_k: tuple[Number, ...] = (50,)
+    show_k: tuple[Number, ...] = (5,)
+    exclude: tuple[dict[str, str | int], ...] = ()
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _list_of_one(cls, value: object) -> object:
+        # A single setting may be written without brackets.
+        return value if isinstance(value, list | tuple) else [value]
+
+    def combinations(self) -> Iterator[dict[str, str]]:
+        """Yield the distinct settings of the cells, in the order of the axes."""
+        names = [name for name in type(self).model_fields if name != "exclude"]
+        identities = set()
+        for values in product(*(getattr(self, name) or (NONE,) for name in names)):
+            settings = dict(zip(names, map(str, values), strict=True))
+            if any(_matches(settings, rule) for rule in self.exclude):
+                continue
+            settings = _without_unused(settings)
+            if (identity := tuple(settings.items())) not in identities:
+                identities.add(identity)
+                yield settings
+
+
+def _matches(settings: Mapping[str, str], rule: Mapping[str, str | int]) -> bool:
+    return all(settings.get(axis) == str(value) for axis, value in rule.items())
+
+
+def _without_unused(settings: dict[str, str]) -> dict[str, str]:
+    """Return settings in which components that the cell does not use are ``none``."""
+    unused: set[str] = set()
+    if settings["retriever"] == NONE:
+        unused |= {"corpus", "reranker", "processor", *DEPTHS}
+    if settings["reranker"] == NONE:
+        unused.add("rerank_k")
+    if settings["generator"] == NONE:
+        unused |= {"prompt", "processor", "show_k"}
+    return {axis: NONE if axis in unused else value for axis, value in settings.items()}
+
+
+class JudgeEntry(BaseModel):
+    """The settings of the metric ``llm_eval``; see :func:`mirage.features.llm_eval`.
+
+    ``judge`` is the name of a generator of kind ``openai``, whose LLM is the judge.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    judge: str
+    scale: Literal["binary", "graded"] = "binary"
+    method: Literal["label", "logprobs"] = "label"
+    invalid: Literal["nan", "false"] = "nan"
+
+
+class ModelsEntry(Entry):
+    """Models for features that need one; ``llm`` is the name of a generator of kind ``openai``."""
+
+    llm: str | None = None
+    nli: ModelName | None = None
+    reranker: ModelName | None = None
+    embedder: ModelName | None = None
+
+
+class GridConfig(BaseModel):
+    """The validated content of a grid file: sections of entries, axes, and metrics.
+
+    ``level`` is the unit of retrieval metrics: passages or documents.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    datasets: dict[str, DatasetEntry] = Field(min_length=1)
+    corpora: dict[str, CorpusEntry] = Field(default_factory=dict)
+    rewriters: dict[str, RewriterEntry] = Field(default_factory=dict)
+    retrievers: dict[str, RetrieverEntry] = Field(default_factory=dict)
+    rerankers: dict[str, RerankerEntry] = Field(default_factory=dict)
+    processors: dict[str, ProcessorEntry] = Field(default_factory=dict)
+    generators: dict[str, GeneratorEntry] = Field(default_factory=dict)
+    prompts: dict[str, PromptEntry] = Field(default_factory=dict)
+    grid: AxesEntry
+    metrics: tuple[str, ...] = Field(min_length=1)
+    llm_eval: JudgeEntry | None = None
+    models: ModelsEntry = ModelsEntry()
+    level: Literal["passage", "document"] = "passage"
+    seed: int = 0
+
+    @property
+    def endpoints(self) -> dict[str, EndpointEntry]:
+        """The entries that may send a key, by section and name."""
+        return {
+            f"{section}.{name}": entry
+            for section in ("rewriters", "retrievers", "rerankers", "generators")
+            for name, entry in getattr(self, section).items()
+            if isinstance(entry, EndpointEntry)
+        }
+
+    @model_validator(mode="after")
+    def _check_references(self) -> Self:
+        for section in SECTIONS.values():
+            for name in getattr(self, section):
+                if name in (NONE, ORACLE) or not name.strip():
+                    raise ValueError(
+                        f"{section}: the name {name!r} is reserved or empty; use another name"
+                    )
+        for where, kind, name, choices in self._references():
+            if name not in choices:
+                raise ValueError(f"{where}: {UnknownNameError(kind, name, choices)}")
+        if set(self.grid.retriever) != {NONE} and not self.grid.corpus:
+            raise ValueError("grid.corpus: retrievers need a corpus; name an entry of corpora")
+        return self
+
+    def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
+        """Yield the location, kind and name of each reference, and the names that are defined."""
+        for axis, section in SECTIONS.items():
+            choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
+            for name in getattr(self.grid, axis):
+                yield f"grid.{axis}", axis, name, choices
+        plain_retrievers = [name for name, entry in self.retrievers.items() if entry.kind != "rrf"]
+        for name, entry in self.retrievers.items():
+            for other in getattr(entry, "of", ()):
+                yield f"retrievers.{name}.of", "non-hybrid retriever", other, plain_retrievers
+            if rewriter := getattr(entry, "rewriter", None):
+                yield f"retrievers.{name}.rewriter", "rewriter", rewriter, self.rewriters
+        for name, corpus in self.corpora.items():
+            if corpus.dataset is not None:
+                yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
+        for rule in self.grid.exclude:
+            for axis in rule:
+                yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]
+        chat_generators = [
+            name for name, entry in self.generators.items() if entry.kind == "openai"
+        ]
+        if self.llm_eval is not None:
+            yield "llm_eval.judge", "generator of kind openai", self.llm_eval.judge, chat_generators
+        if self.models.llm is not None:
+            yield "models.llm", "generator of kind openai", self.models.llm, chat_generators
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
+    """Read the YAML file of a grid; paths in it are relative to its folder.
+
+    Reading the file never executes code: tags that would create Python objects are errors. Unknown
+    keys are errors too.
+
+    Args:
+        path: The file.
+        trust: Send the API keys that the file refers to, to the addresses in the file. By default
+            a key is sent only to an address that it belongs to.
+
+    Raises:
+        DatasetError: If the file is invalid; the message names the file, the line and the problem.
+    """
+    import yaml
+
+    path = Path(path)
+    text = read_text(path, "settings")
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        # Must run before safe_load, which expands aliases.
+        _check_aliases(path, node)
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise DatasetError(f"{path}{_line_of(error)}: not YAML ({_problem_of(error)})") from None
+    except RecursionError:
+        raise DatasetError(f"{path}: the YAML is nested too deeply") from None
+    if not isinstance(document, dict):
+        raise DatasetError(f"{path}: a grid is a mapping with name, datasets, grid and metrics")
+    lines = dict(_lines(path, node, ()))
+    try:
+        context = {FOLDER: path.resolve().parent, UNTRUSTED: None if trust else path}
+        return GridConfig.model_validate(document, context=context)
+    except ValidationError as error:
+        raise DatasetError(_format_error(path, error, lines, document)) from None
+
+
+def _line_of(error: Any) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}" if mark is not None else ""
+
+
+def _problem_of(error: Any) -> str:
+    return str(getattr(error, "problem", None) or error).partition("\n")[0]
+
+
+# A few lines of nested aliases can expand to billions of values ("YAML bomb").
+_MOST_VALUES = 100_000
+
+
+def _check_aliases(path: Path, node: Any) -> None:
+    """Refuse a document with cyclic aliases, or with aliases that expand to too many values.
+
+    Raises:
+        DatasetError: If the document has such aliases.
+    """
+    sizes: dict[int, int | None] = {}
+
+    def size_of(node: Any) -> int:
+        size = sizes.get(id(node), 0)
+        if size is None:
+            raise DatasetError(f"{path}: an alias refers to a value that contains the alias")
+        if not size:
+            sizes[id(node)] = None
+            parts = node.value if isinstance(node.value, list) else []
+            flat = (
+                each for part in parts for each in (part if isinstance(part, tuple) else [part])
+            )
+            size = 1 + sum(map(size_of, flat))
+            sizes[id(node)] = size
+        return size
+
+    if node is not None and size_of(node) > _MOST_VALUES:
+        raise DatasetError(
+            f"{path}: its aliases expand to more than {_MOST_VALUES:,} values; use fewer aliases"
+        )
+
+
+_Path = tuple[str | int, ...]
+
+
+def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
+    """Yield the path and the line, from 1, of each key and item of a document.
+
+    Raises:
+        DatasetError: If a key occurs twice, because YAML would silently use the last.
+    """
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        earlier_keys: set[str] = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.value in earlier_keys:
+                raise DatasetError(f"{path}, line {line}: key {key.value!r} occurs twice")
+            earlier_keys.add(key.value)
+            yield (*prefix, key.value), line
+            yield from _lines(path, value, (*prefix, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for i, value in enumerate(node.value):
+            yield (*prefix, i), value.start_mark.line + 1
+            yield from _lines(path, value, (*prefix, i))
+
+
+def _format_error(
+    path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any
+) -> str:
+    """Return a message with the first problem, its line, and the number of further problems."""
+    # A misspelt key is reported first, because it explains why another key is missing.
+    details = sorted(
+        error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
+    )
+    first = details[0]
+    message = first["msg"].removeprefix("Value error, ")
+    key_path = _document_path(plain, first["loc"] or tuple(message.partition(":")[0].split(".")))
+    line = next(
+        (lines[key_path[:n]] for n in range(len(key_path), 0, -1) if key_path[:n] in lines), 1
+    )
+    key = ".".join(map(str, key_path)) if first["loc"] else ""
+    if first["type"] == "extra_forbidden":
+        message = str(UnknownNameError("key", key_path[-1], _keys_at(first["loc"][:-1])))
+    elif first["type"] == "missing":
+        message = f"{first['loc'][-1]!r} is missing"
+    rest = f"; and {len(details) - 1} more" if len(details) > 1 else ""
+    location = f"{path}, line {line}" if key_path else str(path)
+    return f"{location}: {f'{key}: ' if key else ''}{message}{rest}"
+
+
+def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
+    """Return the path of an error in the document, without the union kinds that pydantic adds."""
+    key_path: list[str | int] = []
+    value = plain
+    for part in loc:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            continue  # the kind of a union
+        key_path.append(part)
+    return tuple(key_path)
+
+
+def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
+    """Return the keys that are allowed at a path, from the fields of the models."""
+    model: Any = GridConfig
+    for part in loc:
+        model = _type_at(model, part)
+    return list(getattr(model, "model_fields", {}))
+
+
+def _type_at(annotation: Any, part: str | int) -> Any:
+    """Return the type that one part of a path leads to: a field, an item, or a kind of a union."""
+    fields = getattr(annotation, "model_fields", None)
+    if fields is not None:
+        return _strip_optional(fields[part].annotation) if str(part) in fields else annotation
+    args = get_args(annotation)
+    kinds = [each for each in map(_strip_optional, args) if hasattr(each, "model_fields")]
+    for kind in kinds:
+        kind_field = kind.model_fields.get("kind")
+        if kind_field is not None and part in get_args(kind_field.annotation):
+            return kind
+    return (
+        _strip_optional(args[-1])
+        if get_origin(annotation) in (dict, tuple, list) and args
+        else annotation
+    )
+
+
+def _strip_optional(annotation: Any) -> Any:
+    if get_origin(annotation) is Annotated:
+        return get_args(annotation)[0]
+    alternatives = [each for each in get_args(annotation) if each is not type(None)]
+    return (
+        alternatives[0]
+        if type(None) in get_args(annotation) and len(alternatives) == 1
+        else annotation
+    )

@@ -1,0 +1,487 @@
+"""Contributions of the components of a pipeline: the variance of cell means, by axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage._base.tables import Printed, Rows, Table, frame_of
+from mirage.errors import SettingError, UnknownNameError
+from mirage.grids.cells import Cell
+from mirage.grids.tables import ResultTable
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, draw_queries
+from mirage.statistics.clusters import FEWEST_FOR_MEANS, SmallSample, small_sample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AxisEffect", "ComponentEffects", "SettingMean", "component_effects"]
+
+INTERACTIONS = "interactions"
+"""The name of the row for effects that axes have only in combination."""
+
+GRID = np.linspace(0, 1, 201)
+"""The shares that are tested for membership in a confidence interval."""
+
+MOST_AXES = 10
+"""The largest number of axes; computing time doubles with each of them."""
+
+
+class AxisEffect(NamedTuple):
+    """The contribution of one axis.
+
+    Attributes:
+        axis: The name of the axis, or ``interactions``.
+        share: The share of the variance of the cell means, from 0 to 1. NaN if the means do not
+            differ by more than the choice of queries explains.
+        interval: The lower and upper end of the confidence interval of the share. NaN if there are
+            fewer than ten clusters of queries, and for published figures.
+    """
+
+    axis: str
+    share: float
+    interval: Interval
+
+
+class SettingMean(NamedTuple):
+    """The mean of one setting of an axis.
+
+    Attributes:
+        axis: The name of the axis.
+        setting: The setting, such as ``bm25``.
+        mean: The least-squares mean of the metric: the mean that a grid would have in which every
+            setting of each other axis is equally frequent. NaN if the cells do not determine it.
+        interval: The lower and upper end of the confidence interval of the mean. NaN if there are
+            fewer than ten clusters of queries, and for published figures.
+        cells: The number of cells that have the setting.
+    """
+
+    axis: str
+    setting: str
+    mean: float
+    interval: Interval
+    cells: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComponentEffects(Printed, Rows[AxisEffect]):
+    """The contribution of each axis; iterates over :class:`AxisEffect` rows, interactions last.
+
+    Attributes:
+        metric: The name of the metric.
+        settings: The mean of each setting of each axis.
+        level: The confidence level of the intervals.
+        notes: Lines that are printed below the table.
+    """
+
+    metric: str
+    settings: tuple[SettingMean, ...]
+    level: float = 0.95
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, axis: str) -> AxisEffect:
+        """Return the row of one axis."""
+        for row in self:
+            if row.axis == axis:
+                return row
+        raise UnknownNameError("axis", axis, [row.axis for row in self])
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{row.axis}={row.share:.2f}" for row in self)
+        return f"ComponentEffects({self.metric!r}, {shares})"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame of the shares with one row per axis; ``settings`` has the means.
+
+        Raises:
+            MissingPackageError: If pandas is not installed.
+        """
+        rows = [(row.axis, row.share, *row.interval) for row in self]
+        return frame_of(rows, ["axis", "share", "lower", "upper"])
+
+    def _tables(self) -> tuple[Table, Table]:
+        ends = f"{100 * self.level:g} % interval"
+        shares = Table(
+            f"Share of the variance of {self.metric} between cells",
+            ("axis", "share", ends),
+            tuple((row.axis, *_format_cells(row.share, row.interval)) for row in self),
+            notes=self.notes,
+            name=0,
+        )
+        means = Table(
+            f"Mean {self.metric} by setting, with all other settings balanced",
+            ("axis", "setting", "mean", ends, "cells"),
+            tuple(
+                (row.axis, row.setting, *_format_cells(row.mean, row.interval), str(row.cells))
+                for row in self.settings
+            ),
+            name=1,
+            texts=(0,),
+        )
+        return shares.filled(), means.filled()
+
+
+def _format_cells(value: float, ends: Interval) -> tuple[str, str]:
+    low, high = ends
+    text = "-" if math.isnan(value) else f"{value:.3f}"
+    return text, "" if math.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+
+
+def component_effects(
+    table: ResultTable,
+    metric: str,
+    *,
+    axes: Sequence[str] | None = None,
+    draws: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> ComponentEffects:
+    """Return how much retriever, reranker, generator, prompt and other axes contribute to a metric.
+
+    The variance of the cell means is divided among the axes. Each axis gets the sum of squares that
+    it adds to a model of main effects, averaged over the orders in which the axes can be added
+    (Lindeman, Merenda & Gold 1980, Introduction to Bivariate and Multivariate Analysis; Groemping
+    2007, Estimators of Relative Importance in Linear Regression Based on Variance Decomposition,
+    American Statistician 61, 139-147). In a full grid this equals the main effect of the analysis
+    of variance and of functional ANOVA (Hutter, Hoos & Leyton-Brown 2014, An Efficient Approach for
+    Assessing Hyperparameter Importance, ICML). The rest is reported as interactions. The variance
+    that sampling of queries causes is subtracted, as in Hays' omega squared.
+
+    For intervals, clusters of queries are drawn with replacement, the same for all cells. The
+    interval contains a share if the draws do not reject that the axis has exactly this share of the
+    total sum of squares (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The
+    mean of a setting is the least-squares mean of the model of main effects (Searle, Speed &
+    Milliken 1980, American Statistician 34, 216-221), with Student's t interval between clusters.
+    ``benchmarks/grids.py`` measures the coverage of both intervals.
+
+    Args:
+        table: The cells. Select one dataset with ``where`` to exclude differences between datasets.
+            Cells that failed are ignored.
+        metric: The name of the metric.
+        axes: The axes that may contribute; by default all in which cells differ. Other axes count
+            as interactions. A cell without a setting of an axis counts as an equal mixture of its
+            settings.
+        draws: Number of bootstrap draws.
+        level: Confidence level of the intervals.
+        seed: Random seed of the draws.
+
+    Raises:
+        UnknownNameError: If there is no such metric or axis.
+        SettingError: If no two cells with a mean differ in an axis, there are too many axes, or
+            ``draws`` or ``level`` is out of range.
+
+    Example:
+        >>> from mirage.grids import Cell, ResultTable, component_effects
+        >>> from mirage.grids.cells import Score
+        >>> means = {"bm25": 0.4, "oracle": 0.7}
+        >>> cells = tuple(
+        ...     Cell({"retriever": name, "show_k": k}, {"qa_match": Score(mean)})
+        ...     for name, mean in means.items()
+        ...     for k in ("2", "5")
+        ... )
+        >>> effects = component_effects(ResultTable("small", cells, ("qa_match",)), "qa_match")
+        >>> round(effects["retriever"].share, 2)
+        1.0
+    """
+    check_level(level)
+    if draws < 1:
+        raise SettingError(f"draws must be at least 1, got draws={draws}")
+    if metric not in table.metrics:
+        raise UnknownNameError("metric", metric, table.metrics)
+    for axis in axes or ():
+        table.values_of(axis)
+    scored_cells = [
+        c for c in table if metric in c.scores and not math.isnan(c.scores[metric].mean)
+    ]
+    differing = [axis for axis in axes or table.axes if len(_values(scored_cells, axis)) > 1]
+    if not differing:
+        raise SettingError(f"{table.name}: no two cells with a mean of {metric} differ in an axis")
+    if len(differing) > MOST_AXES:
+        raise SettingError(
+            f"cells differ in {len(differing)} axes, and at most {MOST_AXES} can be compared; "
+            "select some with axes="
+        )
+    design = _Design(scored_cells, differing)
+    means = np.array([cell.scores[metric].mean for cell in scored_cells])
+    noise = _SamplingError.of(scored_cells, metric)
+    shares = _shares(design, means, noise, draws, level, seed)
+    rows = [AxisEffect(axis, *share) for axis, share in zip(design.names, shares, strict=True)]
+    settings = design.marginals(means, noise, level)
+    return ComponentEffects(
+        tuple(rows), metric, settings, level, tuple(_notes(table, scored_cells, noise, rows))
+    )
+
+
+def _notes(
+    table: ResultTable,
+    scored_cells: Sequence[Cell],
+    noise: _SamplingError | None,
+    rows: Sequence[AxisEffect],
+) -> list[str]:
+    notes = [f"{len(scored_cells)} cells."]
+    if len(scored_cells) < len(table):
+        notes = [f"{len(scored_cells)} of {len(table)} cells; the others have no mean."]
+    if noise is None:
+        notes.append("Published figures: no intervals, and sampling error is not subtracted.")
+    elif not noise.has_enough_clusters:
+        notes.append(f"{noise.clusters} clusters of queries are too few for intervals.")
+    if any(math.isnan(row.share) for row in rows):
+        notes.append("The cells do not differ by more than the choice of queries explains.")
+    return notes
+
+
+# The settings of the cells ------------------------------------------------------------------------
+
+
+class _Design:
+    """The design matrix of some cells: one indicator column per setting of each axis.
+
+    A cell without a setting of an axis, such as a closed-book cell without a number of passages,
+    gets an equal part of each column. An extra column for "no setting" would be confounded with the
+    effect of the retriever.
+    """
+
+    def __init__(self, cells: Sequence[Cell], axes: Sequence[str]) -> None:
+        self.axes = tuple(axes)
+        self.settings = {axis: _values(cells, axis) for axis in axes}
+        self.columns = {
+            axis: np.array([_indicators(cell.settings.get(axis, ""), values) for cell in cells])
+            for axis, values in self.settings.items()
+        }
+        self.size = len(cells)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.axes, INTERACTIONS)
+
+    def matrix(self, axes: Sequence[str]) -> Floats:
+        """Return the design matrix of some axes, with a column of ones in front."""
+        return np.hstack([np.ones((self.size, 1)), *(self.columns[axis] for axis in axes)])
+
+    def quadratic_forms(self) -> list[Floats]:
+        """Return the matrix ``Q`` of the sum of squares ``y'Qy`` of each axis and interactions."""
+        count = len(self.axes)
+        quadratic_forms = {axis: np.zeros((self.size, self.size)) for axis in self.axes}
+        projection = np.zeros((self.size, self.size))
+        for size in range(count + 1):
+            for subset in combinations(self.axes, size):
+                projection = _projection(self.matrix(subset))
+                for axis in self.axes:
+                    # The weight is the share of the orders of axes in which this axis is the last
+                    # of the subset, or the first after it.
+                    before = size - 1 if axis in subset else size
+                    if 0 <= before < count:
+                        weight = 1 / (count * math.comb(count - 1, before))
+                        quadratic_forms[axis] += (
+                            weight * projection if axis in subset else -weight * projection
+                        )
+        return [*quadratic_forms.values(), np.eye(self.size) - projection]
+
+    def marginals(
+        self, means: Floats, noise: _SamplingError | None, level: float
+    ) -> tuple[SettingMean, ...]:
+        """Return the least-squares mean of each setting; NaN if the cells do not determine it."""
+        X = self.matrix(self.axes)
+        inverse = np.linalg.pinv(X)
+        rows = []
+        for axis in self.axes:
+            for position, value in enumerate(self.settings[axis]):
+                contrast = [np.ones(1)]
+                for other in self.axes:
+                    size = len(self.settings[other])
+                    equal_parts = np.full(size, 1 / size)
+                    contrast.append(np.eye(size)[position] if other == axis else equal_parts)
+                weights = np.concatenate(contrast) @ inverse
+                cell_count = int((self.columns[axis][:, position] == 1).sum())
+                # The mean is estimable only if the contrast is in the row space of the design.
+                if np.allclose(weights @ X, np.concatenate(contrast), atol=1e-8):
+                    mean = float(weights @ means)
+                    ends = NO_INTERVAL if noise is None else noise.interval(mean, weights, level)
+                    rows.append(SettingMean(axis, value, mean, ends, cell_count))
+                else:
+                    rows.append(SettingMean(axis, value, math.nan, NO_INTERVAL, cell_count))
+        return tuple(rows)
+
+
+def _values(cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
+    """Return the distinct settings of an axis, without empty ones."""
+    return tuple(dict.fromkeys(cell.settings[axis] for cell in cells if cell.settings.get(axis)))
+
+
+def _indicators(setting: str, values: Sequence[str]) -> list[float]:
+    return [float(setting == value) if setting else 1 / len(values) for value in values]
+
+
+def _projection(X: Floats) -> Floats:
+    """Return the projection onto the column space of a matrix of any rank."""
+    basis, singular_values, _ = np.linalg.svd(X, full_matrices=False)
+    basis = basis[:, singular_values > 1e-9 * singular_values[0]]
+    return np.asarray(basis @ basis.T)
+
+
+# Sampling error -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _SamplingError:
+    """The sampling error of the cell means.
+
+    Attributes:
+        sums: The sums of the values of each cluster, ``(clusters, cells)``.
+        counts: The numbers of queries of each cluster, ``(clusters, cells)``.
+        correction: The correction of variances and degrees of freedom for few clusters.
+    """
+
+    sums: Floats
+    counts: Floats
+    correction: SmallSample
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell], metric: str) -> _SamplingError | None:
+        """Return the sampling error, or ``None`` if a cell has no values per query.
+
+        Queries of different datasets share a cluster only if they have the same cluster name.
+        """
+        if not all(metric in cell.values for cell in cells):
+            return None
+        row_of: dict[tuple[str, ...], int] = {}
+        queries_of: list[set[tuple[str, str]]] = []
+        entries = []
+        for column, cell in enumerate(cells):
+            dataset = cell.settings.get("dataset", "")
+            for id_, value in zip(cell.query_ids, cell.values[metric].tolist(), strict=True):
+                if not math.isnan(value):
+                    cluster = cell.clusters.get(id_)
+                    # Tuples of different lengths keep cluster names and query ids apart.
+                    key = (cluster,) if cluster is not None else (dataset, id_)
+                    row = row_of.setdefault(key, len(row_of))
+                    if row == len(queries_of):
+                        queries_of.append(set())
+                    queries_of[row].add((dataset, id_))
+                    entries.append((row, column, value))
+        sums, counts = np.zeros((2, len(row_of), len(cells)))
+        rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
+        np.add.at(sums, (rows, columns), values)
+        np.add.at(counts, (rows, columns), 1.0)
+        return cls(sums, counts, small_sample([len(members) for members in queries_of]))
+
+    @property
+    def clusters(self) -> int:
+        return len(self.sums)
+
+    @property
+    def has_enough_clusters(self) -> bool:
+        return self.clusters >= FEWEST_FOR_MEANS
+
+    @property
+    def residuals(self) -> Floats:
+        """The contribution of each cluster to the error of each mean, ``(clusters, cells)``."""
+        total = self.counts.sum(axis=0)
+        means = self.sums.sum(axis=0) / total
+        return np.asarray((self.sums - self.counts * means) / total)
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance matrix of the cell means."""
+        residuals = self.residuals
+        return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
+
+    def interval(self, mean: float, weights: Floats, level: float) -> Interval:
+        """Return Student's t interval of a weighted sum of cell means."""
+        if not self.has_enough_clusters:
+            return NO_INTERVAL
+        variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)
+        reach = self._critical_value(level) * math.sqrt(variance)
+        return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
+
+    def draw_means(self, draws: int, level: float, seed: int) -> Floats:
+        """Return centred bootstrap means of the cells, ``(draws, cells)``.
+
+        They are scaled so that their percentiles match Student's t intervals.
+        """
+        from scipy.special import ndtri
+
+        counts = draw_queries(self.clusters, self.clusters, draws, seed=seed).astype(np.float64)
+        total = counts @ self.counts
+        means = np.where(total > 0, counts @ self.sums / np.maximum(total, 1e-12), np.nan)
+        centred = np.nan_to_num(means - np.nanmean(means, axis=0))
+        scale = math.sqrt(float(np.mean(self.correction.factors)))
+        return np.asarray(
+            centred * scale * self._critical_value(level) / float(ndtri((1 + level) / 2))
+        )
+
+    def _critical_value(self, level: float) -> float:
+        from scipy.special import stdtrit
+
+        return float(stdtrit(max(self.correction.degrees, 1.0), (1 + level) / 2))
+
+
+# Shares -------------------------------------------------------------------------------------------
+
+
+def _shares(
+    design: _Design,
+    means: Floats,
+    noise: _SamplingError | None,
+    draws: int,
+    level: float,
+    seed: int,
+) -> list[tuple[float, Interval]]:
+    """Return the share of each axis and of interactions, with its interval."""
+    quadratic_forms = design.quadratic_forms()
+    centre = means - means.mean()
+    covariance = np.zeros((len(means),) * 2) if noise is None else noise.covariance
+    squares = np.array([centre @ form @ centre for form in quadratic_forms])
+    bias = np.array([np.sum(form * covariance) for form in quadratic_forms])
+    total_squares = float((squares - bias).sum())
+    # Without variance beyond the sampling error there is nothing to divide.
+    if not total_squares > 1e-12:
+        return [(math.nan, NO_INTERVAL)] * len(quadratic_forms)
+    shares = np.clip((squares - bias) / total_squares, 0, 1).tolist()
+    if noise is None or not noise.has_enough_clusters:
+        return [(share, NO_INTERVAL) for share in shares]
+    deviations = noise.draw_means(draws, level, seed)
+    spread = float(np.mean(np.square(deviations).sum(axis=1)) / max(np.trace(covariance), 1e-300))
+    drawn_squares = np.stack(
+        [_squares(centre + deviations, form) for form in quadratic_forms], axis=1
+    )
+    total = drawn_squares.sum(axis=1)
+    return [
+        (share, _interval(drawn_squares[:, i], total, bias[i], float(bias.sum()), spread, level))
+        for i, share in enumerate(shares)
+    ]
+
+
+def _squares(means: Floats, form: Floats) -> Floats:
+    return np.asarray(((means @ form) * means).sum(axis=1))
+
+
+def _interval(
+    drawn_squares: Floats,
+    total: Floats,
+    bias: float,
+    total_bias: float,
+    spread: float,
+    level: float,
+) -> Interval:
+    """Return the interval of the shares of the total that the draws do not reject.
+
+    Sums of squares of the draws are too large by the sampling error of the means, and by that of
+    the draws on top. Each end of the interval is computed with and without this bias, and the wider
+    result is used.
+    """
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    gaps = drawn_squares[:, None] - GRID * total[:, None]
+    excess = (1 + spread) * (bias - GRID * total_bias)
+    low, high = np.quantile(gaps, tails, axis=0)
+    accepted = GRID[(np.minimum(low, low - excess) <= 0) & (np.maximum(high, high - excess) >= 0)]
+    if not len(accepted):
+        return NO_INTERVAL
+    step = GRID[1] / 2
+    return max(float(accepted[0]) - step, 0.0), min(float(accepted[-1]) + step, 1.0)

@@ -1,0 +1,398 @@
+"""Grids: all combinations of pipeline components and datasets, run and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mirage._base.files import check_name
+from mirage._base.progress import progress_bar
+from mirage.errors import MirageError, SettingError, UnknownNameError
+from mirage.grids._nodes import Nodes, Settings
+from mirage.grids._running import Runner
+from mirage.grids.cells import Cell
+from mirage.grids.config import DEPTHS, NONE, GridConfig, read_config
+from mirage.grids.plan import Plan, make_plan
+from mirage.grids.store import ResultStore
+from mirage.grids.tables import ResultTable
+from mirage.leaderboard import Leaderboard
+
+if TYPE_CHECKING:
+    from mirage.arena import PairwiseJudge
+    from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
+    from mirage.llm import Budget
+    from mirage.models import Run
+    from mirage.ranking import Ranking
+
+__all__ = ["Grid"]
+
+EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
+"""Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
+
+GENERATION_AXES = ("generator", "prompt")
+"""Axes that do not affect which passages are retrieved and shown."""
+
+
+class Grid:
+    """Pipelines on datasets, defined by one YAML file; every combination is a cell of a table.
+
+    No step runs twice. A step is a corpus, an index, a ranking, the responses, or their metrics.
+    Its result is kept in a :class:`ResultStore` under a digest of its inputs, and cells that share
+    a step share the result. After an interruption, the same call resumes.
+
+    Use :meth:`read` to create a grid from a file.
+
+    Args:
+        config: The validated content of the file.
+        folder: The folder in which the default store, ``NAME.store``, is created.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> text = (
+        ...     "name: small\\ndatasets: {sw: {form: bundled, language: sw}}\\n"
+        ...     "corpora: {sw: {dataset: sw}}\\nretrievers: {bm25: {kind: bm25}}\\n"
+        ...     "grid: {dataset: sw, corpus: sw, retriever: [oracle, bm25]}\\nmetrics: ['R@5']"
+        ... )
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder, "small.yaml")
+        ...     size = path.write_text(text)
+        ...     grid = Grid.read(path)
+        >>> [cell["retriever"] for cell in grid.cells]
+        ['oracle', 'bm25']
+    """
+
+    def __init__(self, config: GridConfig, folder: str | Path = ".") -> None:
+        self.config = config
+        self.folder = Path(folder)
+
+    @classmethod
+    def read(cls, path: str | Path, *, trust: bool = False) -> Grid:
+        """Read a grid from a YAML file; paths in it are relative to its folder.
+
+        Args:
+            path: The file.
+            trust: Send the API keys that the file refers to, to the addresses in the file. By
+                default only the key in ``OPENAI_API_KEY`` is sent, to OpenAI and to the host of
+                ``OPENAI_BASE_URL``, and a grid that would send any other key does not run.
+
+        Raises:
+            DatasetError: If the file is invalid; the message names the file, the line and the
+                problem.
+        """
+        return cls(read_config(path, trust=trust), Path(path).parent)
+
+    @property
+    def name(self) -> str:
+        """The name of the grid in the file."""
+        return self.config.name
+
+    def __repr__(self) -> str:
+        return f"Grid({self.name!r}, cells={len(self.cells)})"
+
+    @cached_property
+    def cells(self) -> tuple[Settings, ...]:
+        """The settings of each cell, by axis, in the order of the table."""
+        return tuple(self.config.grid.combinations())
+
+    @property
+    def datasets(self) -> dict[str, MirageDataset]:
+        """The datasets that cells use, by their names in the file.
+
+        Raises:
+            DatasetError: If a file cannot be read.
+        """
+        names = dict.fromkeys(cell["dataset"] for cell in self.cells)
+        return {name: self.config.datasets[name].dataset() for name in names}
+
+    def store(self, folder: str | Path | None = None) -> ResultStore:
+        """Return the store of the grid's results.
+
+        Args:
+            folder: The folder of the store; by default ``NAME.store`` beside the file.
+
+        Raises:
+            DatasetError: If the grid's name is not a valid name of a folder.
+        """
+        if folder is None:
+            check_name(self.name, "the grid's name")
+            folder = self.folder / f"{self.name}.store"
+        return ResultStore(folder)
+
+    def run(
+        self,
+        store: ResultStore | str | Path | None = None,
+        *,
+        limit: int | None = None,
+        budget: Budget | None = None,
+        executor: Executor | None = None,
+        progress: bool = True,
+    ) -> ResultTable:
+        """Run all steps that are not in the store, and return the results of all cells.
+
+        If a cell fails, the table contains the reason and the other cells run. A query that a
+        system did not answer counts as failed, and is tried again in the next run.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default. A later run with a
+                higher limit reuses the results.
+            budget: Budget of all LLM calls together; unlimited by default.
+            executor: Executor whose workers encode, rerank, answer and compute features, such as
+                :func:`mirage.executors.ray_executor`. The calling process writes the store, and
+                the table is the same as without an executor.
+            progress: Show progress bars for cells and steps.
+
+        Raises:
+            SettingError: If ``limit`` is below 1, or an API key would be sent to an address in the
+                file that it does not belong to.
+            DatasetError: If a dataset cannot be read.
+        """
+        runner = self._runner(store, limit, budget=budget, executor=executor, progress=progress)
+        return self._table(runner, progress)
+
+    def table(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> ResultTable:
+        """Return the table of results in the store; cells that were not run contain this reason.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
+
+        Raises:
+            SettingError: If ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
+        """
+        return self._table(self._runner(store, limit, stored_only=True), progress=False)
+
+    def runs(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> list[Run | None]:
+        """Return the responses of each cell in the order of the table; ``None`` if it has none.
+
+        Each response contains the passages that its generator was given.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
+
+        Raises:
+            SettingError: If ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
+        """
+        runner = self._runner(store, limit, stored_only=True)
+        return [self._run_of(runner, cell) for cell in self.cells]
+
+    def shown(
+        self,
+        settings: Mapping[str, str | int],
+        store: ResultStore | str | Path | None = None,
+        *,
+        limit: int | None = None,
+        progress: bool = True,
+    ) -> MirageDataset:
+        """Return the queries of a cell with the passages that its pipeline retrieves.
+
+        Use it for example to fine-tune a model on these passages. Missing retrieval steps run and
+        are stored; no response is generated.
+
+        Args:
+            settings: Settings of the cell by axis, such as ``{"dataset": "nq", "retriever":
+                "bm25"}``. They may match several cells if these retrieve the same passages.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of the dataset; all by default.
+            progress: Show progress bars.
+
+        Raises:
+            UnknownNameError: If cells have no such axis.
+            SettingError: If no cell has these settings, the cells that have them show different
+                passages, or ``limit`` is below 1.
+            DatasetError: If a dataset cannot be read.
+        """
+        cells = self._select_cells(settings)
+        retrieval_axes = [axis for axis in cells[0] if axis not in GENERATION_AXES]
+        ambiguous = [axis for axis in retrieval_axes if len({cell[axis] for cell in cells}) > 1]
+        if ambiguous:
+            values = sorted({cell[ambiguous[0]] for cell in cells})
+            raise SettingError(
+                f"{len(cells)} cells of {self.name} have {dict(settings)}, and show different "
+                f"passages; add a setting of {ambiguous[0]}: {', '.join(values)}"
+            )
+        return self._runner(store, limit, progress=progress).queries_with_passages(cells[0])
+
+    def _select_cells(self, settings: Mapping[str, str | int]) -> list[Settings]:
+        for axis in settings:
+            if axis not in self.cells[0]:
+                raise UnknownNameError(f"axis of {self.name}", axis, self.cells[0])
+        cells = [
+            cell
+            for cell in self.cells
+            if all(cell[axis] == str(value) for axis, value in settings.items())
+        ]
+        if not cells:
+            raise SettingError(f"no cell of {self.name} has {dict(settings)}")
+        if any(cell["generator"] == NONE for cell in cells):
+            raise SettingError(
+                f"a cell of {self.name} with {dict(settings)} has no generator to show passages to"
+            )
+        return cells
+
+    def _run_of(self, runner: Runner, cell: Settings) -> Run | None:
+        try:
+            run = None if cell["generator"] == NONE else runner.responses(cell)
+        except MirageError:
+            return None
+        return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
+
+    def _system_name(self, cell: Settings) -> str:
+        """Return a name for a pipeline that is unique among the pipelines on its dataset."""
+        cells = [each for each in self.cells if each["dataset"] == cell["dataset"]]
+        distinguishing = [axis for axis in cell if len({each[axis] for each in cells} - {NONE}) > 1]
+        axes = [
+            axis for axis in cell if axis in {*distinguishing, "retriever", "reranker", "generator"}
+        ]
+        words = [
+            f"{axis}={cell[axis]}" if axis in DEPTHS else cell[axis]
+            for axis in axes
+            if cell[axis] != NONE
+        ]
+        return " + ".join([*(["closed book"] if cell["retriever"] == NONE else []), *words])
+
+    def leaderboard(
+        self,
+        dataset: str = "",
+        *,
+        judge: PairwiseJudge | None = None,
+        store: ResultStore | str | Path | None = None,
+        limit: int | None = None,
+        out: str | Path | None = None,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> Ranking:
+        """Return a ranking of the pipelines that were run.
+
+        With a judge, every pair of pipelines is compared on the queries, and a Bradley-Terry model
+        turns the verdicts into logits. Without a judge, the surrogate of the bundled leaderboard
+        ranks the pipelines among its systems. This requires bundled queries, and leaves out
+        closed-book pipelines, because the surrogate uses the passages.
+
+        Args:
+            dataset: The name of the dataset in the file. Optional if the grid has only one.
+            judge: The judge that compares responses; by default the surrogate ranks them.
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of the dataset; all by default.
+            out: A file to which the verdicts are appended; see :class:`mirage.PairwiseJudge`.
+            seed: Random seed.
+            progress: Show progress bars on stderr if it is a terminal.
+
+        Raises:
+            UnknownNameError: If there is no such dataset.
+            SettingError: If the grid has several datasets and none is named, no pipeline was run,
+                or ``judge`` is missing for queries that are not bundled.
+            JudgmentError: If fewer than two pipelines were run.
+        """
+        names = list(dict.fromkeys(cell["dataset"] for cell in self.cells))
+        dataset = names[0] if not dataset and len(names) == 1 else dataset
+        if not dataset:
+            raise SettingError(
+                f"{self.name} has several datasets, {', '.join(names)}: set dataset= to one of them"
+            )
+        if dataset not in names:
+            raise UnknownNameError("dataset", dataset, names)
+        pairs = zip(self.cells, self.runs(store, limit=limit), strict=True)
+        runs = [run for cell, run in pairs if run is not None and cell["dataset"] == dataset]
+        if not runs:
+            raise SettingError(f"no pipeline of {self.name} was run on {dataset}: run the grid")
+        queries = self.config.datasets[dataset].dataset()[:limit]
+        if judge is not None:
+            judged = judge.compare(
+                queries, runs, queries=len(queries), out=out, seed=seed, progress=progress
+            )
+            return Leaderboard.from_judgments(queries, runs, judged, seed=seed).ranking
+        if self.config.datasets[dataset].form != "bundled":
+            raise SettingError(
+                f"{dataset} does not have the bundled queries, so it has no leaderboard: set judge="
+            )
+        board = Leaderboard.bundled(queries.language)
+        # The surrogate uses features of passages, which closed-book responses do not have.
+        open_book = {run.model: run for run in runs if any(each.passages for each in run)}
+        return board.rank_all(open_book, seed=seed, progress=progress)
+
+    def _table(self, runner: Runner, progress: bool) -> ResultTable:
+        for name in dict.fromkeys(cell["dataset"] for cell in self.cells):
+            runner.dataset(name)
+        cells = []
+        with progress_bar(len(self.cells), f"cells of {self.name}", progress) as bar:
+            for settings in self.cells:
+                try:
+                    cell = runner.cell(settings)
+                except MirageError as error:
+                    cell = Cell(settings, failure=str(error))
+                cells.append(cell)
+                bar.update()
+        shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
+        notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
+        table_cells = tuple(map(self._without_unused_axes, cells))
+        return ResultTable(self.name, table_cells, self.config.metrics, notes)
+
+    def plan(
+        self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
+    ) -> Plan:
+        """Return the steps that :meth:`run` would execute and their cost, without executing them.
+
+        Args:
+            store: The store of results, or its folder; by default :meth:`store`.
+            limit: Use only the first queries of each dataset; all by default.
+        """
+        result_store = store if isinstance(store, ResultStore) else self.store(store)
+        return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
+
+    def _without_unused_axes(self, cell: Cell) -> Cell:
+        """Return a cell without axes that the grid does not use or vary."""
+        settings = {
+            axis: "" if value == NONE and axis in EMPTY_IF_CLOSED_BOOK else value
+            for axis, value in cell.settings.items()
+            if axis in self._axes
+        }
+        return Cell(settings, cell.scores, cell.failure, cell.query_ids, cell.values, cell.clusters)
+
+    @cached_property
+    def _axes(self) -> tuple[str, ...]:
+        values = {
+            axis: {cell[axis] for cell in self.cells} - {NONE}
+            for axis in (self.cells[0] if self.cells else ())
+        }
+        return tuple(axis for axis, settings in values.items() if len(settings) > (axis in DEPTHS))
+
+    def _runner(
+        self,
+        store: ResultStore | str | Path | None,
+        limit: int | None = None,
+        *,
+        budget: Budget | None = None,
+        executor: Executor | None = None,
+        progress: bool = False,
+        stored_only: bool = False,
+    ) -> Runner:
+        if limit is not None and limit < 1:
+            raise SettingError(f"limit must be at least 1, got limit={limit}")
+        # Keys are checked before any step runs, not when the first request is sent.
+        if not stored_only:
+            for entry in self.config.endpoints.values():
+                entry.check_key()
+        result_store = store if isinstance(store, ResultStore) else self.store(store)
+        nodes = Nodes(self.config)
+        return Runner(
+            self.config,
+            result_store,
+            nodes,
+            limit=limit,
+            budget=budget,
+            executor=executor,
+            progress=progress,
+            stored_only=stored_only,
+        )

@@ -1,0 +1,273 @@
+"""Tables of experiments: one row per cell and one column per metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirage._base.files import write_text
+from mirage._base.tables import Printed, Table, frame_of
+from mirage.errors import SettingError, UnknownNameError
+from mirage.grids import _rendering as rendering
+from mirage.grids.cells import AXES, Cell, Score, axes_of, differing_axes
+from mirage.grids.comparisons import CellComparisons, compare_cells
+from mirage.grids.pivots import Pivot, pivot_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AXES", "Cell", "ResultTable", "Score"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResultTable(Printed, Sequence[Cell]):
+    """The results of an experiment: a sequence of cells with their scores.
+
+    Attributes:
+        name: The name of the experiment.
+        cells: The cells, in the order of the grid. A cell that failed has the reason in
+            ``failure``.
+        metrics: The names of the metrics, in the order of the columns.
+        notes: Lines that are printed below the table.
+
+    Example:
+        >>> from mirage.grids import Cell, ResultTable
+        >>> from mirage.grids.cells import Score
+        >>> cells = tuple(
+        ...     Cell({"retriever": name}, {"qa_match": Score(mean)})
+        ...     for name, mean in [("bm25", 0.41), ("oracle", 0.72)]
+        ... )
+        >>> table = ResultTable("small", cells, ("qa_match",))
+        >>> table.cell(retriever="oracle").scores["qa_match"].mean
+        0.72
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    metrics: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.cells)
+
+    def __getitem__(self, key: int) -> Cell:  # type: ignore[override]
+        return self.cells[key]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes of the cells in the order of :data:`AXES`; other axes come last."""
+        return axes_of(self)
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The axes in which cells differ, or all of them if no axis differs.
+
+        A missing setting, such as the corpus of a closed-book cell, counts as a difference only
+        if nothing else tells the cells apart.
+        """
+        return differing_axes(self, self.axes)
+
+    def values_of(self, axis: str) -> tuple[str, ...]:
+        """Return the settings of one axis, in the order of the cells.
+
+        Raises:
+            UnknownNameError: If the table has no such axis.
+        """
+        if axis not in self.axes:
+            raise UnknownNameError("axis", axis, self.axes)
+        return tuple(dict.fromkeys(cell.settings.get(axis, "") for cell in self))
+
+    def where(self, **settings: str | int) -> ResultTable:
+        """Return the cells with these settings, such as ``where(retriever="bm25", show_k=5)``.
+
+        Raises:
+            UnknownNameError: If there is no such axis, or no cell has this setting.
+        """
+        for axis, value in settings.items():
+            if str(value) not in self.values_of(axis):
+                raise UnknownNameError(axis, str(value), self.values_of(axis))
+        cells = tuple(
+            cell
+            for cell in self
+            if all(cell.settings.get(axis, "") == str(value) for axis, value in settings.items())
+        )
+        return replace(self, cells=cells)
+
+    def cell(self, **settings: str | int) -> Cell:
+        """Return the only cell with these settings.
+
+        Raises:
+            UnknownNameError: If there is no such axis, or no cell has this setting.
+            SettingError: If not exactly one cell has these settings.
+        """
+        cells = self.where(**settings).cells
+        if len(cells) != 1:
+            raise SettingError(
+                f"{len(cells)} cells of {self.name} have the settings {settings}; "
+                "give settings that exactly one cell has"
+            )
+        return cells[0]
+
+    def compare(
+        self,
+        *metrics: str,
+        baseline: Mapping[str, str | int] | None = None,
+        level: float = 0.95,
+        permutations: int | None = None,
+        seed: int = 0,
+    ) -> CellComparisons:
+        """Return the differences between cells on the same queries, with p-values and intervals.
+
+        :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
+        queries of one cluster as one observation. P-values are corrected for the number of rows by
+        Holm's method.
+
+        Args:
+            metrics: Names of metrics; all by default.
+            baseline: Settings to compare with, such as ``{"retriever": "bm25"}``. Each cell is
+                compared with the cell that has these settings and the same other settings. A
+                baseline cell may lack a setting, as a closed-book cell (without retrieval) has no
+                number of passages. By default all pairs of cells on one dataset are compared.
+            level: Confidence level of the intervals.
+            permutations: Number of permutations to draw if more are possible. By default 10,000,
+                or 40 per row if that is more, because with fewer no row of a long table could be
+                significant.
+            seed: Random seed of the permutations.
+
+        Raises:
+            UnknownNameError: If there is no such metric or axis.
+            SettingError: If no two cells can be compared.
+
+        Example:
+            >>> import numpy as np
+            >>> from mirage.grids import Cell, ResultTable
+            >>> ids = [f"q{i}" for i in range(20)]
+            >>> values = {"bm25": np.arange(20) % 4 == 0, "oracle": np.arange(20) % 4 != 1}
+            >>> cells = tuple(
+            ...     Cell.measured({"retriever": name}, ids, {"qa_match": right * 1.0})
+            ...     for name, right in values.items()
+            ... )
+            >>> table = ResultTable("small", cells, ("qa_match",))
+            >>> (row,) = table.compare(baseline={"retriever": "bm25"})
+            >>> round(row.difference, 2), row.p < 0.05
+            (0.5, True)
+        """
+        self._check(metrics)
+        return compare_cells(
+            self.name,
+            self.cells,
+            metrics or self.metrics,
+            baseline,
+            level=level,
+            permutations=permutations,
+            seed=seed,
+        )
+
+    def pivot(
+        self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
+    ) -> Pivot:
+        """Return the table in two dimensions, such as retrievers by generators.
+
+        Args:
+            rows: Axes whose settings become rows.
+            columns: Axes whose settings become columns.
+            metrics: Names of metrics, each with its own columns; all by default.
+
+        Raises:
+            UnknownNameError: If there is no such axis or metric.
+            SettingError: If two cells have the same row and column.
+        """
+        for axis in (*rows, *columns):
+            self.values_of(axis)
+        self._check(metrics)
+        names = metrics or self.metrics
+        return pivot_cells(self.name, self.cells, rows, columns, names, self.notes)
+
+    def _check(self, metrics: Sequence[str]) -> None:
+        for metric in metrics:
+            if metric not in self.metrics:
+                raise UnknownNameError("metric", metric, self.metrics)
+
+    # Printing, export and import ------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        failed = sum(bool(cell.failure) for cell in self)
+        failures = f", {failed} of them failed" if failed else ""
+        return f"ResultTable({self.name!r}, {len(self)} cells{failures}, {', '.join(self.metrics)})"
+
+    def _tables(self) -> tuple[Table]:
+        return (
+            rendering.readable_table(self.name, self.cells, self.axes, self.metrics, self.notes),
+        )
+
+    def to_csv(self) -> str:
+        """Return the table as CSV: one line per cell and metric, numbers in full.
+
+        A name that a spreadsheet program would read as a formula, such as ``=1+1``, gets an
+        apostrophe in front.
+        """
+        return rendering.to_csv(self._columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with one row per cell and metric.
+
+        The columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured and
+        failure (why the cell failed).
+
+        Raises:
+            MissingPackageError: If pandas is not installed.
+        """
+        return frame_of(self._columns)
+
+    @property
+    def _columns(self) -> dict[str, list[Any]]:
+        return rendering.columns(self.cells, self.axes, self.metrics)
+
+    def to_json(self) -> str:
+        """Return the whole table with the value of every query; :meth:`from_json` reads it."""
+        return rendering.to_json(self.name, self.cells, self.metrics, self.notes)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the table") -> ResultTable:
+        """Read a table that :meth:`to_json` wrote.
+
+        Args:
+            text: The JSON text.
+            source: The name that error messages give the text, such as its path.
+
+        Raises:
+            DatasetError: If the text is not such a table; the message names the position.
+        """
+        name, cells, metrics, notes = rendering.from_json(text, source)
+        return cls(name, cells, metrics, notes)
+
+    def write(self, path: str | Path) -> None:
+        """Write the table in the format that the suffix of the file name selects.
+
+        ``.txt`` is plain text of 80 columns, ``.md`` Markdown, ``.csv`` the text of
+        :meth:`to_csv`, ``.tex`` that of :meth:`to_latex` and ``.json`` that of :meth:`to_json`.
+        ``.html`` is a page with only the table; :func:`mirage.report.write_grid` writes a page
+        with the details of each cell.
+
+        Raises:
+            SettingError: If the file name has another suffix.
+            DatasetError: If the file cannot be written.
+        """
+        path = Path(path)
+        writers: dict[str, Callable[[], str]] = {
+            ".txt": self.__str__,
+            ".md": self.to_markdown,
+            ".csv": self.to_csv,
+            ".tex": self.to_latex,
+            ".json": self.to_json,
+            ".html": lambda: rendering.html_page(*self._tables()),
+        }
+        if path.suffix.lower() not in writers:
+            raise SettingError(f"{path}: the file name must end in one of {', '.join(writers)}")
+        text = writers[path.suffix.lower()]()
+        write_text(path, text.rstrip("\n") + "\n")

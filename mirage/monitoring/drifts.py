@@ -1,0 +1,487 @@
+"""Comparison of two production logs: whether the answers or the questions changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Ints
+from mirage._base.tables import Printed, Table
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features import FeatureSuite, FeatureTable
+from mirage.features.base import Need
+from mirage.features.registry import facts
+from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
+from mirage.monitoring.traffic import NEW_WORDS, Measured, measured, new_words
+from mirage.statistics.bootstrap import Interval
+from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
+from mirage.statistics.two_sample import MeanDifference, mean_differences
+from mirage.testing.comparison import Verdict
+
+__all__ = ["Drift", "Shift", "cautions", "drift", "drift_of", "shifts_between", "unmeasured"]
+
+QUESTIONS = ("question_length", "other_language", "new_words")
+"""Measures of the questions alone, which do not depend on the system."""
+
+_MOST = 0.5  # a cluster with a larger share of the questions is reported
+_CITED = ("support_lexical", "relevance_lexical")
+
+
+class Shift(NamedTuple):
+    """The change of one measure between two logs.
+
+    Attributes:
+        feature: Name of the measure: a feature, a measure of
+            :func:`mirage.monitoring.traffic.traffic`, or ``new_words``
+            (:func:`mirage.monitoring.traffic.new_words`).
+        before: Mean in the earlier log.
+        after: Mean in the later log.
+        difference: ``after - before``.
+        interval: Confidence interval of the difference; NaN if either log has fewer than ten
+            clusters.
+        p: P-value of the difference, corrected for the number of measures.
+        changed: Whether the difference is statistically significant.
+        worse: Whether the difference is for the worse; ``None`` if the measure has no better
+            side.
+        lost_at_most: The end of the interval with the greater loss, as a share of the measure's
+            range. NaN if the measure has no better side; infinite without an interval or a finite
+            range.
+        queries: Number of questions with a value, in the earlier and the later log.
+    """
+
+    feature: str
+    before: float
+    after: float
+    difference: float
+    interval: Interval
+    p: float
+    changed: bool
+    worse: bool | None
+    lost_at_most: float
+    queries: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Drift(Printed):
+    """The changes from one log to another; prints as a table.
+
+    Attributes:
+        before: Name of the earlier log.
+        after: Name of the later log.
+        shifts: The change of each measure.
+        unmeasured: Reasons why other features are not compared, by name.
+        queries: Number of questions in the earlier and the later log.
+        clusters: Number of clusters in the earlier and the later log.
+        largest: Share of the questions in the largest cluster, for the earlier and the later log.
+        clustering: Description of the clusters.
+        alpha: False positive rate for all measures together.
+        margin: The loss that ``no worse`` rules out; ``None`` if it is not tested.
+        level: Confidence level of the intervals.
+    """
+
+    before: str
+    after: str
+    shifts: tuple[Shift, ...]
+    unmeasured: Mapping[str, str]
+    queries: tuple[int, int]
+    clusters: tuple[int, int]
+    largest: tuple[float, float]
+    clustering: str
+    alpha: float
+    margin: float | None
+    level: float
+
+    @property
+    def fell(self) -> tuple[Shift, ...]:
+        """The measures with a statistically significant change for the worse."""
+        return tuple(shift for shift in self.shifts if shift.changed and shift.worse)
+
+    @property
+    def measured(self) -> tuple[Shift, ...]:
+        """The measures that have both a better side and an interval.
+
+        Only these can be called worse.
+        """
+        return tuple(
+            shift
+            for shift in self.shifts
+            if not np.isnan(shift.lost_at_most) and not np.isnan(shift.interval[0])
+        )
+
+    @property
+    def unclear(self) -> tuple[Shift, ...]:
+        """The measures for which a loss above the margin cannot be ruled out."""
+        threshold = np.inf if self.margin is None else self.margin
+        return tuple(shift for shift in self.shifts if shift.lost_at_most > threshold)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"cannot tell"``.
+
+        It is ``"cannot tell"`` if no measure with a better side has an interval. It is ``None`` if
+        no loss is significant and there is no margin.
+        """
+        if self.fell:
+            return "worse"
+        if not self.measured:
+            return "cannot tell"
+        if self.margin is None:
+            return None
+        return "cannot tell" if self.unclear else "no worse"
+
+    def __getitem__(self, feature: str) -> Shift:
+        shifts = {shift.feature: shift for shift in self.shifts}
+        if feature not in shifts:
+            raise UnknownNameError("measure of this drift", feature, shifts)
+        return shifts[feature]
+
+    def _tables(self) -> tuple[Table]:
+        counts = " and ".join(
+            f"{queries} questions in {clusters} cluster{'' if clusters == 1 else 's'}"
+            for queries, clusters in zip(self.queries, self.clusters, strict=True)
+        )
+        header = ("", "before", "after", "change", f"{100 * self.level:g} % interval", "")
+        rows = tuple(map(_cells, self.shifts))
+        title = f"{self.before} and {self.after}: {counts}"
+        return (Table(title, header, rows, notes=tuple(self._notes()), name=0),)
+
+    def _notes(self) -> list[str]:
+        notes = [f"clusters: {self.clustering}"]
+        notes += _cluster_notes(min(self.clusters), max(self.largest))
+        if min(self.clusters) < FEWEST_FOR_MEANS:
+            notes.append("without intervals no change is reported")
+        else:
+            without = [s.feature for s in self.shifts if np.isnan(s.interval[0])]
+            if without:
+                words = f"without an interval, so no change is reported: {', '.join(without)}"
+                notes.append(words)
+        questions = [s.feature for s in self.shifts if s.changed and s.feature in QUESTIONS]
+        if questions and self.fell:
+            notes.append(
+                f"the questions changed too ({', '.join(questions)}): they may be the cause of "
+                "the losses"
+            )
+        notes.append(f"false positive rate of all changes together: {100 * self.alpha:g} %")
+        return [*notes, *_group_reasons(self.unmeasured)]
+
+
+def _cluster_notes(clusters: int, largest: float) -> list[str]:
+    """Return notes if there are too few clusters for intervals, or if one cluster is very large."""
+    notes = []
+    if clusters < FEWEST_FOR_MEANS:
+        notes.append(f"below {FEWEST_FOR_MEANS} clusters there is no interval")
+    if largest > _MOST:
+        notes.append(
+            f"one cluster has {100 * largest:.0f} % of the questions; if this is wrong, set "
+            "cluster to the field that identifies clusters, such as the session"
+        )
+    return notes
+
+
+def describe_clusters(log: Log) -> str:
+    """Return a description of the clusters of a log."""
+    if log.clustering == "field":
+        return "questions with the same value in the cluster field"
+    if log.clustering == "questions":
+        return "equal questions (no line names a user or session)"
+    if log.clustering == "questions and sessions":
+        return "equal questions and the questions of one user or session, joined"
+    return (
+        f"the questions of one user or session; joining equal questions as well would leave only "
+        f"{log.joined} (fewer than {FEWEST_JOINED}), so equal questions of different users count "
+        "separately, and intervals are valid for other users who ask the same questions"
+    )
+
+
+def _describe_both(before: Log, after: Log) -> str:
+    words = list(dict.fromkeys(map(describe_clusters, (before, after))))
+    return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
+
+
+def cautions(log: Log, side: Measured) -> list[str]:
+    """Return warnings about the measures of a log, one line each.
+
+    Args:
+        log: The log.
+        side: Its measures.
+    """
+    table = side.table
+    codes = cluster_codes(table.query_ids, table.clusters)
+    clusters = int(codes.max()) + 1
+    notes = _cluster_notes(clusters, _largest_share(codes))
+    if notes or log.clustering == "sessions":
+        notes.insert(0, f"{clusters} clusters: {describe_clusters(log)}")
+    uncited = [name for name in _CITED if name in table.features]
+    if uncited and np.nansum(table["cites"]) == 0:
+        notes.append(f"no answer cites a passage, so {' and '.join(uncited)} are 0")
+    return [*notes, *_group_reasons(unmeasured(side))]
+
+
+def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
+    """Return a line with the features that are not measured, grouped by reason."""
+    names: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        names.setdefault(why, []).append(name)
+    groups = "; ".join(f"{', '.join(group)} ({why})" for why, group in names.items())
+    return [f"not measured: {groups}"] if groups else []
+
+
+def _cells(shift: Shift) -> tuple[str, ...]:
+    low, high = shift.interval
+    word = {None: "changed", True: "worse", False: "better"}[shift.worse] if shift.changed else ""
+    return (
+        shift.feature,
+        f"{shift.before:.3f}",
+        f"{shift.after:.3f}",
+        f"{shift.difference:+.3f}",
+        "" if low != low else f"[{low:+.3f}, {high:+.3f}]",  # only NaN differs from itself
+        word,
+    )
+
+
+def drift(
+    before: Log,
+    after: Log,
+    *,
+    suite: FeatureSuite | None = None,
+    margin: float | None = None,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    permutations: int = 4999,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: bool = True,
+) -> Drift:
+    """Compare two logs of a system that contain different questions.
+
+    The function compares features that need no gold data, measures of the shown passages, rates of
+    failures, empty answers and abstentions, and the questions themselves. If both logs have the
+    same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
+
+    A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
+    difference excludes 0. :func:`mirage.statistics.mean_differences` computes both, by clusters;
+    ``benchmarks/logs.py`` prints their error rates. Logs are clustered by the rule of
+    :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters, there are no
+    intervals and the verdict is ``cannot tell``.
+
+    The verdict is ``no worse`` if no interval includes a loss above the margin. With 95 %
+    intervals a loss of the margin is called ``no worse`` in about one of 40 comparisons, and more
+    often for rates close to 1.
+
+    Args:
+        before: The earlier log, from :func:`mirage.monitoring.logs.read`.
+        after: The later log.
+        suite: The features; by default all that need neither gold data nor a model.
+        margin: The loss that ``no worse`` rules out, as a share of each measure's range. By
+            default ``no worse`` is not tested.
+        alpha: False positive rate for all measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Whether to show progress bars.
+
+    Raises:
+        DatasetError: The logs are in different languages.
+        FeatureError: No feature can be computed, or a feature fails.
+        SettingError: ``alpha`` or ``margin`` is not between 0 and 1.
+    """
+    for name, share in (("alpha", alpha), ("margin", margin)):
+        if share is not None and not 0 < share < 1:
+            raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
+    if before.dataset.language != after.dataset.language:
+        raise DatasetError(
+            f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} is "
+            f"in {after.dataset.language!r}; compare logs of one language"
+        )
+    before, after = regroup([before, after])
+    sides = [
+        measured(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+        for log in (before, after)
+    ]
+    return drift_of(
+        before,
+        after,
+        sides,
+        margin=margin,
+        alpha=alpha,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def drift_of(
+    before: Log,
+    after: Log,
+    sides: Sequence[Measured],
+    *,
+    margin: float | None = None,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    permutations: int = 4999,
+    seed: int = 0,
+) -> Drift:
+    """Compare two logs of one language whose measures have been computed.
+
+    ``sides`` are the measures of the earlier and the later log. The other arguments are those of
+    :func:`drift`. Both logs must be clustered by the same rule
+    (:func:`mirage.monitoring.logs.regroup`).
+    """
+    tables = _with_new_words(before, after, *(side.table for side in sides))
+    earlier, later = tables
+    columns = [name for name in earlier.features if _in_both(name, *tables)]
+    codes = [cluster_codes(table.query_ids, table.clusters) for table in tables]
+    shifts = shifts_between(
+        earlier.columns(columns),
+        later.columns(columns),
+        alpha=alpha,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+    )
+    return Drift(
+        before.dataset.name,
+        after.dataset.name,
+        shifts,
+        _not_compared(sides, tables, columns),
+        (len(earlier), len(later)),
+        (int(codes[0].max()) + 1, int(codes[1].max()) + 1),
+        (_largest_share(codes[0]), _largest_share(codes[1])),
+        _describe_both(before, after),
+        alpha,
+        margin,
+        level,
+    )
+
+
+def shifts_between(
+    before: FeatureTable,
+    after: FeatureTable,
+    *,
+    alpha: float,
+    level: float,
+    permutations: int,
+    seed: int,
+) -> tuple[Shift, ...]:
+    """Return the change of each column between two tables with the same columns.
+
+    Args:
+        before: Measures of the earlier log.
+        after: Measures of the later log.
+        alpha: False positive rate for all measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+    """
+    column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
+    low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
+    codes = [cluster_codes(table.query_ids, table.clusters) for table in (before, after)]
+    sets = (before.values, codes[0], after.values, codes[1], low, high)
+    rows = mean_differences(*sets, level=level, permutations=permutations, seed=seed)
+    return tuple(
+        _shift(
+            name,
+            row,
+            fact.higher_is_better(before.language),
+            fact.high - fact.low,
+            alpha,
+            tuple(int((~np.isnan(table[name])).sum()) for table in (before, after)),
+        )
+        for name, row, fact in zip(before.features, rows, column_facts, strict=True)
+    )
+
+
+def _largest_share(codes: Ints) -> float:
+    return float(np.bincount(codes).max() / len(codes))
+
+
+def _with_new_words(
+    before: Log, after: Log, earlier: FeatureTable, later: FeatureTable
+) -> list[FeatureTable]:
+    columns = new_words(before.dataset, after.dataset, earlier.clusters, later.clusters)
+    return [
+        replace(
+            table,
+            features=(*table.features, *NEW_WORDS),
+            values=np.column_stack([table.values, column]),
+            facts={**table.facts, **NEW_WORDS},
+        )
+        for table, column in zip((earlier, later), columns, strict=True)
+    ]
+
+
+def _in_both(name: str, *tables: FeatureTable) -> bool:
+    return all(name in table.features and not np.isnan(table[name]).all() for table in tables)
+
+
+def _not_compared(
+    sides: Sequence[Measured], tables: list[FeatureTable], columns: list[str]
+) -> dict[str, str]:
+    """Return the features that are not compared, with reasons."""
+    reasons: dict[str, str] = {}
+    for side, table in zip(sides, tables, strict=True):
+        for name in table.features:
+            if name not in columns and np.isnan(table[name]).all():
+                why = next((w for (_, f), w in table.reasons.items() if f == name), "no value")
+                reasons.setdefault(name, f"{why} (on all of {len(table)} questions)")
+        for name, why in unmeasured(side).items():
+            reasons.setdefault(name, why)
+    return reasons
+
+
+def unmeasured(side: Measured) -> dict[str, str]:
+    """Return the features that cannot be measured on a log, with reasons.
+
+    Args:
+        side: The measures of the log.
+    """
+    return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
+
+
+def _describe_needs(needs: tuple[Need, ...]) -> str:
+    if needs == ("passages",):
+        return "the log does not say which passages were shown"  # as in features.traffic
+    return f"needs {' and '.join(_GOLD.get(need, need) for need in needs)}"
+
+
+_GOLD: Mapping[Need, str] = {
+    "reference": "a reference",
+    "answers": "short answers",
+    "answerable": "the label whether a passage answers",
+    "unanswerable queries": "the label that no passage answers",
+}
+
+
+def _shift(
+    name: str,
+    row: MeanDifference,
+    higher: bool | None,
+    width: float,
+    alpha: float,
+    queries: tuple[int, ...],
+) -> Shift:
+    low, high = row.interval
+    changed = row.p <= alpha and (low > 0 or high < 0)
+    worse = None if higher is None else bool((row.difference < 0) is higher)
+    lost = float("nan")
+    if higher is not None:
+        lost = (-low if higher else high) / width
+        # Without a finite range, no share of it can be ruled out.
+        lost = float("inf") if np.isnan(lost) or np.isinf(width) else lost
+    before, after = queries
+    return Shift(
+        name,
+        row.before,
+        row.after,
+        row.difference,
+        row.interval,
+        row.p,
+        changed,
+        worse,
+        lost,
+        (before, after),
+    )

@@ -1,0 +1,287 @@
+"""Measures of logged traffic: the questions, their retrieved passages, and missing answers.
+
+They are no features of answers, and most of them are neither good nor bad: longer questions, for
+example, are no fault of the system. If answers get worse, these measures show whether the questions
+have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.dataset import Cluster, MirageDataset, clusters_of
+from mirage.features.base import Facts, Need, NotComputed
+from mirage.features.language import language_probabilities
+from mirage.features.registry import OFFLINE
+from mirage.features.suite import FeatureSuite
+from mirage.features.table import FeatureTable
+from mirage.models import Query, Response, Run
+from mirage.statistics.clusters import cluster_names
+from mirage.text import abstains, parse, tokenize
+from mirage.text.abstentions import ABSTAINS_AT
+from mirage.text.content import content_words, word_match
+from mirage.text.responses import ParsedResponse
+
+__all__ = ["NEW_WORDS", "TRAFFIC", "Measured", "measured", "new_words", "traffic"]
+
+LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
+"""The features that are measured on a log, as far as it meets their needs."""
+
+TRAFFIC: Mapping[str, Facts] = MappingProxyType(
+    {
+        "failed": Facts("lower", 0, 1),
+        "empty_answer": Facts("lower", 0, 1),
+        "abstains": Facts("none", 0, 1),
+        "cites": Facts("none", 0, 1),
+        "question_carried": Facts("higher", 0, 1),
+        "passages_shown": Facts("none", 0),
+        "question_length": Facts("none", 0),
+        "other_language": Facts("none", 0, 1),
+    }
+)
+"""The facts of the columns of :func:`traffic`, by name."""
+
+NEW_WORDS: Mapping[str, Facts] = MappingProxyType({"new_words": Facts("none", 0, 1)})
+"""The facts of the column of :func:`new_words`."""
+
+_NO_PASSAGES = NotComputed("the log does not list the passages that were shown")
+_NO_WORDS = NotComputed("the question has no words")
+_NO_LANGUAGE = NotComputed("the language of the question cannot be identified")
+
+
+class Measured(NamedTuple):
+    """The values that can be measured on a log without ground truth.
+
+    Attributes:
+        table: The features and the measures of :func:`traffic`, with one row per question.
+        unmet: The features that cannot be measured, with their unmet needs.
+    """
+
+    table: FeatureTable
+    unmet: Mapping[str, tuple[Need, ...]]
+
+
+def measured(
+    dataset: MirageDataset,
+    run: Run,
+    suite: FeatureSuite | None = None,
+    *,
+    cluster: Cluster = None,
+    n_jobs: int = 1,
+    progress: bool = True,
+) -> Measured:
+    """Return the features and traffic measures that can be computed on a log, and the unmet needs.
+
+    Args:
+        dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
+        run: The answers.
+        suite: The features. The default is those of :meth:`mirage.FeatureSuite.offline`,
+            ``support_lexical_all`` and ``answer_length``.
+        cluster: The clusters of dependent questions if :attr:`mirage.Query.cluster` does not give
+            them: a key of their metadata, a function of the query, or a mapping from query id.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Show a progress bar.
+
+    Raises:
+        FeatureError: No feature can be computed, or one fails.
+        UnknownNameError: No query has such a key of metadata.
+    """
+    suite = suite or FeatureSuite(LOG_FEATURES, dataset.language)
+    features = suite.applicable(dataset).score(
+        dataset, run, cluster=cluster, n_jobs=n_jobs, progress=progress
+    )
+    rates = traffic(dataset, run, cluster=cluster)
+    table = FeatureTable(
+        run.model,
+        dataset.language,
+        dataset.query_ids,
+        (*features.features, *rates.features),
+        np.hstack([features.values, rates.values]),
+        {**features.reasons, **rates.reasons},
+        {**features.facts, **rates.facts},
+        features.clusters,
+    )
+    return Measured(table, suite.unmet(dataset))
+
+
+def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> FeatureTable:
+    """Return the table of traffic measures, with one row per question.
+
+    - ``failed``: 1 if there is no answer, else 0.
+    - ``empty_answer``: 1 if the answer is empty, else 0.
+    - ``abstains``: 1 if :func:`mirage.text.abstains` detects an abstention, else 0. It is unknown
+      whether it should abstain.
+    - ``cites``: 1 if the answer cites a shown passage, else 0. If it cites none,
+      ``support_lexical`` and ``relevance_lexical`` are 0 for this reason.
+    - ``question_carried``: how well the shown passages match the question's content words, from 0
+      to 1. It is a mean over the words, weighted by their letters, and 0 if no passage was shown.
+    - ``passages_shown``: number of shown passages.
+    - ``question_length``: number of words, or of characters if the script has no spaces.
+    - ``other_language``: the share of the question that is in another language than expected, by
+      :func:`~mirage.features.language.language_probabilities`.
+
+    Missing values are NaN, with their reasons.
+
+    Args:
+        dataset: The questions.
+        run: The answers.
+        cluster: The clusters of dependent questions if the questions do not give them themselves.
+
+    Raises:
+        UnknownNameError: No query has such a key of metadata.
+
+    Example:
+        >>> from mirage import MirageDataset, Query, Response, Run
+        >>> from mirage.monitoring.traffic import traffic
+        >>> query = Query(id="q1", language="en", text="When did the bridge open?")
+        >>> response = Response(query_id="q1", text="I do not know.")
+        >>> run = Run(model="model", language="en", responses=[response])
+        >>> table = traffic(MirageDataset([query]), run)
+        >>> table["abstains"].tolist(), table["question_length"].tolist()
+        ([1.0], [5.0])
+    """
+    values = np.full((len(dataset), len(TRAFFIC)), np.nan)
+    reasons = {}
+    for i, query in enumerate(dataset):
+        for j, (name, value) in enumerate(_question_measures(query, run.get(query.id)).items()):
+            match value:
+                case NotComputed(reason):
+                    reasons[query.id, name] = reason
+                case number:
+                    values[i, j] = number
+    return FeatureTable(
+        run.model,
+        dataset.language,
+        dataset.query_ids,
+        tuple(TRAFFIC),
+        values,
+        reasons,
+        TRAFFIC,
+        clusters_of(dataset, cluster),
+    )
+
+
+def _question_measures(
+    query: Query, response: Response | None
+) -> Mapping[str, float | NotComputed]:
+    """Return the measures of one question, in the order of :data:`TRAFFIC`."""
+    texts = None if response is None else _shown_texts(query, response)
+    parsed = _parse_response(query, response)
+    answer_measures: Mapping[str, float | NotComputed]
+    if isinstance(parsed, NotComputed):
+        answer_measures = dict.fromkeys(("empty_answer", "abstains", "cites"), parsed)
+    else:
+        answer_measures = {
+            "empty_answer": float(not parsed.answer_text.strip()),
+            "abstains": _abstains(query, parsed.answer_text),
+            "cites": _NO_PASSAGES if texts is None else float(bool(parsed.citations)),
+        }
+    return {
+        "failed": float(isinstance(parsed, NotComputed)),
+        **answer_measures,
+        "question_carried": _NO_PASSAGES if texts is None else _question_match(query, texts),
+        "passages_shown": _NO_PASSAGES if texts is None else float(len(texts)),
+        "question_length": float(len(tokenize(query.text, query.language))),
+        "other_language": _other_language_share(query),
+    }
+
+
+def _shown_texts(query: Query, response: Response) -> tuple[str, ...] | None:
+    """Return the texts of the shown passages, or ``None`` if they are unknown."""
+    if response.shown is None and not query.passages:
+        return None
+    return tuple(passage.titled_text for passage in query.passages_shown_to(response))
+
+
+def _parse_response(query: Query, response: Response | None) -> ParsedResponse | NotComputed:
+    """Return the parsed response, or why there is none."""
+    if response is None:
+        return NotComputed("no response to this query")
+    if response.text is None:
+        return NotComputed(f"the model failed: {response.error}")
+    ids, titles = query.shown_to(response), query.titles_shown_to(response)
+    return parse(response.text, query.language, ids, titles=titles)
+
+
+def _abstains(query: Query, answer: str) -> float:
+    return float(abstains(answer, query.language, question=query.text) >= ABSTAINS_AT)
+
+
+def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed:
+    """Return how well the shown texts match the words of the question."""
+    words = content_words(query.text, query.language)
+    if not words:
+        return _NO_WORDS
+    best = [
+        max((word_match(word, text, query.language) for text in texts), default=0.0)
+        for word in words
+    ]
+    return float(np.average(best, weights=[len(word) for word in words]))
+
+
+def _other_language_share(query: Query) -> float | NotComputed:
+    shares = language_probabilities(query.text, query.language)
+    return 1 - shares.get(query.language, 0.0) if shares else _NO_LANGUAGE
+
+
+def new_words(
+    before: MirageDataset,
+    after: MirageDataset,
+    before_clusters: Mapping[str, str],
+    after_clusters: Mapping[str, str],
+) -> tuple[Floats, Floats]:
+    """Return for each question the share of its words that earlier questions do not have.
+
+    The words are content words. New topics have larger shares. Every second earlier cluster is set
+    aside as a reference. All other questions, earlier and later, are compared with it. So both
+    groups have the same distribution if nothing changed, and their questions depend on each other
+    only through their clusters.
+
+    Args:
+        before: The earlier questions.
+        after: The later questions.
+        before_clusters: The cluster of each earlier question, by query id. A question without an
+            entry is a cluster by itself.
+        after_clusters: The same for the later questions. A question in a cluster that was set aside
+            has no value.
+
+    Returns:
+        The values of the earlier questions, NaN for those set aside, and those of the later
+        questions.
+    """
+    earlier_names = cluster_names(before.query_ids, before_clusters)
+    reference_clusters = set(list(dict.fromkeys(earlier_names))[::2])
+    reference_words = frozenset().union(
+        *(
+            _content_word_set(query)
+            for query, name in zip(before, earlier_names, strict=True)
+            if name in reference_clusters
+        )
+    )
+    later_names = cluster_names(after.query_ids, after_clusters)
+    earlier_values = [
+        float("nan") if name in reference_clusters else _new_word_share(query, reference_words)
+        for query, name in zip(before, earlier_names, strict=True)
+    ]
+    # A later query by itself may have the same id, and so the same name, as an earlier one.
+    later_values = [
+        float("nan")
+        if name in reference_clusters and name.startswith("cluster ")
+        else _new_word_share(query, reference_words)
+        for query, name in zip(after, later_names, strict=True)
+    ]
+    return np.array(earlier_values), np.array(later_values)
+
+
+def _content_word_set(query: Query) -> frozenset[str]:
+    return frozenset(content_words(query.text, query.language))
+
+
+def _new_word_share(query: Query, reference_words: frozenset[str]) -> float:
+    words = _content_word_set(query)
+    return len(words - reference_words) / len(words) if words else float("nan")

@@ -1,0 +1,69 @@
+"""Experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
+
+An arena is the data of one language: a feature table for every model, the judgments on their
+responses, and the tournaments computed from the judgments. Each experiment takes arenas by language
+and returns a :class:`Result` with typed rows.
+
+If an experiment uses a surrogate, ``estimator`` is a name that
+:class:`~mirage.surrogate.SurrogateRanker` accepts. With ``pooled=True``, one surrogate is trained
+on all languages, as in the rest of this library. With ``pooled=False``, each language has its own
+surrogate, as in the paper. The paper's surrogate is ``estimator="forest", pooled=False``.
+
+To make runs and judgments for your own arena with the papers' LLM settings, use
+``LLM(model, **GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mirage._base.lazy import lazy
+
+if TYPE_CHECKING:
+    from mirage.papers.arenas import Arena, read_arena, read_hub_arena
+    from mirage.papers.finetuning import tuned_models, tuning_settings
+    from mirage.papers.judging import fewer_judgments, new_models
+    from mirage.papers.results import Result
+    from mirage.papers.settings import GENERATION, SENTENCE_JUDGES
+    from mirage.papers.surrogates import (
+        compare_feature_sets,
+        compare_regressors,
+        feature_importance,
+        r2_by_tournaments,
+        tau_by_language,
+    )
+
+__all__ = [
+    "GENERATION",
+    "SENTENCE_JUDGES",
+    "Arena",
+    "Result",
+    "compare_feature_sets",
+    "compare_regressors",
+    "feature_importance",
+    "fewer_judgments",
+    "new_models",
+    "r2_by_tournaments",
+    "read_arena",
+    "read_hub_arena",
+    "tau_by_language",
+    "tuned_models",
+    "tuning_settings",
+]
+
+_NAMES = {
+    "mirage.papers.arenas": ("Arena", "read_arena", "read_hub_arena"),
+    "mirage.papers.finetuning": ("tuned_models", "tuning_settings"),
+    "mirage.papers.judging": ("fewer_judgments", "new_models"),
+    "mirage.papers.results": ("Result",),
+    "mirage.papers.settings": ("GENERATION", "SENTENCE_JUDGES"),
+    "mirage.papers.surrogates": (
+        "compare_feature_sets",
+        "compare_regressors",
+        "feature_importance",
+        "r2_by_tournaments",
+        "tau_by_language",
+    ),
+}
+
+__getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -1,0 +1,778 @@
+"""Figures and tables of BERGEN (arXiv 2407.01102), on any grid or on the published numbers.
+
+Each function takes a :class:`~mirage.grids.ResultTable`. In your own tables, the retriever
+``none`` is closed book, and ``oracle`` shows the relevant passages. Differences are computed on the
+same queries and have intervals. :func:`published` returns the paper's tables, which have no values
+per query and no intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mirage.errors import SettingError, UnknownNameError
+from mirage.grids import Cell, ResultTable
+from mirage.grids.cells import Score
+from mirage.grids.pivots import Pivot
+from mirage.papers.results import Line, Result
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
+from mirage.statistics.clusters import cluster_codes
+from mirage.statistics.item_tau import mean_tau
+from mirage.statistics.paired import paired_means
+from mirage.statistics.ranks import kendall_tau
+
+__all__ = [
+    "AgreementRow",
+    "ContextRow",
+    "CorrelationRow",
+    "GainRow",
+    "OracleRow",
+    "SystemRow",
+    "TuningRow",
+    "context_size",
+    "finetuning_gain",
+    "main_table",
+    "metric_agreement",
+    "multilingual_table",
+    "oracle_gain",
+    "prompt_table",
+    "published",
+    "retrieval_correlation",
+    "retrieval_gain",
+    "retrieval_table",
+    "retrieval_vs_generation",
+]
+
+NONE, ORACLE = "none", "oracle"
+"""Retrievers of closed-book cells, and of cells that show the relevant passages."""
+
+TUNED = " + QLoRA"
+"""Suffix of the names of the paper's fine-tuned generators."""
+
+SYSTEM = ("retriever", "reranker")
+RETRIEVAL = ("dataset", "corpus", "language", "query", *SYSTEM)
+"""Axes that determine the measures of retrieval."""
+
+
+# The published numbers ----------------------------------------------------------------------------
+
+
+def published(number: int = 4) -> ResultTable:
+    """Return one of the paper's tables; cells have no intervals, because the paper has none.
+
+    Args:
+        number: Number of the table. 4 is the main results, with the retrieval quality of Table 5 if
+            the paper measured it. 2 is fine-tuning, with the zero-shot numbers of Table 4. 3, 10,
+            11 and 12 are multilingual, 5 and 7 are on retrieval, and 9 is on prompts. 14 is on the
+            agreement of metrics with the judge.
+
+    Raises:
+        SettingError: If there are no numbers for this table.
+
+    Example:
+        >>> published(5).metrics
+        ('R@5',)
+    """
+    tables = _read_published()
+    if str(number) not in tables:
+        raise SettingError(f"no numbers for table {number}; choose one of {', '.join(tables)}")
+    cells = {2: _tuning_cells, 4: _main_cells}.get(number, lambda: _cells(str(number)))()
+    table = tables[str(number)]
+    notes = (
+        f"BERGEN (arXiv 2407.01102), Table {number}, printed to {table['decimals']} decimals.",
+        *table["doubts"],
+    )
+    metrics = dict.fromkeys(metric for cell in cells for metric in cell.scores)
+    return ResultTable(table["title"], cells, tuple(metrics), notes)
+
+
+def _main_cells() -> tuple[Cell, ...]:
+    """Return Table 4 with the retrieval quality of the same systems from Table 5."""
+    recall = {_key(cell, RETRIEVAL): cell.scores for cell in _cells("5")}
+    return tuple(
+        replace(cell, scores={**cell.scores, **recall.get(_key(cell, RETRIEVAL), {})})
+        for cell in _cells("4")
+    )
+
+
+def _tuning_cells() -> tuple[Cell, ...]:
+    """Return Table 2 after the cells of Table 4 that it is compared with."""
+    after = _cells("2")
+    wanted = {_key(cell) for cell in after}
+    before = (cell for cell in _cells("4") if _key(cell) in wanted)
+    tuned = (_rename_generator(cell, cell.settings["generator"] + TUNED) for cell in after)
+    return (*before, *tuned)
+
+
+def _rename_generator(cell: Cell, generator: str) -> Cell:
+    return replace(cell, settings={**cell.settings, "generator": generator})
+
+
+@cache
+def _read_published() -> dict[str, Any]:
+    source = resources.files("mirage") / "data" / "published" / "bergen.json"
+    figures: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))["tables"]
+    return figures
+
+
+def _cells(number: str) -> tuple[Cell, ...]:
+    table = _read_published()[number]
+    axes, metrics = table["axes"], table["metrics"]
+    cells = []
+    for row in table["rows"]:
+        # A row has the values of the axes first, then those of the metrics.
+        settings = {
+            axis: value for axis, value in zip(axes, row, strict=False) if value is not None
+        }
+        figures = zip(metrics, row[len(axes) :], strict=True)
+        cells.append(Cell(settings, {m: Score(v) for m, v in figures if v is not None}))
+    return tuple(cells)
+
+
+def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the settings of a cell on these axes, by default on all."""
+    return tuple(sorted((a, v) for a, v in cell.settings.items() if not axes or a in axes))
+
+
+# Gains from retrieval (Figures 3 and 5) -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GainRow(Line):
+    """Gain of the answers from one retrieval system on one dataset.
+
+    Attributes:
+        dataset: Name of the dataset.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        generators: Number of generators over which the gain is averaged.
+        gain: Mean of the metric minus that without retrieval.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = SYSTEM
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    retriever: str
+    reranker: str
+    generators: int
+    gain: float
+    lower: float
+    upper: float
+
+
+def retrieval_gain(
+    table: ResultTable,
+    metric: str = "LLMeval",
+    *,
+    retriever: str | None = None,
+    reranker: str | None = None,
+) -> Result[GainRow]:
+    """Compute the gain of retrieval over closed book, averaged over generators (Figure 3).
+
+    The paper's figure has SPLADE-v3, reranked by DeBERTa-v3.
+
+    Args:
+        table: Table with closed-book cells.
+        metric: Metric of the answers.
+        retriever: Only retriever to include; by default all but ``none`` and ``oracle``.
+        reranker: Only reranker to include; by default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has a matching cell without retrieval.
+
+    Example:
+        >>> row = retrieval_gain(published(4), retriever="SPLADE-v3", reranker="DeBERTa-v3").rows[0]
+        >>> row.dataset, row.generators, round(row.gain, 3)
+        ('POPQA', 6, 0.264)
+    """
+    groups: dict[tuple[str, str, str], list[tuple[Cell, Cell]]] = {}
+    for cell, bare in _pair_with_closed_book(table, metric):
+        dataset, first, second = (cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM))
+        # The oracle is no retrieval system, so it is included only on request.
+        if first.casefold() == ORACLE and retriever is None:
+            continue
+        if retriever in (None, first) and reranker in (None, second):
+            groups.setdefault((dataset, first, second), []).append((cell, bare))
+    rows = []
+    for key, pairs in groups.items():
+        gain, (lower, upper) = _mean_gain(pairs, metric)
+        generators = len({cell.settings.get("generator", "") for cell, _ in pairs})
+        rows.append(GainRow(*key, generators, gain, lower, upper))
+    rows.sort(key=lambda row: -row.gain)
+    title = f"{metric} with retrieval minus {metric} closed book"
+    return Result(title, tuple(_require_rows(rows, table, "without retrieval (retriever: none)")))
+
+
+@dataclass(frozen=True)
+class OracleRow(Line):
+    """Gain of one generator on one dataset from the passages that contain the answer.
+
+    Attributes:
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        closed_book: Mean of the metric without retrieval.
+        oracle: Mean of the metric with the relevant passages.
+        gain: Their difference, over the queries that both have.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("generator",)
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    generator: str
+    closed_book: float
+    oracle: float
+    gain: float
+    lower: float
+    upper: float
+
+
+def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow]:
+    """Compute the gain of perfect retrieval over closed book, by generator (Figure 5).
+
+    Args:
+        table: Table with cells of the retrievers ``none`` and ``oracle``.
+        metric: Metric of the answers.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no dataset has both.
+
+    Example:
+        >>> row = oracle_gain(published(4)).rows[0]
+        >>> row.generator, row.closed_book, row.oracle
+        ('Llama2-70B', 0.706, 0.627)
+    """
+    rows = []
+    for cell, bare in _pair_with_closed_book(table, metric):
+        if cell.settings.get("retriever", "").casefold() == ORACLE:
+            gain, (lower, upper) = _mean_gain([(cell, bare)], metric)
+            means = bare.scores[metric].mean, cell.scores[metric].mean
+            dataset, generator = (cell.settings.get(a, "") for a in ("dataset", "generator"))
+            rows.append(OracleRow(dataset, generator, *means, gain, lower, upper))
+    title = f"{metric} with oracle passages minus {metric} closed book"
+    return Result(
+        title,
+        tuple(_require_rows(rows, table, "with the retriever oracle and matching ones with none")),
+    )
+
+
+def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
+    """Yield measured cells, each with the closed-book cell that shares most of its settings.
+
+    Not all settings need to be equal, because closed-book cells have one corpus or none.
+    """
+    _require_metrics(table, metric)
+    measured = [cell for cell in table if metric in cell.scores]
+    closed_book: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in measured:
+        if _retriever(cell) == NONE:
+            closed_book.setdefault(_generator_key(cell), []).append(cell)
+    for cell in measured:
+        if _retriever(cell) != NONE and _generator_key(cell) in closed_book:
+            candidates = closed_book[_generator_key(cell)]
+            yield cell, max(candidates, key=lambda other: len({*_key(other)} & {*_key(cell)}))
+
+
+def _retriever(cell: Cell) -> str:
+    return cell.settings.get("retriever", "").casefold() or NONE
+
+
+def _generator_key(cell: Cell) -> tuple[str, ...]:
+    return tuple(cell.settings.get(axis, "") for axis in ("dataset", "language", "generator"))
+
+
+def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
+    """Return the mean difference of cells, over the queries that both have if these are known."""
+    # Published tables have means only, so that there is no interval.
+    if not all(metric in cell.values for pair in pairs for cell in pair):
+        gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
+        return float(np.mean(gaps)), NO_INTERVAL
+    by_query: dict[str, list[float]] = {}
+    clusters: dict[str, str] = {}
+    for cell, bare in pairs:
+        bare_values = dict(zip(bare.query_ids, bare.values[metric].tolist(), strict=True))
+        clusters |= cell.clusters
+        for id_, value in zip(cell.query_ids, cell.values[metric].tolist(), strict=True):
+            gap = value - bare_values.get(id_, math.nan)
+            if not math.isnan(gap):
+                by_query.setdefault(id_, []).append(gap)
+    if not by_query:
+        return math.nan, NO_INTERVAL
+    means = np.array([np.mean(gaps) for gaps in by_query.values()])
+    (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
+    return row.mean, row.interval
+
+
+# Retrieval and answers (Figures 4, 6 and 7, Table 7) ----------------------------------------------
+
+
+@dataclass(frozen=True)
+class SystemRow(Line):
+    """Quality of retrieval and of answers of one system on one dataset.
+
+    Attributes:
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        retrieval: Mean of the retrieval measure; NaN if there is none, as for closed book.
+        answers: Mean of the metric of the answers.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("generator", *SYSTEM)
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    generator: str
+    retriever: str
+    reranker: str
+    retrieval: float
+    answers: float
+
+
+def retrieval_vs_generation(
+    table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
+) -> Result[SystemRow]:
+    """Return the quality of retrieval and answers of each system: the points of Figures 4, 6 and 7.
+
+    :func:`retrieval_correlation` computes their correlation.
+
+    Args:
+        table: Table with both measures. A cell without the retrieval measure gets that of another
+            cell with the same dataset, retriever and reranker.
+        metric: Metric of the answers.
+        retrieval: Measure of the retrieval.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has both.
+
+    Example:
+        >>> len(retrieval_vs_generation(published(4)))
+        450
+    """
+    _require_metrics(table, metric, retrieval)
+    # Reversed, so that the first of several cells with the same retrieval is used.
+    retrieval_means = {
+        _key(cell, RETRIEVAL): cell.scores[retrieval].mean
+        for cell in reversed(table.cells)
+        if retrieval in cell.scores
+    }
+    rows = []
+    for cell in table:
+        if metric in cell.scores:
+            quality = retrieval_means.get(_key(cell, RETRIEVAL), math.nan)
+            settings = {a: cell.settings.get(a, "") for a in ("dataset", "generator", *SYSTEM)}
+            answers = cell.scores[metric].mean
+            rows.append(SystemRow(**settings, retrieval=quality, answers=answers))
+    both = (row for row in rows if not math.isnan(row.retrieval))
+    _require_rows(both, table, f"with {retrieval} and {metric}")
+    return Result(f"{retrieval} (retrieval) and {metric} (answers)", tuple(rows))
+
+
+@dataclass(frozen=True)
+class CorrelationRow(Line):
+    """Correlation of retrieval and answers over systems.
+
+    Attributes:
+        dataset: Name of the dataset.
+        generator: Name of the generator.
+        reranked: ``yes`` for systems with a reranker, ``no`` for those without, ``any`` for all.
+        systems: Number of systems with both numbers.
+        rho: Spearman's rank correlation; NaN with fewer than three systems.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("generator", "reranked")
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    generator: str
+    reranked: str
+    systems: int
+    rho: float
+
+
+def retrieval_correlation(
+    table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
+) -> Result[CorrelationRow]:
+    """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
+
+    It has no interval, because systems are not a random sample. Arguments are those of
+    :func:`retrieval_vs_generation`.
+
+    Args:
+        table: Table with both measures.
+        metric: Metric of the answers.
+        retrieval: Measure of the retrieval.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has both.
+
+    Example:
+        >>> row = retrieval_correlation(published(4)).rows[0]
+        >>> row.dataset, row.systems, round(row.rho, 2)
+        ('KILT ELI5', 6, 0.83)
+    """
+    groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for row in retrieval_vs_generation(table, metric, retrieval):
+        if not math.isnan(row.retrieval + row.answers):
+            reranked = "no" if row.reranker.casefold() in ("", NONE) else "yes"
+            # Each system is in two groups: all systems, and those with or without a reranker.
+            for kind in ("any", reranked):
+                key = row.dataset, row.generator, kind
+                groups.setdefault(key, []).append((row.retrieval, row.answers))
+    rows = tuple(
+        CorrelationRow(*key, len(points), _spearman(points)) for key, points in groups.items()
+    )
+    return Result(f"Spearman's rho of {retrieval} and {metric} over systems", rows)
+
+
+def _spearman(points: Sequence[tuple[float, float]]) -> float:
+    """Return Pearson's correlation of mid-ranks (Spearman 1904); NaN if either one is constant."""
+    from scipy.stats import rankdata
+
+    first, second = (rankdata(column) for column in zip(*points, strict=True))
+    if len(points) < 3 or not np.ptp(first) or not np.ptp(second):
+        return math.nan
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+# The size of the context (Figure 8) ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ContextRow(Line):
+    """Quality of one generator's answers with a given number of passages.
+
+    Attributes:
+        dataset: Name of the dataset.
+        retriever: First stage of the retrieval.
+        reranker: Second stage.
+        generator: Name of the generator.
+        show_k: Number of passages in its prompt.
+        mean: Mean of the metric.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        n: Number of measured queries.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = (*SYSTEM, "generator", "show_k")
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    retriever: str
+    reranker: str
+    generator: str
+    show_k: int
+    mean: float
+    lower: float
+    upper: float
+    n: int
+
+
+def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextRow]:
+    """Return the quality of answers by the number of passages in the prompt (Figure 8).
+
+    Args:
+        table: Table with the axis ``show_k``.
+        metric: Metric of the answers.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has the number of passages.
+    """
+    _require_metrics(table, metric)
+    rows = []
+    for cell in table:
+        show_k = cell.settings.get("show_k", "")
+        if metric in cell.scores and show_k.isdecimal() and _retriever(cell) != NONE:
+            dataset, first, second, generator = (
+                cell.settings.get(axis, "") for axis in ("dataset", *SYSTEM, "generator")
+            )
+            score = cell.scores[metric]
+            measures = score.mean, *score.interval, score.n
+            rows.append(ContextRow(dataset, first, second, generator, int(show_k), *measures))
+    rows.sort(key=lambda r: (r.dataset, r.retriever, r.reranker, r.generator, r.show_k))
+    return Result(f"{metric} by passages shown", tuple(_require_rows(rows, table, "with show_k")))
+
+
+# Fine-tuning (Table 2) ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TuningRow(Line):
+    """Gain of one generator from fine-tuning.
+
+    Attributes:
+        dataset: Name of the dataset.
+        generator: Name of the generator before fine-tuning.
+        metric: Name of the metric.
+        before: Mean of the metric before fine-tuning.
+        after: Mean of the metric of the fine-tuned generator.
+        gain: Their difference, over the queries that both have.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("generator", "metric")
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    generator: str
+    metric: str
+    before: float
+    after: float
+    gain: float
+    lower: float
+    upper: float
+
+
+def finetuning_gain(
+    table: ResultTable, tuned: Mapping[str, str] | None = None
+) -> Result[TuningRow]:
+    """Compute the gain from fine-tuning by generator (Table 2).
+
+    Args:
+        table: Table with cells of both.
+        tuned: Original generator of each fine-tuned one, by the name of the latter; by default
+            those of ``published(2)``.
+
+    Raises:
+        SettingError: If no cell of a fine-tuned generator has a matching cell of the original one.
+
+    Example:
+        >>> row = finetuning_gain(published(2)).rows[0]
+        >>> row.generator, row.before, row.after
+        ('TinyLlama-1.1B', 0.437, 0.56)
+    """
+    names = {cell.settings.get("generator", "") for cell in table}
+    if tuned is None:
+        tuned = {name: name.removesuffix(TUNED) for name in names if name.endswith(TUNED)}
+    cell_by_key = {_key(cell): cell for cell in table}
+    rows = []
+    for cell in table:
+        base = tuned.get(cell.settings.get("generator", ""))
+        if base is None:
+            continue
+        original = cell_by_key.get(_key(_rename_generator(cell, base)))
+        for metric in table.metrics if original is not None else ():
+            if original is not None and metric in cell.scores and metric in original.scores:
+                gain, (lower, upper) = _mean_gain([(cell, original)], metric)
+                means = original.scores[metric].mean, cell.scores[metric].mean
+                dataset = cell.settings.get("dataset", "")
+                rows.append(TuningRow(dataset, base, metric, *means, gain, lower, upper))
+    return Result(
+        "Fine-tuned minus zero-shot",
+        tuple(_require_rows(rows, table, "of a fine-tuned generator and of its original")),
+    )
+
+
+# Metrics and a judge (Figure 2, Table 14) ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AgreementRow(Line):
+    """Agreement of a metric with a judge on one dataset.
+
+    Attributes:
+        dataset: Name of the dataset.
+        metric: Name of the metric.
+        tau: Kendall's tau-b between the two over queries, mean over cells.
+        lower: Lower end of its 95 % interval.
+        upper: Upper end.
+        queries: Largest number of queries with both in a cell.
+        tau_of_means: Kendall's tau-b between the means of cells; NaN with fewer than three.
+        cells: Number of cells with both.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("metric",)
+    over: ClassVar[str] = "dataset"
+
+    dataset: str
+    metric: str
+    tau: float
+    lower: float
+    upper: float
+    queries: int
+    tau_of_means: float
+    cells: int
+
+
+def metric_agreement(
+    table: ResultTable, judge: str = "LLMeval", metrics: Sequence[str] = ()
+) -> Result[AgreementRow]:
+    """Compute the agreement of metrics with a judge (Figure 2, Table 14).
+
+    On single answers it is :func:`mirage.statistics.mean_tau`. On systems it is Kendall's tau-b of
+    their means, which has no interval, because systems are not a random sample.
+
+    Args:
+        table: Table with both.
+        judge: Metric that is the ground truth.
+        metrics: Metrics to compare with it; by default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+        SettingError: If no cell has numbers of the judge and of another metric.
+    """
+    compared_metrics = [metric for metric in metrics or table.metrics if metric != judge]
+    _require_metrics(table, judge, *compared_metrics)
+    by_dataset: dict[str, list[Cell]] = {}
+    for cell in table:
+        if judge in cell.scores:
+            by_dataset.setdefault(cell.settings.get("dataset", ""), []).append(cell)
+    rows = [
+        _agreement(dataset, metric, judge, [cell for cell in cells if metric in cell.scores])
+        for dataset, cells in by_dataset.items()
+        for metric in compared_metrics
+        if any(metric in cell.scores for cell in cells)
+    ]
+    title = f"Kendall's tau-b between metrics and {judge}"
+    return Result(title, tuple(_require_rows(rows, table, f"with {judge} and another metric")))
+
+
+def _agreement(dataset: str, metric: str, judge: str, cells: Sequence[Cell]) -> AgreementRow:
+    cells_with_both = [cell for cell in cells if metric in cell.values and judge in cell.values]
+    ids = tuple(dict.fromkeys(id_ for cell in cells_with_both for id_ in cell.query_ids))
+    clusters = {id_: name for cell in cells_with_both for id_, name in cell.clusters.items()}
+    row = {id_: i for i, id_ in enumerate(ids)}
+    pairs = []
+    for cell in cells_with_both:
+        columns = np.full((2, len(ids)), np.nan)
+        columns[:, [row[id_] for id_ in cell.query_ids]] = cell.values[metric], cell.values[judge]
+        pairs.append((columns[0], columns[1]))
+    item_tau = mean_tau(pairs, cluster_codes(ids, clusters))
+    means = np.array([[cell.scores[name].mean for cell in cells] for name in (metric, judge)])
+    means = means[:, ~np.isnan(means).any(axis=0)]
+    count = means.shape[1]
+    tau_of_means = float(kendall_tau(means[0], means[1])) if count > 2 else math.nan
+    return AgreementRow(
+        dataset, metric, item_tau.tau, *item_tau.interval, item_tau.n, tau_of_means, count
+    )
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
+    """Arrange datasets and generators by retrieval systems (Table 4).
+
+    Args:
+        table: Table of cells.
+        metrics: Names of metrics; by default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> table = published().where(dataset="KILT NQ")
+        >>> main_table(table, ["LLMeval"]).columns[0]
+        ('none', 'none', 'LLMeval')
+    """
+    return _pivot(table, SYSTEM, metrics)
+
+
+def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pivot:
+    """Arrange retrieval systems by datasets (Table 5).
+
+    Args:
+        table: Table of cells. Those with the same dataset, corpus, retriever and reranker have the
+            same retrieval, whatever their generator is.
+        metrics: Measures of retrieval.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> retrieval_table(published(5)).columns[0]
+        ('KILT ELI5', 'R@5')
+    """
+    _require_metrics(table, *metrics)
+    # Cells that differ only in the generator have the same retrieval: keep the first one.
+    cells = {
+        _key(cell, RETRIEVAL): replace(cell, settings=dict(_key(cell, RETRIEVAL)))
+        for cell in reversed(table.cells)
+        if any(metric in cell.scores for metric in metrics)
+    }
+    unique_cells = replace(table, cells=tuple(reversed(cells.values())))
+    return _pivot(unique_cells, ("dataset",), metrics)
+
+
+def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
+    """Arrange prompts by generators and languages (Table 9).
+
+    Args:
+        table: Table of cells.
+        metrics: Names of metrics; by default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> prompt_table(published(9)).columns[0]
+        ('SOLAR-10.7B', 'ko', 'CLR')
+    """
+    return _pivot(table, ("generator", _language(table)), metrics)
+
+
+def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
+    """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
+
+    Args:
+        table: Table of cells. A grid without the axis ``language`` has one dataset per language.
+        metrics: Names of metrics; by default all.
+
+    Raises:
+        UnknownNameError: If there is no such metric.
+
+    Example:
+        >>> multilingual_table(published(3)).columns[0]
+        ('en', 'LLMeval')
+    """
+    return _pivot(table, (_language(table),), metrics)
+
+
+def _language(table: ResultTable) -> str:
+    return "language" if "language" in table.axes else "dataset"
+
+
+def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -> Pivot:
+    """Pivot the table to these axes as columns, and to all other varying axes as rows."""
+    across = [axis for axis in columns if axis in table.axes]
+    down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
+    # A table of one cell has no differing axes, but a pivot needs at least one axis for its rows.
+    rest = [axis for axis in table.axes if axis not in across]
+    return table.pivot(down or rest[:1] or across[:1], across if down or rest else (), metrics)
+
+
+# Shared checks ------------------------------------------------------------------------------------
+
+
+def _require_metrics(table: ResultTable, *metrics: str) -> None:
+    for metric in metrics:
+        if metric not in table.metrics:
+            raise UnknownNameError("metric", metric, table.metrics)
+
+
+def _require_rows(rows: Iterable[Any], table: ResultTable, condition: str) -> list[Any]:
+    """Return the rows as a list, or raise a SettingError if there is none."""
+    listed = list(rows)
+    if not listed:
+        raise SettingError(f"{table.name} has no cells {condition}")
+    return listed

@@ -1,0 +1,142 @@
+"""Experiments on fine-tuned models: their ranks, and the settings of their training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mirage.errors import SettingError, UnknownNameError
+from mirage.features import FeatureTable
+from mirage.papers.arenas import Arena
+from mirage.papers.results import Result, SettingRow, TunedModelRow
+from mirage.papers.surrogates import ALL, surrogate_data, surrogate_groups
+from mirage.statistics.ranks import ranks
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.training import TrainingData
+from mirage.training import MIRAGE_BENCH_TUNING, TuningRecipe
+
+__all__ = ["tuned_models", "tuning_settings"]
+
+
+def tuned_models(
+    arenas: Mapping[str, Arena],
+    tables: Mapping[str, Sequence[FeatureTable]],
+    backbones: Mapping[str, str],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    seed: int = 0,
+) -> Result[TunedModelRow]:
+    """Rank fine-tuned models without judgments among the models of an arena (Figure 7).
+
+    The surrogate is trained on the arena and predicts the logit of a tuned model from its features
+    (appendix C of the paper). A tuned model has a predicted logit, its backbone a judged one. If
+    the intervals of two models overlap, their order is uncertain.
+
+    Args:
+        arenas: Arenas by language, of the judged models, including backbones and teachers.
+        tables: Features of the tuned models by language; the same features as in the arena.
+        backbones: Judged model that each tuned model was made from, by the name of the tuned model.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        seed: Random seed.
+
+    Raises:
+        UnknownNameError: If a language has no arena, a tuned model has no backbone, or an arena
+            does not have the backbone.
+        SettingError: If a tuned model has the name of a judged one.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    """
+    for code, tuned in tables.items():
+        if code not in arenas:
+            raise UnknownNameError("arena", code, arenas)
+        _check_names(arenas[code].tournaments.models, tuned, backbones)
+    rows: list[TunedModelRow] = []
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        for code, data in group.items():
+            if code in tables:
+                rows += _rank_tuned_models(ranker, data, tables[code], backbones)
+    return Result(
+        "Fine-tuned models among judged models",
+        tuple(rows),
+        ("Tuned models are ranked by predicted logits, the others by judged ones.",),
+    )
+
+
+def tuning_settings(recipe: TuningRecipe = MIRAGE_BENCH_TUNING) -> Result[SettingRow]:
+    """Return the settings of fine-tuning as the papers list them (Table 6; BERGEN's Table 8).
+
+    The implementation of attention is not a setting here. MIRAGE-Bench uses FlashAttention-2, which
+    gives the same result apart from rounding; this library uses the default of ``transformers``.
+
+    Args:
+        recipe: :data:`mirage.training.MIRAGE_BENCH_TUNING`, :data:`mirage.training.BERGEN_TUNING`,
+            or your own recipe.
+
+    Example:
+        >>> tuning_settings().rows[0].choice
+        '32'
+    """
+    layers = recipe.layers if isinstance(recipe.layers, str) else ", ".join(recipe.layers)
+    choices = {
+        "batch size": f"{recipe.batch_size}",
+        "epochs": f"{recipe.epochs:g}",
+        "learning rate": f"{recipe.learning_rate:g}",
+        "schedule": recipe.schedule,
+        "warm-up": f"{recipe.warmup:g}",
+        "weight decay": f"{recipe.weight_decay:g}",
+        "maximum length": f"{recipe.max_length}",
+        "LoRA rank": f"{recipe.rank}",
+        "LoRA alpha": f"{recipe.alpha}",
+        "LoRA dropout": f"{recipe.dropout:g}",
+        "LoRA layers": layers,
+    }
+    return Result(
+        "Settings of fine-tuning",
+        tuple(SettingRow(ALL, setting, choice) for setting, choice in choices.items()),
+    )
+
+
+def _check_names(
+    judged: Sequence[str], tuned: Sequence[FeatureTable], backbones: Mapping[str, str]
+) -> None:
+    for table in tuned:
+        if table.model in judged:
+            raise SettingError(
+                f"model {table.model!r} was judged; choose another name for the tuned model"
+            )
+        if table.model not in backbones:
+            raise UnknownNameError("tuned model with a backbone", table.model, backbones)
+        if backbones[table.model] not in judged:
+            raise UnknownNameError("model", backbones[table.model], judged)
+
+
+def _rank_tuned_models(
+    ranker: SurrogateRanker,
+    judged: TrainingData,
+    tuned: Sequence[FeatureTable],
+    backbones: Mapping[str, str],
+) -> list[TunedModelRow]:
+    predictions = [ranker.predict(table) for table in tuned]
+    logits = np.array([*judged.mean_y, *(prediction.logit for prediction in predictions)])
+    # The judged models come first, so that the tuned ones start at index len(models).
+    model_ranks, models = ranks(logits), list(judged.models)
+    rows = []
+    for rank, prediction in zip(model_ranks[len(models) :], predictions, strict=True):
+        backbone = backbones[prediction.model]
+        backbone_index = models.index(backbone)
+        rows.append(
+            TunedModelRow(
+                judged.language,
+                prediction.model,
+                backbone,
+                int(rank),
+                int(model_ranks[backbone_index]),
+                prediction.logit,
+                *prediction.interval(),
+                backbone_logit=float(logits[backbone_index]),
+            )
+        )
+    return rows

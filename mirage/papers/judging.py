@@ -1,0 +1,200 @@
+"""Experiments on the judge: effects of fewer judgments, and models without judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.arena import BradleyTerry, Judgments
+from mirage.arena import estimation as est
+from mirage.errors import SettingError, UnknownNameError
+from mirage.papers.arenas import Arena
+from mirage.papers.results import FewerJudgmentsRow, NewModelRow, Result, middle, tau_b
+from mirage.papers.surrogates import surrogate_data, surrogate_groups
+from mirage.statistics.ranks import ranks
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.training import TrainingData
+
+__all__ = ["fewer_judgments", "new_models"]
+
+
+def fewer_judgments(
+    arenas: Mapping[str, Arena],
+    *,
+    queries: Sequence[int] = (10, 25, 50, 75, 100),
+    pairs: Sequence[int] = (5, 10, 25, 50, 75),
+    repeats: int = 100,
+    seed: int = 0,
+) -> Result[FewerJudgmentsRow]:
+    """Compare rankings from fewer judgments, drawn at random, with the exhaustive one (Figure 6).
+
+    The exhaustive ranking uses all judgments of an arena. First, only some of the queries are
+    judged, with all pairs. Then all queries are judged, with a share of the pairs on each. Draws
+    are without replacement, and those of one repeat are nested: fewer judgments are a subset of
+    more. For pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
+
+    Args:
+        arenas: Arenas by language.
+        queries: Numbers of judged queries; numbers above those of a language are left out.
+        pairs: Percentages of the judgments on each query; at least one judgment is used.
+        repeats: Number of draws.
+        seed: Random seed.
+
+    Raises:
+        SettingError: If a number of queries is below 1, or a percentage is not from 1 to 100.
+        JudgmentError: If a fit does not converge.
+    """
+    if any(number < 1 for number in queries) or any(not 1 <= share <= 100 for share in pairs):
+        raise SettingError(
+            f"queries must be at least 1 and pairs from 1 to 100 percent, got queries={queries}, "
+            f"pairs={pairs}"
+        )
+    rows: list[FewerJudgmentsRow] = []
+    for code, arena in arenas.items():
+        judged = arena.judgments
+        rng = np.random.default_rng([seed, *code.encode()])
+        exhaustive = BradleyTerry().fit(judged).logits
+        total = len(judged.query_ids)
+        possible = [number for number in sorted(queries) if number <= total]
+        draws = (
+            _draw_queries(judged, possible, repeats, rng),
+            _draw_pairs(judged, sorted(pairs), repeats, rng),
+        )
+        settings = [(number, 100) for number in possible]
+        settings += [(total, share) for share in sorted(pairs)]
+        for (number, share), wins in zip(settings, np.concatenate(draws), strict=True):
+            taus = tau_b(est.fit_bradley_terry(wins, BradleyTerry().ridge), exhaustive)
+            judgments = float(wins.sum(axis=(1, 2)).mean())
+            tau = float(taus.mean())
+            rows.append(FewerJudgmentsRow(code, number, share, judgments, tau, *middle(taus)))
+    return Result("Tau with the exhaustive ranking from fewer judgments", tuple(rows))
+
+
+def new_models(
+    arenas: Mapping[str, Arena],
+    new: Sequence[str],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    seed: int = 0,
+) -> Result[NewModelRow]:
+    """Compare predicted ranks of models without judgments with those of the full arena (Figure 8).
+
+    The surrogate is trained on the other models, and on tournaments without any judgment on the new
+    ones. Number and size of the tournaments are those of the arena.
+
+    Args:
+        arenas: Arenas by language, each with all of the models.
+        new: Names of the new models.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        seed: Random seed.
+
+    Raises:
+        UnknownNameError: If an arena does not have a new model.
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    """
+    for arena in arenas.values():
+        for model in new:
+            if model not in arena.tournaments.models:
+                raise UnknownNameError("model", model, arena.tournaments.models)
+    old = {code: _remove_models(arena, new, seed) for code, arena in arenas.items()}
+    rows: list[NewModelRow] = []
+    for group in surrogate_groups(surrogate_data(old), pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        for code, data in group.items():
+            rows += _rank_new_models(ranker, data, arenas[code], new)
+    return Result(
+        "New models on an old arena",
+        tuple(rows),
+        ("Tau compares the orders of all models of the language, old ones included.",),
+    )
+
+
+def _draw_queries(
+    judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
+) -> Floats:
+    """Return win matrices of some queries only, ``(numbers, repeats, models, models)``."""
+    total, models = len(judged.query_ids), len(judged.models)
+    by_query = est.query_win_matrices(
+        judged.query, judged.a, judged.b, judged.score, total, models
+    ).reshape(total, -1)
+    order = rng.permuted(np.tile(np.arange(total), (repeats, 1)), axis=1)
+    # One random order per repeat makes the draws nested: the first 10 queries are among 25.
+    wins = [(order < number).astype(np.float64) @ by_query for number in numbers]
+    return np.array(wins).reshape(len(numbers), repeats, models, models)
+
+
+def _draw_pairs(
+    judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
+) -> Floats:
+    """Return win matrices of a share of each query's judgments.
+
+    The shape is ``(shares, repeats, models, models)``.
+    """
+    models = len(judged.models)
+    size = np.bincount(judged.query, minlength=len(judged.query_ids))
+    start = np.cumsum(size) - size
+    wins = np.empty((len(shares), repeats, models, models))
+    for repeat in range(repeats):
+        # Sort judgments by query, in random order within each query.
+        order = np.lexsort((rng.random(len(judged)), judged.query))
+        query, a, b, score = (
+            column[order] for column in (judged.query, judged.a, judged.b, judged.score)
+        )
+        position = np.arange(len(judged)) - start[query]
+        for i, share in enumerate(shares):
+            nested = position < np.maximum(np.round(share / 100 * size), 1)[query]
+            wins[i, repeat] = est.win_matrix(a[nested], b[nested], score[nested], models)
+    return wins
+
+
+def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
+    """Return the arena without judgments on these models."""
+    judged, counts = arena.judgments, arena.tournaments.counts
+    names, query_ids = np.array(judged.models), np.array(judged.query_ids)
+    a, b = names[judged.a], names[judged.b]
+    old = ~(np.isin(a, models) | np.isin(b, models))
+    remaining = Judgments.from_arrays(
+        query=query_ids[judged.query[old]],
+        model_a=a[old],
+        model_b=b[old],
+        score=judged.score[old],
+    )
+    # Tournaments of the same number and size as before, so that results are comparable.
+    size = int(counts[0].sum())
+    tournaments = BradleyTerry().bootstrap(
+        remaining, tournaments=len(counts), queries=size, seed=seed, progress=False
+    )
+    return replace(arena, judgments=remaining, tournaments=tournaments)
+
+
+def _rank_new_models(
+    ranker: SurrogateRanker, old: TrainingData, arena: Arena, new: Sequence[str]
+) -> list[NewModelRow]:
+    tables = {table.model: table for table in arena.tables}
+    predictions = [ranker.predict(tables[model]) for model in new]
+    models = (*old.models, *new)
+    logits = np.array([*old.mean_y, *(prediction.logit for prediction in predictions)])
+    judged_logits = dict(zip(arena.tournaments.models, arena.tournaments.mean, strict=True))
+    judged = np.array([judged_logits[model] for model in models])
+    # Logits have no fixed origin; the mean of the old models makes both scales comparable.
+    judged -= judged[: len(old.models)].mean()
+    tau = float(tau_b(logits, judged))
+    predicted_ranks, judged_ranks = ranks(logits), ranks(judged)
+    return [
+        NewModelRow(
+            old.language,
+            prediction.model,
+            int(predicted_ranks[i]),
+            int(judged_ranks[i]),
+            prediction.logit,
+            *prediction.interval(),
+            judged=float(judged[i]),
+            tau=tau,
+        )
+        for i, prediction in enumerate(predictions, len(old.models))
+    ]

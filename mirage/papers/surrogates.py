@@ -1,0 +1,402 @@
+"""Experiments on the surrogate: its agreement with the judge, and the factors that affect it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.features import facts
+from mirage.papers.arenas import Arena
+from mirage.papers.results import (
+    ImportanceRow,
+    R2Row,
+    Result,
+    TauRow,
+    ValidationRow,
+    middle,
+    tau_b,
+)
+from mirage.surrogate import SurrogateRanker
+from mirage.surrogate.estimators import ESTIMATORS
+from mirage.surrogate.model import evaluate, fit_model
+from mirage.surrogate.ranker import deal_splits, shared_models
+from mirage.surrogate.training import TrainingData, training_data
+
+__all__ = [
+    "compare_feature_sets",
+    "compare_regressors",
+    "feature_importance",
+    "feature_sets",
+    "r2_by_tournaments",
+    "surrogate_data",
+    "surrogate_groups",
+    "tau_by_language",
+]
+
+T = TypeVar("T")
+Data = Mapping[str, TrainingData]
+
+ALL = "all"
+"""Name of the language in a row that all languages share."""
+
+R2_NOTE = (
+    "r2 is relative to the mean of the training models; r2 in paper to that of all models, as in "
+    "the paper's tables."
+)
+
+_VALIDATION_NOTES = (
+    "r2 and tau are for held-out models, r2 train and tau train for training models; coverage is "
+    "that of the 95 % interval.",
+    R2_NOTE,
+)
+
+
+def tau_by_language(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[TauRow]:
+    """Compute Kendall's tau between the surrogate's order of models and the judge's (Table 2).
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out of the training at a time.
+        repeats: Number of splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    """
+    rows = []
+    settings = estimator, pooled, holdout, repeats, seed, n_jobs
+    for code, data, logits in _measure_splits(_predict_without, arenas, *settings):
+        # The first result is that without held-out models.
+        train, *taus = tau_b(np.array(logits), data.mean_y).tolist()
+        rows.append(
+            TauRow(code, len(data.models), float(np.mean(taus)), *middle(taus), tau_train=train)
+        )
+    return Result(
+        "Kendall's tau between the surrogate's order and Bradley-Terry's",
+        tuple(rows),
+        (f"{holdout} models are held out of the training; for tau train, none is.",),
+    )
+
+
+def compare_regressors(
+    arenas: Mapping[str, Arena],
+    estimators: Sequence[str] = (*ESTIMATORS, "auto"),
+    *,
+    pooled: Sequence[str] = ("auto",),
+    holdout: int = 2,
+    repeats: int = 50,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[ValidationRow]:
+    """Compare estimators on training models and on held-out models (Table 3).
+
+    Args:
+        arenas: Arenas by language.
+        estimators: Names of estimators.
+        pooled: Names of estimators that are trained on all languages together; the others train one
+            surrogate per language.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        UnknownNameError: If there is no estimator of that name.
+    """
+    for name in (*estimators, *pooled):
+        SurrogateRanker(name)  # raise errors about names before the slow part
+    data = surrogate_data(arenas)
+    rows = [
+        row
+        for name in estimators
+        for row in _validate(data, name, name, name in pooled, holdout, repeats, seed, n_jobs)
+    ]
+    return Result(
+        f"Estimators, {holdout} models held out, {repeats} splits", tuple(rows), _VALIDATION_NOTES
+    )
+
+
+def compare_feature_sets(
+    arenas: Mapping[str, Arena],
+    sets: Mapping[str, Sequence[str]] | None = None,
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[ValidationRow]:
+    """Compare sets of features with one estimator (Table 4).
+
+    Args:
+        arenas: Arenas by language.
+        sets: Names of features by the name of the set; by default :func:`feature_sets`.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+        UnknownNameError: If a set has a feature that the tables do not have.
+    """
+    rows: list[ValidationRow] = []
+    for name, features in (feature_sets(arenas) if sets is None else sets).items():
+        data = surrogate_data(
+            {code: arena.with_features(features) for code, arena in arenas.items()}
+        )
+        rows += _validate(data, name, estimator, pooled, holdout, repeats, seed, n_jobs)
+    return Result(
+        f"Sets of features, {holdout} models held out, {repeats} splits",
+        tuple(rows),
+        _VALIDATION_NOTES,
+    )
+
+
+def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str, tuple[str, ...]]:
+    """Return the sets of features that the paper compares, by name, without empty sets.
+
+    The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
+    The third has the features whose Kendall's tau-b with the logit, in the mean over languages, is
+    at least ``least`` in absolute value. As in the paper, these correlations use all models,
+    including those that are held out later.
+
+    Args:
+        arenas: Arenas by language.
+        least: Smallest absolute correlation.
+    """
+    data = surrogate_data(arenas)
+    features = next(iter(data.values())).features
+    taus = np.mean([tau_b(arena.mean_X.T, arena.mean_y) for arena in data.values()], axis=0)
+    rated = [feature for feature in features if "LLM" in facts(feature).needs]
+    sets = {
+        "all": features,
+        "without LLM-rated": [feature for feature in features if feature not in rated],
+        "without low correlation": np.array(features)[np.abs(taus) >= least].tolist(),
+        "LLM-rated only": rated,
+    }
+    return {name: tuple(chosen) for name, chosen in sets.items() if chosen}
+
+
+def r2_by_tournaments(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+    n_jobs: int = 1,
+) -> Result[R2Row]:
+    """Compute R2 in each tournament, with intervals over tournaments (Table 5).
+
+    In a tournament, the features on its queries predict its logits. R2 is ``1 - sum (actual -
+    predicted)^2 / sum (actual - mean)^2`` with the mean of the training models. ``r2_in_paper``
+    uses that of all models, as in the paper's table.
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+        n_jobs: Number of processes, as in joblib.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    """
+    rows = []
+    settings = estimator, pooled, holdout, repeats, seed, n_jobs
+    for code, _, ((error, spread, _), *held_out_parts) in _measure_splits(
+        _squares, arenas, *settings
+    ):
+        errors, spreads, in_paper = np.sum(held_out_parts, axis=0)
+        train, new, paper = 1 - error / spread, 1 - errors / spreads, 1 - errors / in_paper
+        rows.append(
+            R2Row(
+                code,
+                float(train.mean()),
+                *middle(train),
+                float(new.mean()),
+                *middle(new),
+                float(paper.mean()),
+            )
+        )
+    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows), (R2_NOTE,))
+
+
+def feature_importance(
+    arenas: Mapping[str, Arena],
+    *,
+    estimator: str = "auto",
+    pooled: bool = True,
+    holdout: int = 2,
+    repeats: int = 20,
+    seed: int = 0,
+) -> Result[ImportanceRow]:
+    """Return the permutation importance of each feature on held-out models (Figure 5).
+
+    The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
+    a row is ``"all"`` if languages are pooled.
+
+    Args:
+        arenas: Arenas by language.
+        estimator: Estimator of the surrogate.
+        pooled: Whether all languages share one surrogate.
+        holdout: Number of models held out at a time.
+        repeats: Number of splits.
+        seed: Random seed.
+
+    Raises:
+        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    """
+    rows = []
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        code = ALL if pooled else next(iter(group))
+        rows += [
+            ImportanceRow(code, feature, importance)
+            for feature, importance in ranker.importances(holdout, repeats).items()
+        ]
+    return Result(
+        "Increase of the squared error on held-out models with another model's feature",
+        tuple(rows),
+        ("In units of the variance of the logits.",),
+    )
+
+
+def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
+    """Return the training data of a surrogate by language."""
+    tables = [table for arena in arenas.values() for table in arena.tables]
+    return training_data(
+        tables,
+        {code: arena.tournaments for code, arena in arenas.items()},
+        judgments={code: arena.judgments for code, arena in arenas.items()},
+    )
+
+
+def surrogate_groups(data: Data, pooled: bool) -> list[Data]:
+    """Return groups of languages that share a surrogate: all of them, or each by itself."""
+    return [data] if pooled else [{code: arena} for code, arena in data.items()]
+
+
+def _measure_splits(
+    measure: Callable[[Data, str, Sequence[str], int], Mapping[str, T]],
+    arenas: Mapping[str, Arena],
+    estimator: str,
+    pooled: bool,
+    holdout: int,
+    repeats: int,
+    seed: int,
+    n_jobs: int,
+) -> Iterator[tuple[str, TrainingData, list[T]]]:
+    """Yield each language, its data, and the measures without held-out models and in each split."""
+    from joblib import Parallel, delayed
+
+    for group in surrogate_groups(surrogate_data(arenas), pooled):
+        # The empty split gives the measures on training models.
+        splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
+        results = Parallel(n_jobs=n_jobs)(
+            delayed(measure)(group, estimator, held_out, seed) for held_out in splits
+        )
+        for code, data in group.items():
+            yield code, data, [by_language[code] for by_language in results]
+
+
+def _validate(
+    data: Data,
+    name: str,
+    estimator: str,
+    pooled: bool,
+    holdout: int,
+    repeats: int,
+    seed: int,
+    n_jobs: int,
+) -> Iterator[ValidationRow]:
+    for group in surrogate_groups(data, pooled):
+        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+        train_logits = _predict_all(ranker, group)
+        validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
+        for code, arena in group.items():
+            squared_error = np.sum((arena.mean_y - train_logits[code]) ** 2)
+            yield ValidationRow(
+                code,
+                name,
+                pooled,
+                r2_train=float(
+                    1 - squared_error / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)
+                ),
+                tau_train=float(tau_b(train_logits[code], arena.mean_y)),
+                r2=validation.r2[code],
+                tau=validation.tau[code],
+                coverage=validation.coverage[code],
+                r2_in_paper=validation.r2_in_paper[code],
+            )
+
+
+def _predict_all(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
+    """Return predicted logits of all models by language."""
+    return {
+        code: np.array([ranker.predict(arena.table(i)).logit for i in range(len(arena.models))])
+        for code, arena in data.items()
+    }
+
+
+def _fit_without(
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
+) -> tuple[SurrogateRanker, Data]:
+    """Return a surrogate that is fitted without some models, and its training data."""
+    train_data = {code: arena.without(held_out) for code, arena in data.items()}
+    return SurrogateRanker(estimator, seed=seed).fit_data(train_data), train_data
+
+
+def _predict_without(
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
+) -> dict[str, Floats]:
+    return _predict_all(_fit_without(data, estimator, held_out, seed)[0], data)
+
+
+def _squares(
+    data: Data, estimator: str, held_out: Sequence[str], seed: int
+) -> dict[str, tuple[Floats, Floats, Floats]]:
+    """Return squared errors and spreads of the logits per tournament, by language.
+
+    The errors are those on the held-out models, or on all models if none is held out. The two
+    spreads are the sums of squared differences from the mean of the training models, and of all
+    models.
+    """
+    ranker, train_data = _fit_without(data, estimator, held_out, seed)
+    model = fit_model(train_data, evaluate(train_data, ranker.recipe, seed=seed), seed=seed)
+    squares = {}
+    for code, arena in data.items():
+        rows = [i for i, name in enumerate(arena.models) if name in held_out or not held_out]
+        actual = arena.y[:, rows]
+        all_queries = np.arange(len(arena.query_ids))
+        predicted = [
+            model.logits(code, arena.values[row], arena.counts, queries=all_queries) for row in rows
+        ]
+        errors = actual - np.stack(predicted, axis=1)
+        means = (part.y.mean(axis=1, keepdims=True) for part in (train_data[code], arena))
+        spreads = (np.sum((actual - mean) ** 2, axis=1) for mean in means)
+        squares[code] = (np.sum(errors**2, axis=1), *spreads)
+    return squares

@@ -1,0 +1,156 @@
+"""Tests of comparisons of cells on the same queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mirage.errors import SettingError, UnknownNameError
+from mirage.grids import Cell, ResultTable
+from mirage.grids.cells import Score
+from mirage.grids.comparisons import CellComparisons
+from mirage.statistics import holm
+from mirage.statistics.permutation import permutation_p_values
+
+IDS = tuple(f"q{i}" for i in range(30))
+
+
+def cell(hits: int, dataset: str = "nq", **settings: str) -> Cell:
+    values = (np.arange(30) < hits).astype(float)
+    return Cell.measured({"dataset": dataset, **settings}, IDS, {"m": values})
+
+
+CELLS = (
+    cell(5, retriever="none", generator="solar"),
+    cell(25, retriever="bm25", generator="solar"),
+    cell(8, retriever="none", generator="llama"),
+    cell(9, retriever="bm25", generator="llama"),
+    cell(20, retriever="bm25", generator="solar", dataset="asqa"),
+    Cell({"dataset": "nq", "retriever": "e5", "generator": "solar"}, failure="no memory"),
+)
+TABLE = ResultTable("small", CELLS, ("m",))
+
+
+def test_each_cell_is_compared_with_the_one_that_differs_in_the_baseline_alone() -> None:
+    rows = list(TABLE.compare("m", baseline={"retriever": "none"}))
+    assert [(row.cell, row.baseline) for row in rows] == [
+        (CELLS[1], CELLS[0]),
+        (CELLS[3], CELLS[2]),
+    ]
+    assert [row.difference for row in rows] == pytest.approx([20 / 30, 1 / 30])
+    gaps = np.repeat([1.0, 0.0], [20, 10])[:, None]
+    p = [permutation_p_values(gaps)[0], 1.0]
+    assert [row.p for row in rows] == p
+    assert [row.corrected for row in rows] == holm(p).tolist()
+    assert rows[0].mark == "***"
+    low, high = rows[0].interval
+    assert 0.4 < low < 20 / 30 < high < 0.9
+    low, high = rows[1].interval  # one query differs
+    assert low < -0.05 < 0.1 < high < 0.2
+
+
+def test_by_default_all_pairs_of_one_dataset_are_compared() -> None:
+    comparisons = TABLE.compare()
+    assert len(comparisons) == 6
+    assert all(row.cell.settings["dataset"] == "nq" for row in comparisons)
+    text = str(comparisons)
+    assert "corrected for 6 comparisons" in " ".join(text.split())
+    assert "1 cells failed and are not compared." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert r"\toprule" in comparisons.to_latex()
+    assert list(comparisons.to_pandas()["n"]) == [30] * 6
+    assert comparisons.to_markdown().count("\n| ") == 8
+
+
+def test_a_significant_difference_never_has_an_interval_with_0() -> None:
+    """Small gains on most queries and 1 on one more: the permutation test and t disagree."""
+    rng = np.random.default_rng(4)
+    stars = significant = 0
+    for _ in range(30):
+        cells = []
+        base = rng.random(40) * 0.6
+        for name, gain in (("a", 0.0), ("b", 0.02), ("c", 0.06), ("d", 0.1)):
+            values = base + gain * rng.random(40) * 2
+            if name != "a":
+                values[rng.integers(40)] += 1.0
+            ids = [f"q{i}" for i in range(40)]
+            cells.append(Cell.measured({"generator": name}, ids, {"m": values}))
+        table = ResultTable("gains", tuple(cells), ("m",))
+        for row in table.compare(permutations=999):
+            low, high = row.interval
+            assert (low <= 0 <= high) == (row.p > 0.05)
+            assert not (row.mark and low <= 0 <= high)
+            stars += bool(row.mark)
+            significant += row.p <= 0.05
+    assert 0 < stars <= significant
+
+
+def test_notes_mention_intervals_only_if_some_are_printed() -> None:
+    few = [
+        Cell.measured({"generator": name}, IDS[:6], {"m": np.arange(6) % 2 * value})
+        for name, value in (("a", 0.0), ("b", 1.0))
+    ]
+    text = str(ResultTable("few", tuple(few), ("m",)).compare())
+    assert "In brackets" not in text
+    assert "No interval: fewer than 10 clusters" in text
+    text = str(TABLE.compare("m", baseline={"retriever": "none"}))
+    assert "In brackets: the 95 % interval" in text
+    assert text.count("[+") + text.count("[-") == 2
+
+
+def test_queries_are_matched_by_id_and_a_cluster_counts_as_one_observation() -> None:
+    first = Cell.measured({"generator": "a"}, IDS, {"m": np.ones(30)})
+    order = np.r_[29:-1:-1]
+    values = np.zeros(30)
+    values[:3] = np.nan
+    second = Cell.measured({"generator": "b"}, [IDS[i] for i in order], {"m": values})
+    (row,) = ResultTable("two", (first, second), ("m",)).compare()
+    assert (row.n, row.difference) == (27, 1.0)
+    clusters = {id_: f"c{i // 10}" for i, id_ in enumerate(IDS)}
+    both = [
+        Cell.measured(dict(c.settings), c.query_ids, dict(c.values), clusters=clusters)
+        for c in (first, second)
+    ]
+    (row,) = ResultTable("two", tuple(both), ("m",)).compare()
+    assert row.p == 2 / 2**3
+    assert np.isnan(row.interval).all()
+
+
+def test_invalid_comparisons_raise_errors() -> None:
+    with pytest.raises(UnknownNameError, match="unknown metric 'n'"):
+        TABLE.compare("n")
+    with pytest.raises(UnknownNameError, match="did you mean 'retriever'"):
+        TABLE.compare(baseline={"retreiver": "bm25"})
+    with pytest.raises(SettingError, match="no two cells of small can be compared with the base"):
+        TABLE.compare(baseline={"retriever": "splade"})
+    published = (Cell({"retriever": "a"}, {"m": Score(0.5)}), Cell({"retriever": "b"}))
+    with pytest.raises(SettingError, match="cells without values per query"):
+        ResultTable("published", published, ("m",)).compare()
+
+
+def test_the_false_positive_rate_over_all_pairs_is_about_5_percent() -> None:
+    """Five equal cells make ten pairs; in 5 % of tables one of them is significant."""
+    rng = np.random.default_rng(1)
+    alarms = []
+    for _ in range(60):
+        difficulty = rng.random(20)
+        cells = tuple(
+            Cell.measured({"generator": name}, IDS[:20], {"m": (rng.random(20) < difficulty) * 1.0})
+            for name in "abcde"
+        )
+        comparisons: CellComparisons = ResultTable("alike", cells, ("m",)).compare(permutations=400)
+        alarms.append(any(row.corrected <= 0.05 for row in comparisons))
+    assert np.mean(alarms) <= 0.12
+
+
+def test_clear_differences_are_significant_among_many_comparisons() -> None:
+    """With 780 pairs and 10,000 permutations none could be significant, so more are drawn."""
+    cells = tuple(
+        cell(30 if name == "best" else 0, generator=name) for name in [*"abcdefgh", "best"]
+    )
+    table = ResultTable("many", (*cells, *(cell(0, generator=str(i)) for i in range(31))), ("m",))
+    significant = [row for row in table.compare() if row.corrected <= 0.05]
+    assert len(significant) == 39
+    similar = ResultTable("unsure", tuple(cell(i % 2, generator=str(i)) for i in range(40)), ("m",))
+    assert {row.corrected for row in similar.compare()} == {1.0}
+    assert all("best" in (row.cell.name + row.baseline.name) for row in significant)

@@ -1,0 +1,91 @@
+"""Tests of reading and validating grid files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from grid_files import grid_file
+
+from mirage.errors import DatasetError
+from mirage.grids import Grid
+from mirage.grids.config import read_config
+
+
+def test_every_combination_is_a_cell_and_closed_book_is_only_one(tmp_path: Path) -> None:
+    cells = Grid.read(grid_file(tmp_path)).cells
+    assert len(cells) == 1 + 4 * 2
+    assert [cell["retriever"] for cell in cells] == (
+        ["none"] + [name for name in ("oracle", "bm25", "flat", "both") for _ in range(2)]
+    )
+    assert {cells[0][axis] for axis in ("corpus", "show_k", "retrieve_k")} == {"none"}
+
+
+def test_excluded_combinations_are_not_cells(tmp_path: Path) -> None:
+    path = grid_file(tmp_path, show_k="  show_k: [2, 5]\n  exclude: [{retriever: both, show_k: 5}]")
+    cells = Grid.read(path).cells
+    assert [cell["show_k"] for cell in cells if cell["retriever"] == "both"] == ["2"]
+    assert len(cells) == 8
+
+
+@pytest.mark.parametrize(
+    ("key", "line", "number", "message"),
+    [
+        ("bm25", "  bm25: {kind: bm25, k2: 1}", 7, "retrievers.bm25.k2: unknown key 'k2'"),
+        ("bm25", "  bm25: {kind: bm52}", 7, "'bm52' found using 'kind'"),
+        ("bm25", "  bm25: {kind: bm25, k1: many}", 7, "valid number"),
+        (
+            "retriever",
+            "  retriver: [bm25]",
+            17,
+            "unknown key 'retriver'; did you mean 'retriever'?",
+        ),
+        ("retriever", "  retriever: [bm52]", 17, "unknown retriever 'bm52'; did you mean 'bm25'?"),
+        (
+            "both",
+            "  both: {kind: rrf, of: [bm25, dense]}",
+            9,
+            "unknown non-hybrid retriever 'dense'",
+        ),
+        ("dataset", "  dataset: [ws]", 15, "unknown dataset 'ws'; did you mean 'sw'?"),
+        ("show_k", "  show_k: [0]", 20, "greater than or equal to 1"),
+        ("name", "name: small\nname: other", 2, "key 'name' occurs twice"),
+        ("name", "name: [small", 2, "not YAML"),
+        ("name", "title: small", 1, "title: unknown key"),
+        ("short", "  short: {kind: short-answer, langauge: en}", 13, "did you mean 'language'?"),
+        ("bm25", "  bm25: !!python/object/apply:os.getcwd []", 7, "not YAML"),
+        ("chat", "  chat: {kind: openai, model: m, api_key: sk-1}", 11, "write ${ENV:NAME}"),
+        ("bm25", "  none: {kind: bm25}", 6, "the name 'none' is reserved or empty"),
+        ("sw", "  sw: {form: answers}", 3, "needs a path"),
+    ],
+)
+def test_an_error_names_the_line_and_the_problem(
+    tmp_path: Path, key: str, line: str, number: int, message: str
+) -> None:
+    path = grid_file(tmp_path, **{key: line})
+    with pytest.raises(DatasetError) as caught:
+        read_config(path)
+    text = str(caught.value)
+    assert message in text
+    assert text.startswith(f"{path}, line {number}: ")
+
+
+def test_a_file_that_is_not_a_grid_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "grid.yaml"
+    for text, message in (("", "a grid is a mapping"), ("- 1", "a grid is a mapping")):
+        path.write_text(text)
+        with pytest.raises(DatasetError, match=message):
+            read_config(path)
+    path.write_bytes(b"name: \xff")
+    with pytest.raises(DatasetError, match="UTF-8"):
+        read_config(path)
+    with pytest.raises(DatasetError, match="cannot be read"):
+        read_config(tmp_path / "other.yaml")
+
+
+def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "below").mkdir()
+    path = grid_file(tmp_path / "below", sw="  sw: {form: jsonl, path: ../queries.jsonl}")
+    monkeypatch.chdir(tmp_path)
+    config = read_config("below/grid.yaml")
+    assert config.datasets["sw"].path == path.resolve().parent / "../queries.jsonl"
