@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
-from mirage.report._elements import Child, breakable, cut, label, tag
 from mirage.report._responses import direction
+from mirage.report.elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.features.findings import Finding, PooledFinding

@@ -22,7 +22,7 @@ from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
 from mirage.passages import relevant_matches
-from mirage.report._elements import cut, label, rounded
+from mirage.report.elements import cut, label, rounded
 from mirage.retrieval import RetrievalRun
 from mirage.text import parse
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
-from mirage.report._elements import Child, tag
-from mirage.report._sections import (
+from mirage.report.elements import Child, tag
+from mirage.report.sections import (
     language,
     model_head,
     model_row,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from mirage.ranking import Ranking
-from mirage.report._elements import Child, tag
-from mirage.report._sections import (
+from mirage.report.elements import Child, tag
+from mirage.report.sections import (
     language,
     model_head,
     model_row,

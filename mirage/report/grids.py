@@ -17,8 +17,6 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
 from mirage.grids.cells import Score
 from mirage.models import Query, Response, Run
-from mirage.report._elements import Child, cut, label, rounded, tag
-from mirage.report._file import save, whole
 from mirage.report._responses import (
     SAMPLINGS,
     Excerpt,
@@ -27,8 +25,10 @@ from mirage.report._responses import (
     plain_response,
     whole_query,
 )
-from mirage.report._sections import language, number, scrolling, sortable
-from mirage.report._sections import table as html_table
+from mirage.report.elements import Child, cut, label, rounded, tag
+from mirage.report.file import save, whole
+from mirage.report.sections import language, number, scrolling, sortable
+from mirage.report.sections import table as html_table
 
 __all__ = ["render_grid", "write_grid"]
 

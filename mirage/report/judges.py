@@ -19,9 +19,9 @@ from mirage.metaeval.consistency import LanguageConsistency
 from mirage.metaeval.gold import MEAN
 from mirage.metaeval.results import JudgeResult
 from mirage.models import HumanAgreement, Query, Run, Vote
-from mirage.report._drawing import Scale, axis, interval
-from mirage.report._elements import label, tag
-from mirage.report._sections import scrolling, table
+from mirage.report.drawing import Scale, axis, interval
+from mirage.report.elements import label, tag
+from mirage.report.sections import scrolling, table
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
 __all__ = ["JudgeFinding", "Unmeasured", "findings", "measure_judges"]

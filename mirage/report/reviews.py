@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element
 from mirage.dataset import MirageDataset
 from mirage.languages import Language
 from mirage.models import Passage, Query
-from mirage.report._elements import Child, tag
-from mirage.report._file import save, whole
+from mirage.report.elements import Child, tag
+from mirage.report.file import save, whole
 from mirage.testsets.instructions import find_instructions
 from mirage.testsets.test_sets import RejectedItem
 

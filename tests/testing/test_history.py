@@ -14,7 +14,7 @@ import pytest
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.monitoring import Commit, History, moved, series
+from mirage.monitoring import Commit, History, compare_commits, series
 from mirage.monitoring.series import worsening_p_values
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing import Baseline
@@ -150,7 +150,7 @@ def test_without_a_permutation_there_is_no_p() -> None:
 
 def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
     rows = [commit("a", RIGHT), commit("b", RIGHT), commit("c", LOST, accepted=True)]
-    series = moved([*rows, commit("d", LOST), commit("e", RIGHT)])
+    series = compare_commits([*rows, commit("d", LOST), commit("e", RIGHT)])
     assert [entry.worse for entry in series.commits] == [(), (), ("answer_match",), (), ()]
     assert [entry.reference for entry in series.commits] == ["", "a", "a", "c", "c"]
     step = series.commits[2].steps[0]
@@ -161,14 +161,14 @@ def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
 
 def test_only_a_limited_number_of_commits_is_compared_with_a_reference() -> None:
     rows = [commit("a", RIGHT), *(commit(str(i), LOST) for i in range(3))]
-    series = moved(rows, length=2)
+    series = compare_commits(rows, length=2)
     assert [bool(entry.worse) for entry in series.commits] == [False, True, True, False]
     assert series.commits[3].reference == ""
-    assert not any(entry.worse for entry in moved(rows, alpha=1e-4, length=2).commits)
+    assert not any(entry.worse for entry in compare_commits(rows, alpha=1e-4, length=2).commits)
     with pytest.raises(SettingError):
-        moved(rows, length=0)
+        compare_commits(rows, length=0)
     with pytest.raises(UnknownNameError):
-        moved(rows, features=["none"])
+        compare_commits(rows, features=["none"])
 
 
 def test_commits_without_an_alarm_count_as_repeats() -> None:
@@ -177,14 +177,14 @@ def test_commits_without_an_alarm_count_as_repeats() -> None:
     # sixth with a probability of 1/6.
     once, lost = np.ones((1, 12)), np.ones((1, 12))
     lost[0, :3] = 0.0
-    alone = moved([commit("a", once), commit("b", lost)])
+    alone = compare_commits([commit("a", once), commit("b", lost)])
     assert alone.commits[-1].steps[0].p == pytest.approx(1 / 8, abs=0.02)
     rows = [commit(sha, once) for sha in "abcde"]
-    assert moved([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
+    assert compare_commits([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
         1 / 6**3, abs=0.002
     )
     # A commit that is worse does not count as a repeat of the earlier ones.
-    worse = moved([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
+    worse = compare_commits([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
     assert [bool(entry.worse) for entry in worse.commits[-2:]] == [True, True]
 
 
@@ -206,5 +206,5 @@ def test_a_commit_is_compared_with_a_bounded_number_of_answers(
 
     monkeypatch.setattr(series, "worsening_p_values", record_size)
     monkeypatch.setattr(series, "_POOLED", 8)
-    moved([commit(f"c{number}", RIGHT) for number in range(6)])
+    compare_commits([commit(f"c{number}", RIGHT) for number in range(6)])
     assert sizes == [3, 6, 8, 8, 8]  # three answers of the first commit and the latest of the rest

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element
 
 from mirage._base.files import write_text
 from mirage.errors import DatasetError, MirageError
-from mirage.report import _elements as elements
-from mirage.report._elements import tag
+from mirage.report import elements as elements
+from mirage.report.elements import tag
 
 __all__ = ["save", "whole"]
 

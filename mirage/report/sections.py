@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from mirage.languages import LANGUAGES, Language
-from mirage.report._drawing import Scale, axis, bar, interval
-from mirage.report._elements import Child, breakable, cut, label, tag
+from mirage.report.drawing import Scale, axis, bar, interval
+from mirage.report.elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.arena import Fragility, Judgments
