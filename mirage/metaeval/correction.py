@@ -47,14 +47,14 @@ class CorrectedShare(NamedTuple):
 
     Attributes:
         judge: The name of the judge.
-        said: The share according to the judge alone: the mean of its scores, or the share of
+        judge_share: The share according to the judge alone: the mean of its scores, or the share of
             sentences that its threshold or labels call positive. Scores that are better when lower
             are reversed.
         corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
     judge: str
-    said: float
+    judge_share: float
     corrected: PoweredMean
 
 
@@ -75,7 +75,8 @@ class CorrectedShares(Rows[CorrectedShare]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per judge."""
         return frame_of(
-            {"judge": row.judge, "said": row.said} | _ends(row.corrected) for row in self
+            {"judge": row.judge, "judge_share": row.judge_share} | _ends(row.corrected)
+            for row in self
         )
 
     def __str__(self) -> str:
@@ -83,7 +84,7 @@ class CorrectedShares(Rows[CorrectedShare]):
         rows: list[tuple[str, ...]] = [
             (
                 row.judge,
-                f"{100 * row.said:.1f}",
+                f"{100 * row.judge_share:.1f}",
                 f"{100 * row.corrected.estimate:.1f}",
                 _span(row.corrected.interval, 100, 1),
                 str(row.corrected.labels),
@@ -184,7 +185,8 @@ class Transfer(NamedTuple):
             higher, or lower if the feature declares that lower is better.
         interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
             of either kind.
-        known: The same area on the labels of MEMERAG, by language; empty if it was not measured.
+        memerag_areas: The same area on the labels of MEMERAG, by language; empty if it was not
+            measured.
         gate: Whether the labels show that the feature separates them: the interval is above 0.5.
         direction: A sentence on which scores mean the positive label; empty if the feature declares
             that higher ones do.
@@ -195,7 +197,7 @@ class Transfer(NamedTuple):
     queries: int
     roc_auc: float
     interval: Interval
-    known: tuple[tuple[str, float], ...]
+    memerag_areas: tuple[tuple[str, float], ...]
     gate: bool
     direction: str = ""
 
@@ -209,7 +211,7 @@ class Transfer(NamedTuple):
             chance = "do not gate on it: no better than chance, as far as these labels tell"
             reversed_hint = "; its other values agree better: is its direction right?"
             return chance + (reversed_hint if high < 0.5 else "")
-        areas = [area for _, area in self.known]
+        areas = [area for _, area in self.memerag_areas]
         if areas and high < min(areas):
             return "tells them apart, less than it did on MEMERAG"
         return "tells them apart"
@@ -253,7 +255,7 @@ class TransferCard(Rows[Transfer]):
                 str(row.sentences),
                 f"{row.roc_auc:.3f}",
                 _span(row.interval, 1, 2),
-                " ".join(f"{code} {area:.2f}" for code, area in row.known),
+                " ".join(f"{code} {area:.2f}" for code, area in row.memerag_areas),
             )
             for row in self
         )

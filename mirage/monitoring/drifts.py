@@ -15,7 +15,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
 from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
-from mirage.monitoring.traffic import NEW_WORDS, Measured, measured, new_words
+from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
@@ -100,7 +100,7 @@ class Drift(Printed):
         return tuple(shift for shift in self.shifts if shift.changed and shift.worse)
 
     @property
-    def measured(self) -> tuple[Shift, ...]:
+    def comparable(self) -> tuple[Shift, ...]:
         """The measures that have both a better side and an interval.
 
         Only these can be called worse.
@@ -126,7 +126,7 @@ class Drift(Printed):
         """
         if self.fell:
             return "worse"
-        if not self.measured:
+        if not self.comparable:
             return "cannot tell"
         if self.margin is None:
             return None
@@ -201,7 +201,7 @@ def _describe_both(before: Log, after: Log) -> str:
     return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
 
 
-def cautions(log: Log, side: Measured) -> list[str]:
+def cautions(log: Log, side: LogMeasures) -> list[str]:
     """Return warnings about the measures of a log, one line each.
 
     Args:
@@ -299,7 +299,7 @@ def drift(
         )
     before, after = regroup([before, after])
     sides = [
-        measured(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+        measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
         for log in (before, after)
     ]
     return drift_of(
@@ -317,7 +317,7 @@ def drift(
 def drift_of(
     before: Log,
     after: Log,
-    sides: Sequence[Measured],
+    sides: Sequence[LogMeasures],
     *,
     margin: float | None = None,
     alpha: float = 0.05,
@@ -419,7 +419,7 @@ def _in_both(name: str, *tables: FeatureTable) -> bool:
 
 
 def _not_compared(
-    sides: Sequence[Measured], tables: list[FeatureTable], columns: list[str]
+    sides: Sequence[LogMeasures], tables: list[FeatureTable], columns: list[str]
 ) -> dict[str, str]:
     """Return the features that are not compared, with reasons."""
     reasons: dict[str, str] = {}
@@ -433,7 +433,7 @@ def _not_compared(
     return reasons
 
 
-def unmeasured(side: Measured) -> dict[str, str]:
+def unmeasured(side: LogMeasures) -> dict[str, str]:
     """Return the features that cannot be measured on a log, with reasons.
 
     Args:

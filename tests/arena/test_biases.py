@@ -434,10 +434,10 @@ def test_self_preference_by_hand():
     assert [r.family for r in results] == ["cohere", "openai", "openai"]
     unseen, first, second = results
     assert (unseen.pairs, first.pairs, second.pairs) == (0, 2, 0)
-    assert (first.own, first.others, first.value) == (0.75, 0.25, 0.5)
+    assert (first.family_score, first.neutral_score, first.value) == (0.75, 0.25, 0.5)
     assert (first.pairs, first.queries, first.left_out) == (2, 2, 1)
     assert np.isnan(first.interval).all()
-    assert np.isnan([second.value, second.own, *second.interval]).all()
+    assert np.isnan([second.value, second.family_score, *second.interval]).all()
     assert str(second).endswith("undefined, because no neutral judge judged the same responses")
     assert str(first) == (
         "self-preference of gpt-4o for openai: 0.500 (no interval: too few queries, or all "

@@ -65,7 +65,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
     assert "Share of 40 sentences with the positive label" in shown.stdout
     plain = json.loads(mirage("metaeval", some, *judge, "--rest", rest, "--json").stdout)
     (row,) = plain["shares"]
-    assert (row["said"], plain["sentences"]) == (0.75, 40)
+    assert (row["judge_share"], plain["sentences"]) == (0.75, 40)
     assert row["corrected"]["labels"] == 24
     assert abs(row["corrected"]["estimate"] - 0.5) < 0.05
     low, high = row["corrected"]["interval"]
