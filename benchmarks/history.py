@@ -68,7 +68,7 @@ def commit(name: str, values: Floats, size: int) -> Commit:
     table = FeatureTable(
         "m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats, clusters=clusters
     )
-    return Commit(name, "", "", Baseline(table, "asked", ""))
+    return Commit(name, "", Baseline(table, "asked", ""))
 
 
 def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
@@ -172,7 +172,7 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
         table = FeatureTable(
             "m", code, like.query_ids, like.features, mean_of_pairs(values), repeats=values
         )
-        return Commit(str(place), "", "", Baseline(table, "asked", "", lower))
+        return Commit(str(place), "", Baseline(table, "asked", "", lower))
 
     before = rng.beta(4, 0.35, len(like))
     manner = int(rng.integers(len(MANNERS)))

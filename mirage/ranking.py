@@ -15,8 +15,9 @@ import numpy as np
 from mirage._base.arrays import Floats, Ints
 from mirage._base.rows import first_duplicate
 from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_html, to_markdown, to_text
-from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit, Tournaments
+from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.cautions import cautions
+from mirage.arena.fits import BradleyTerryFit, Tournaments
 from mirage.arena.fragility import Fragility, fragility
 from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
 from mirage.arena.verdicts import Judged

@@ -89,7 +89,6 @@ def _plain(series: Series) -> dict[str, Any]:
             {
                 "sha": row.commit.sha,
                 "time": row.commit.time,
-                "label": row.commit.label,
                 "rank": row.commit.rank,
                 "accepted": row.commit.accepted,
                 "reference": row.reference or None,

@@ -93,7 +93,7 @@ class Comparisons(Rows[Comparison]):
             f"p: {self.permutations} permutations that swap two judges' labels of a {self.unit}; "
             f"Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001.",
         )
-        return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+        return to_text(Table(title, header, rows, notes=notes, name=0))
 
 
 def _format_interval(interval: Interval) -> str:

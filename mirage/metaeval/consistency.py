@@ -170,9 +170,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
             f"How far {self.judge} agrees with itself in {len(self.languages)} languages, on "
             f"{self.items} items of {self.queries} queries"
         )
-        return to_text(
-            Table(title, header, tuple(rows), (False,) * len(rows), tuple(notes), name=0)
-        )
+        return to_text(Table(title, header, tuple(rows), notes=tuple(notes), name=0))
 
 
 def language_consistency(

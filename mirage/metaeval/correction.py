@@ -100,8 +100,7 @@ class CorrectedShares(Rows[CorrectedShare]):
                 f"Share of {self.sentences} sentences with the positive label, in %",
                 header,
                 tuple(rows),
-                (False,) * len(rows),
-                (
+                notes=(
                     *dict.fromkeys(row.corrected.why for row in self if row.corrected.why),
                     *self.notes,
                 ),
@@ -262,7 +261,7 @@ class TransferCard(Rows[Transfer]):
         advice = (f"{row.judge}: {row.advice}" for row in self)
         notes = (*advice, *(row.direction for row in self if row.direction))
         title = f"How features agree with {self.source}"
-        return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+        return to_text(Table(title, header, rows, notes=notes, name=0))
 
 
 def transfer_card(

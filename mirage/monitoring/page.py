@@ -166,7 +166,7 @@ def _summary(commits: Sequence[CommitChanges], steps: Sequence[Step]) -> Child:
 def _table(series: Series) -> Element:
     ranked = any(entry.commit.rank is not None for entry in series.commits)
     head = [column("Commit", class_="name"), sortable("Time", numeric=False, first="down")]
-    head += [column(title, class_="name") for title in ("Label", "Compared with", "Worse")]
+    head += [column(title, class_="name") for title in ("Compared with", "Worse")]
     head += [sortable("Rank", first="up")] if ranked else []
     head += [sortable(step.feature) for step in series.commits[0].steps]
     rows = (_row(entry, ranked) for entry in series.commits)
@@ -179,7 +179,6 @@ def _row(entry: CommitChanges, ranked: bool) -> Element:
     cells: list[Child] = [
         tag("th", tag("code", _short(commit.sha)), accepted, scope="row", title=commit.sha),
         tag("td", label(commit.time[:16].replace("T", " ")), class_="time", data_v=commit.time),
-        tag("td", tag("bdi", label(commit.label) if commit.label else "")),
         tag("td", tag("code", _short(entry.reference)) if entry.reference else "—"),
         tag("td", tag("bdi", cut(entry.summary, 300)[0]), class_="error" if entry.worse else None),
     ]

@@ -110,10 +110,8 @@ class Series:
         """Return a table of the commits, and a table of the means of each feature."""
         rows = tuple(_commit_row(entry) for entry in self.commits)
         highlights = tuple(bool(entry.worse) for entry in self.commits)
-        header = ("time", "commit", "label", "rank", "against", "worse")
-        tables = [
-            Table(self.title, header, rows, highlights, (self.note,), 2, (0, 1, 4, 5)).filled()
-        ]
+        header = ("time", "commit", "rank", "against", "worse")
+        tables = [Table(self.title, header, rows, highlights, (self.note,), 1, (0, 3, 4)).filled()]
         for j, step in enumerate(self.commits[0].steps):
             steps = [(entry.commit, entry.steps[j]) for entry in self.commits]
             tables.append(
@@ -151,7 +149,7 @@ def compare_commits(
     new queries like these. ``benchmarks/history.py`` prints false alarm rates and power.
 
     Args:
-        commits: A series of :meth:`History.series <mirage.testing.History.series>`.
+        commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.
         alpha: Probability of any false alarm; above 0 and below 1.
         length: Number of commits that are compared with each reference.
         features: Features to show and compare. The default are the features of the last commit's
@@ -320,7 +318,6 @@ def _commit_row(entry: CommitChanges) -> tuple[str, ...]:
     return (
         commit.time[:16],
         commit.sha[:10],
-        commit.label,
         rank,
         entry.reference[:10],
         entry.summary,

@@ -460,9 +460,8 @@ class _Effects:
         self._suite = FeatureSuite([cached_feature(name) for name in applicable.names])
         self._dataset, self.names = dataset, self._suite.names
         feature_facts = [self._suite.facts[name] for name in self.names]
-        self._ends = tuple(
-            np.array([getattr(fact, end) for fact in feature_facts]) for end in _ENDS
-        )
+        self._low = np.array([fact.low for fact in feature_facts])
+        self._high = np.array([fact.high for fact in feature_facts])
         self._higher = {
             name: fact.higher_is_better(dataset.language)
             for name, fact in zip(self.names, feature_facts, strict=True)
@@ -480,19 +479,18 @@ class _Effects:
 
     def _watched_values(self, table: FeatureTable) -> _WatchedValues:
         codes = cluster_codes(table.query_ids, table.clusters)
-        low, high = self._ends
         confidence = confidence_of({"ge": 0.0}, ALPHA)
-        bounds = mean_bounds(table.values, codes, low, high, level=confidence)
+        bounds = mean_bounds(table.values, codes, self._low, self._high, level=confidence)
         pairs = [(float(lower), float(upper)) for lower, upper in bounds]
         return _WatchedValues(
             dict(zip(self.names, mean_of_pairs(table.values).tolist(), strict=True)),
             dict(zip(self.names, pairs, strict=True)),
         )
 
-    def bounds(self, watched: Sequence[_WatchedFeature] = WATCHED) -> list[Bound]:
+    def bounds(self) -> list[Bound]:
         """Return bounds that hold for the original responses, for features with a better side."""
         bounds = []
-        for entry in watched:
+        for entry in WATCHED:
             mean = self.before.means.get(entry.feature, math.nan)
             higher = self._higher.get(entry.feature)
             if higher is None or not math.isfinite(mean):
@@ -533,9 +531,6 @@ class _Effects:
                 f"{self.before.means[name]:.3f} → {after.means[name]:.3f}); compare with a baseline"
             )
         return f"{tighter.code()}  # tight: the mean is {self.before.means[name]:.3f}"
-
-
-_ENDS = ("low", "high")
 
 
 # Scores -------------------------------------------------------------------------------------------
@@ -696,7 +691,6 @@ def mutation_score(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -714,21 +708,18 @@ def mutation_score(
         dataset: The queries.
         run: The responses; the assertions should pass on them.
         kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
         seeds: Number of random seeds.
 
     Raises:
         UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
+        SettingError: ``seeds`` is below 1.
     """
 
     def failing_assertions(mutant: Run) -> list[str]:
         return [name for name, check in assertions.items() if _fails(check, mutant)]
 
-    return fates_of(
-        failing_assertions, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
-    )
+    return fates_of(failing_assertions, dataset, run, kinds=kinds, seed=seed, seeds=seeds)
 
 
 def _fails(check: Callable[[Run], object], run: Run) -> bool:
@@ -746,7 +737,6 @@ def fates_of(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -755,13 +745,13 @@ def fates_of(
     ``falling`` is that function: it returns the names of the assertions that fail on a run. The
     other arguments and the errors are those of :func:`mutation_score`.
     """
-    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
+    seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():
         already = tuple(falling(run))
         effects = _Effects(dataset, run)
         failures: dict[tuple[Response, ...], tuple[str, ...]] = {}
         fates = []
-        for number, mutant in draws.mutants:
+        for number, mutant in seeded_mutants:
             texts = mutant.run.responses
             if texts not in failures:  # faults without randomness give equal mutants for all seeds
                 names = falling(mutant.run)
@@ -769,32 +759,25 @@ def fates_of(
             caught = failures[texts]
             suggestion = "" if caught else effects.suggestion(effects.measure(mutant.run))
             fates.append(_fate(mutant, caught, suggestion, number))
-    return MutationScore(tuple(fates), draws.untried, already)
-
-
-class _Draws(NamedTuple):
-    """The mutants of several seeds, each with its seed, and reasons for the untried kinds."""
-
-    mutants: Sequence[tuple[int, Mutant]]
-    untried: Mapping[str, str]
+    return MutationScore(tuple(fates), untried, already)
 
 
 def _draw_mutants(
     dataset: MirageDataset,
     run: Run,
     kinds: Collection[str] | None,
-    shares: Sequence[float],
     seed: int,
     seeds: int,
-) -> _Draws:
+) -> tuple[list[tuple[int, Mutant]], Mapping[str, str]]:
+    """Return the mutants with their seeds, and why some kinds were not tried."""
     if seeds < 1:
         raise SettingError(f"seeds must be at least 1, got {seeds}")
     by_seed = {
-        number: mutants(dataset, run, kinds=kinds, shares=shares, seed=number)
+        number: mutants(dataset, run, kinds=kinds, seed=number)
         for number in range(seed, seed + seeds)
     }
     pairs = [(number, mutant) for number, group in by_seed.items() for mutant in group.tried]
-    return _Draws(pairs, by_seed[seed].untried)
+    return pairs, by_seed[seed].untried
 
 
 def _fate(mutant: Mutant, caught: tuple[str, ...], suggestion: str, seed: int) -> Fate:
@@ -806,7 +789,6 @@ def suggested_bounds(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> tuple[tuple[Bound, ...], MutationScore]:
@@ -817,25 +799,15 @@ def suggested_bounds(
     the end of the mean's interval if that is farther from the mean. So the bound holds for the
     responses. Bounds that no fault breaks are omitted.
 
-    Args:
-        dataset: The queries.
-        run: The responses.
-        kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
-        seed: The first random seed.
-        seeds: Number of random seeds.
-
-    Raises:
-        UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
+    The arguments and errors are those of :func:`mutation_score`.
     """
-    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
+    seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     fates = []
     with caching_features():
         effects = _Effects(dataset, run)
         bounds = effects.bounds()
         values: dict[tuple[Response, ...], _WatchedValues] = {}
-        for number, mutant in draws.mutants:
+        for number, mutant in seeded_mutants:
             texts = mutant.run.responses
             if texts not in values:  # faults without randomness give equal mutants for all seeds
                 values[texts] = effects.measure(mutant.run)
@@ -849,4 +821,4 @@ def suggested_bounds(
             fates.append(_fate(mutant, caught, suggestion, number))
     useful = {name for fate in fates for name in fate.caught_by}
     useful_bounds = tuple(bound for bound in bounds if bound.feature in useful)
-    return useful_bounds, MutationScore(tuple(fates), draws.untried, unmeasured=effects.unmeasured)
+    return useful_bounds, MutationScore(tuple(fates), untried, unmeasured=effects.unmeasured)

@@ -88,16 +88,14 @@ def test_a_gate_is_inconclusive_if_nothing_is_left_to_compare() -> None:
 
 
 def test_tests_are_not_written_on_what_was_not_measured(tmp_path: Path) -> None:
-    bounds, score = suggested_bounds(DATASET, STRANGE, kinds=["wrong-language"], shares=[1])
+    bounds, score = suggested_bounds(DATASET, STRANGE, kinds=["wrong-language"])
     assert not {bound.feature for bound in bounds} & {*NAMES}
     assert {"citation_recall@10", "support_lexical"} <= score.unmeasured.keys()
     reason = "Not measured, citation_recall@10: the qrels contain none of"
     assert reason in " ".join(str(score).split())
     write_run(STRANGE, tmp_path / "strange.jsonl")
     file = tmp_path / "test_rag.py"
-    write_tests(
-        file, DATASET, STRANGE, tmp_path / "strange.jsonl", kinds=["wrong-language"], shares=[1]
-    )
+    write_tests(file, DATASET, STRANGE, tmp_path / "strange.jsonl", kinds=["wrong-language"])
     assert "Not measured: " in file.read_text("utf-8")
 
 

@@ -22,7 +22,7 @@ def commit_series(
     table = FeatureTable(text, "en", ("q0",), (text,), np.ones((1, 1)))
     commits = (
         CommitChanges(
-            Commit(f"c{i}", "", text, Baseline(table, text, "f")),
+            Commit(f"c{i}", "", Baseline(table, text, "f")),
             (Step(text, *interval, math.nan, i == worse),),
             "c0",
         )

@@ -535,7 +535,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
         commit = Commit(
             f"{i:040x}",
             "2026-01-01T00:00:00",
-            STRINGS[i],
             Baseline(table, STRINGS[2], "f"),
             i or None,
             i == 3,

@@ -36,7 +36,7 @@ def baseline(values: np.ndarray, model: str = "rag", fingerprint: str = "f") -> 
 
 
 def commit(sha: str, values: np.ndarray, *, accepted: bool = False) -> Commit:
-    return Commit(sha, "2026-01-01T00:00:00+00:00", "", baseline(values), accepted=accepted)
+    return Commit(sha, "2026-01-01T00:00:00+00:00", baseline(values), accepted=accepted)
 
 
 RIGHT = np.ones((3, 12))
@@ -50,13 +50,14 @@ LOST[:, :4] = 0.0  # every answer to four queries
 def test_appended_commits_are_read_back(tmp_path: Path) -> None:
     values = np.array([[1.0, np.nan, 0.5], [0.0, 1.0, 0.25]])
     history = History(tmp_path / "h.sqlite")
-    history.append(baseline(values), "abc", label="<b>'); DROP TABLE commits", rank=2)
+    hostile_sha = "abc'); DROP TABLE commits"
+    history.append(baseline(values), hostile_sha, rank=2)
     history.append(baseline(values, "other"), "abc")
     history.append(baseline(values), "def", clusters={"q0": "d", "q1": "d"})
     history.append(baseline(values, fingerprint="g"), "def")
     mine, other, requeried = History(tmp_path / "h.sqlite").series()
-    assert [entry.sha for entry in mine] == ["abc", "def"]
-    assert (mine[0].label, mine[0].rank) == ("<b>'); DROP TABLE commits", 2)
+    assert [entry.sha for entry in mine] == [hostile_sha, "def"]
+    assert mine[0].rank == 2
     np.testing.assert_array_equal(mine[0].baseline.table.repeats[..., 0], values)
     assert mine[1].baseline.table.clusters == {"q0": "d", "q1": "d"}
     assert [entry.baseline.table.model for entry in other] == ["other"]

@@ -212,9 +212,7 @@ def test_suggested_bounds_hold_for_true_answers_in_other_words() -> None:
         for name, run in simulated_runs("sw", {*MANNERS, "lying"}).items()
     }
     kinds = ("uncited", "lying", "refusal")
-    bounds, score = suggested_bounds(
-        dataset, runs["reference"], kinds=kinds, shares=(1.0,), seeds=1
-    )
+    bounds, score = suggested_bounds(dataset, runs["reference"], kinds=kinds, seeds=1)
     assert score.score == 1
 
     def broken(run: Run) -> set[str]:
