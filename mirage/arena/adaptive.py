@@ -44,6 +44,7 @@ from types import MappingProxyType
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
+from mirage._base.rows import first_duplicate
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
@@ -117,8 +118,12 @@ class AdaptivePairs:
     ) -> None:
         self.models: tuple[str, ...] = tuple(models)
         self.query_ids: tuple[str, ...] = tuple(query_ids)
-        self._model = _positions(self.models, "model")
-        self._query = _positions(self.query_ids, "query")
+        for kind, names in (("model", self.models), ("query", self.query_ids)):
+            repeated = first_duplicate(names)
+            if repeated is not None:
+                raise JudgmentError(f"{kind} {repeated!r} is listed twice; list each once")
+        self._model = {name: position for position, name in enumerate(self.models)}
+        self._query = {name: position for position, name in enumerate(self.query_ids)}
         size, queries = len(self.models), len(self.query_ids)
         if size < 2 or queries < 1:
             raise JudgmentError(
@@ -387,19 +392,6 @@ def _covariance(wins: Floats, information: Floats, more: Floats | float = 0.0) -
     extra = np.broadcast_to(more, wins.shape)
     games = wins + wins.T + extra + extra.T
     return np.asarray(np.linalg.inv(penalised_information(games * information, _RIDGE / 4)))
-
-
-def _positions(names: Sequence[str], kind: str) -> dict[str, int]:
-    """Return the index of each name.
-
-    Raises:
-        JudgmentError: A name occurs twice.
-    """
-    positions = {name: position for position, name in enumerate(names)}
-    for position, name in enumerate(names):
-        if positions[name] != position:
-            raise JudgmentError(f"{kind} {name!r} is listed twice; list each once")
-    return positions
 
 
 def _update_covariance(covariance: Floats, a: int, b: int, information: float) -> None:

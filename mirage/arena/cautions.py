@@ -24,12 +24,6 @@ def cautions(
 ) -> tuple[str, ...]:
     """Return a sentence for each reason why these judgments say little.
 
-    Args:
-        fit: The fit to the judgments.
-        judgments: All judgments, including ties.
-        votes: The votes behind the judgments, if they are known.
-        skipped: Pairs that were not judged.
-
     Returns:
         The sentences; empty if there is no such reason.
     """

@@ -219,12 +219,7 @@ def place(
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Return the covariance of the logits of anchors and placed models, in this order.
-
-    Args:
-        anchors: The anchors.
-        placed: Placements of models among these anchors.
-    """
+    """Return the covariance of the logits of anchors and placed models, in this order."""
     count = len(anchors.logits)
     leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
     errors = np.stack(

@@ -16,10 +16,9 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
-from mirage.features.base import Feature
 from mirage.human_agreement import known_agreement
 from mirage.metaeval.gold import MEAN
-from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask
+from mirage.metaeval.judges import JudgeLike, Opinion, ask, judge_list
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.statistics.bootstrap import Interval
@@ -158,7 +157,7 @@ def corrected_share(
     labels[: len(decided)] = [label == labelled.positive for (label,) in decided.labels]
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in sentences]
     cluster = np.unique(queries, return_inverse=True)[1]
-    opinions = [ask(judge, sentences) for judge in _as_list(judges)]
+    opinions = [ask(judge, sentences) for judge in judge_list(judges)]
     scores = [_scores(opinion, labelled.positive) for opinion in opinions]
     rows = []
     for opinion, score in zip(opinions, scores, strict=True):
@@ -298,7 +297,7 @@ def transfer_card(
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
     rows = []
-    for judge in _as_list(judges):
+    for judge in judge_list(judges):
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
@@ -318,15 +317,6 @@ def transfer_card(
             )
         )
     return TransferCard(tuple(rows), labelled.source, level)
-
-
-def _as_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
-    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
-        return [judges]
-    items = list(judges)
-    if not items:
-        raise JudgmentError("there is no judge; give at least one")
-    return items
 
 
 def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:

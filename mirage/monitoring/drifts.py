@@ -202,12 +202,7 @@ def _describe_both(before: Log, after: Log) -> str:
 
 
 def cautions(log: Log, side: LogMeasures) -> list[str]:
-    """Return warnings about the measures of a log, one line each.
-
-    Args:
-        log: The log.
-        side: Its measures.
-    """
+    """Return warnings about the measures of a log, one line each."""
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
     clusters = int(codes.max()) + 1
@@ -369,13 +364,7 @@ def shifts_between(
 ) -> tuple[Shift, ...]:
     """Return the change of each column between two tables with the same columns.
 
-    Args:
-        before: Measures of the earlier log.
-        after: Measures of the later log.
-        alpha: False positive rate for all measures together.
-        level: Confidence level of the intervals.
-        permutations: Number of random permutations for p-values.
-        seed: Random seed of the permutations.
+    The settings are those of :func:`drift`.
     """
     column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
     low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
@@ -434,11 +423,7 @@ def _not_compared(
 
 
 def unmeasured(side: LogMeasures) -> dict[str, str]:
-    """Return the features that cannot be measured on a log, with reasons.
-
-    Args:
-        side: The measures of the log.
-    """
+    """Return the features that cannot be measured on a log, with reasons."""
     return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
 
 

@@ -34,11 +34,7 @@ def write_history(all_series: Iterable[Series], path: str | Path) -> None:
 
 
 def render_history(all_series: Iterable[Series]) -> str:
-    """Return the text of the file that :func:`write_history` writes.
-
-    Args:
-        all_series: As in :func:`write_history`.
-    """
+    """Return the text of the file that :func:`write_history` writes."""
     all_series = list(all_series)
     alarms = sum(bool(entry.worse) for series in all_series for entry in series.commits)
     commits = len({entry.commit.sha for series in all_series for entry in series.commits})

@@ -16,7 +16,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureTable, feature_names
 from mirage.features.registry import facts
 from mirage.monitoring.history import Commit
-from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
@@ -297,14 +297,11 @@ def _splits(answers: int, later: int) -> Floats:
 
 
 def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
-    feature_facts = [facts(name, table.facts) for name in table.features]
-    low, high = (
-        np.array([getattr(fact, end) for fact in feature_facts]) for end in ("low", "high")
-    )
-    codes = cluster_codes(table.query_ids, table.clusters)
-    ends = mean_intervals(table.values, codes, low, high)
+    entries = (facts(name, table.facts) for name in table.features)
+    widths = np.array([entry.high - entry.low for entry in entries])
+    ends = table.intervals()
     # Equal values of a feature without a range do not show how far other values can be.
-    ends[~np.isfinite(high - low) & (ends[:, 0] == ends[:, 1])] = np.nan
+    ends[~np.isfinite(widths) & (ends[:, 0] == ends[:, 1])] = np.nan
     means = mean_of_pairs(table.values)
     return tuple(
         Step(name, float(mean), float(a), float(b), float(each), bool(each <= level))

@@ -412,17 +412,8 @@ def retrieval_correlation(
 ) -> Result[CorrelationRow]:
     """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
 
-    It has no interval, because systems are not a random sample. Arguments are those of
+    It has no interval, because systems are not a random sample. Arguments and errors are those of
     :func:`retrieval_vs_generation`.
-
-    Args:
-        table: Table with both measures.
-        metric: Metric of the answers.
-        retrieval: Measure of the retrieval.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
-        SettingError: If no cell has both.
 
     Example:
         >>> row = retrieval_correlation(published(4)).rows[0]
@@ -715,14 +706,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange prompts by generators and languages (Table 9).
-
-    Args:
-        table: Table of cells.
-        metrics: Names of metrics; by default all.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
+    """Arrange prompts by generators and languages (Table 9), as :func:`main_table` does.
 
     Example:
         >>> prompt_table(published(9)).columns[0]
@@ -732,14 +716,9 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
+    """Arrange systems and corpora by languages (Tables 3 and 10 to 12), as :func:`main_table` does.
 
-    Args:
-        table: Table of cells. A grid without the axis ``language`` has one dataset per language.
-        metrics: Names of metrics; by default all.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
+    A grid without the axis ``language`` has one dataset per language.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]

@@ -74,13 +74,7 @@ def findings(
 def pooled_findings(
     ranking: MultilingualRanking, model_indices: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
-    """Return the findings about each model over all languages; ``None`` if there are none.
-
-    Args:
-        ranking: The rankings of all languages.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        names: Name of each language, by code.
-    """
+    """Return the findings about each model over all languages; ``None`` if there are none."""
     if not ranking.findings:
         return None
     parts = []

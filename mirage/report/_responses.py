@@ -583,11 +583,6 @@ def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cit
 
     Joined, the pieces are the text. :func:`mirage.text.parse` decides which passages a bracket
     cites.
-
-    Args:
-        text: The response.
-        code: Language code.
-        passage_ids: Ids of the passages that the response was generated from.
     """
     pieces: list[str | Cited] = []
     cursor = 0

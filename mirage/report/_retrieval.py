@@ -78,12 +78,6 @@ def retrieved(
     """Return a table of retrieval quality by model.
 
     Returns ``None`` if no query has relevant passages, or if no model retrieves.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        retrieval: Retrieval runs by model.
     """
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None:

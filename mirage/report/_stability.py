@@ -26,11 +26,6 @@ def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> 
     """Return the share of queries whose answers change between repeats, by model and feature.
 
     Returns ``None`` if no model has repeats.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
     """
     tables = {} if ranking.evidence is None else ranking.evidence.tables
     stabilities = {

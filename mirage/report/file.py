@@ -18,10 +18,6 @@ __all__ = ["save", "whole"]
 def save(page: str, path: str | Path) -> None:
     """Write a page to a file.
 
-    Args:
-        page: Text of the page.
-        path: Path of the file.
-
     Raises:
         MirageError: If the file cannot be written.
     """

@@ -74,17 +74,7 @@ def render_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> str:
-    """Return the text of the file that :func:`write_grid` writes.
-
-    Args:
-        table: The cells.
-        runs: As in :func:`write_grid`.
-        datasets: As in :func:`write_grid`.
-
-    Raises:
-        SettingError: If the numbers of runs and cells differ.
-        UnknownNameError: If the dataset of a cell with a run is not in ``datasets``.
-    """
+    """Return the text of the file that :func:`write_grid` writes, with its arguments and errors."""
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
         raise SettingError(

@@ -94,13 +94,6 @@ def render(
 ) -> str:
     """Return the text of the file that :func:`write` writes.
 
-    Args:
-        ranking: Ranking in one language or in several.
-        judges: As in :func:`write`.
-        details: As in :func:`write`.
-        importances: As in :func:`write`.
-        retrieval: As in :func:`write`.
-
     Raises:
         MirageError: If ``judges`` contains something else than a result on judges, or a retrieval
             run names a model that is not in the ranking.

@@ -47,12 +47,7 @@ def write_review(
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """Return the text of the file that :func:`write_review` writes.
-
-    Args:
-        dataset: The items.
-        rejected: As in :func:`write_review`.
-    """
+    """Return the text of the file that :func:`write_review` writes."""
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (

@@ -1,4 +1,8 @@
-"""Build the parts of the page that need no script: tables of one language and of all."""
+"""Build the parts of the page that need no script: tables of one language and of all.
+
+``code`` is the code of a language. ``model_indices`` are the positions of the models in the page's
+list of models, which its links use. Models in ``new`` are marked as new.
+"""
 
 from __future__ import annotations
 
@@ -182,15 +186,7 @@ def leaderboard(
     new: set[str],
     failures_shown: int,
 ) -> Element:
-    """Return the leaderboard of one language, best model first, with drawn intervals.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-        failures_shown: Largest number of failed queries to list for each model.
-    """
+    """Return the leaderboard of one language, best model first, with drawn intervals."""
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
     scale = Scale.over(end for entry in ranking for end in (entry.logit, *entry.interval))
@@ -319,13 +315,7 @@ def heat_map(
     model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """Return the rank of each model in each language, best mean first (Figure 4 of the paper).
-
-    Args:
-        rankings: The rankings of all languages.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-    """
+    """Return the rank of each model in each language, best mean first (Figure 4 of the paper)."""
     head, means = model_head("Mean"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
     head += [column(title, class_="number wide") for title in intervals]
@@ -402,14 +392,7 @@ def shade(share: float) -> str:
 
 
 def features(code: str, ranking: Ranking, model_indices: Mapping[str, int], new: set[str]) -> Child:
-    """Return the mean features of each model (Figure 3 of the paper); ``None`` if there are none.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-    """
+    """Return the mean features of each model (Figure 3 of the paper), or ``None``."""
     names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
     if not names:
         return None
@@ -446,13 +429,7 @@ def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
 
 
 def importance(code: str, importances: Mapping[str, float], repeats: int) -> Element:
-    """Return a section with the importance of each feature (Figure 5 of the paper).
-
-    Args:
-        code: Language code.
-        importances: Importance of each feature.
-        repeats: Number of random splits behind the importances.
-    """
+    """Return a section with the importance of each feature (Figure 5 of the paper)."""
     scale = Scale.over([0.0, *importances.values()])
     rows = [
         tag(
@@ -481,11 +458,6 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
     """Return a section with the cost of each kind of fault, in logits.
 
     The costs are those of a surrogate that was trained on simulated systems.
-
-    Args:
-        code: Language code.
-        costs: Costs of a fault on all queries, by kind of fault.
-        queries: Number of queries.
     """
     scale = Scale.over([0.0, *(cost.logit for cost in costs)])
     rows = [
@@ -513,23 +485,13 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
 
 
 def without_importance(code: str, why: str) -> Element:
-    """Return a section that explains why feature importances were not computed.
-
-    Args:
-        code: Language code.
-        why: The reason.
-    """
+    """Return a section that explains why feature importances were not computed."""
     heading = tag("h3", "Feature importance", id=f"{code}-importance")
     return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 
 
 def pairwise(code: str, why_not: str) -> Element:
-    """Return the section that the page's script fills with win probabilities.
-
-    Args:
-        code: Language code.
-        why_not: Reason if there are no probabilities; ``""`` if there are.
-    """
+    """Return the section that the page's script fills with win probabilities."""
     body = [tag("p", why_not, class_="hint")]
     if not why_not:
         hint = "This table needs JavaScript; Ranking.p_better gives the same numbers."
@@ -544,15 +506,7 @@ def verdicts(
     columns: Sequence[str],
     model_indices: Mapping[str, int],
 ) -> Element:
-    """Return a table of wins, ties and losses of each model against some models.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        judgments: The judgments behind it.
-        columns: Names of the models of the columns.
-        model_indices: Position of each model in the page's list of models, which its links use.
-    """
+    """Return a table of wins, ties and losses of each model against the models of ``columns``."""
     wins, ties = judgments.results()
     at = {model: index for index, model in enumerate(judgments.models)}
 

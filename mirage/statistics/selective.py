@@ -9,6 +9,7 @@ for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 240
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -71,7 +72,7 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     return Errors(rate * number, number)
 
 
-def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
+def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
     For one kind of items, it is that of Clopper & Pearson (1934, Biometrika 26, 404-413): ``(1 -
@@ -81,7 +82,7 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
     reaches the risk.
 
     Args:
-        errors: Errors of all decided items, or one pair of errors for the two labels.
+        kinds: Errors of each kind of decided items: one for all, or two for the two labels.
         risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
@@ -89,7 +90,6 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
     """
     from scipy.special import betainc, betaincinv
 
-    kinds = (errors,) if isinstance(errors, Errors) else errors
     if any(kind.decided <= kind.wrong for kind in kinds):
         return 1.0
     ends = [(kind.wrong + 1, kind.decided - kind.wrong) for kind in kinds]

@@ -108,12 +108,8 @@ def measured_noise(
     the query, whatever the number of repeats. So means over ``k`` sampled pairs vary as
     differences between means over ``k`` answers do.
 
-    Args:
-        table: Features of a run with repeats.
-        possible_losses: How much each query can lose, ``(queries, features)``.
-        clusters: Cluster of each query, by query id.
-        moved: Share of the queries that a change of the system makes better or worse.
-        correlation: Correlation of changes between queries of one cluster.
+    ``possible_losses`` is how much each query can lose, ``(queries, features)``. ``moved`` and
+    ``correlation`` are those of :func:`assumed_noise`.
     """
     repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
     wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])

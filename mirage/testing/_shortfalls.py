@@ -77,14 +77,7 @@ def shortfall_error(
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> FellShortError:
-    """Return the error of a failed assertion; its message is a table of 80 columns.
-
-    Args:
-        title: Title of the table.
-        header: Names of the columns.
-        rows: Cells of each row, and whether to highlight the row.
-        notes: Lines below the table.
-    """
+    """Return the error of a failed assertion; its message is a table of 80 columns."""
     cells, highlights = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(highlights), tuple(notes), name=0)
     return FellShortError(to_text(table))

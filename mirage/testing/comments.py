@@ -77,11 +77,7 @@ def comment(
 
 
 def marker(runs: BaselineComparison) -> str:
-    """Return the first line of a comment, which identifies its model and dataset.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compare_with_baseline`.
-    """
+    """Return the first line of a comment, which identifies its model and dataset."""
     about = f"{runs.run.model}\n{runs.dataset.name}\n{runs.baseline.table.language}"
     return f"<!-- mirage check {hashlib.sha256(about.encode()).hexdigest()[:16]} -->"
 
@@ -92,10 +88,6 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     The case of a feature fails if the feature is worse. It is skipped if a loss above the margin
     cannot be ruled out, or if the feature was not measured. If nothing measures correctness, an
     additional case is skipped.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compare_with_baseline`.
-        allow_failed: Number of queries that may be lost.
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}

@@ -469,13 +469,16 @@ class _Effects:
         table = self._score(run)
         self.unmeasured: Mapping[str, str] = table.unmeasured
         self.before = self._watched_values(table)
+        self._latest = run, self.before
 
     def _score(self, run: Run) -> FeatureTable:
         return self._suite.score(self._dataset, run, progress=False)
 
     def measure(self, run: Run) -> _WatchedValues:
         """Return the watched features of a run, with the intervals of ``assert_feature``."""
-        return self._watched_values(self._score(run))
+        if self._latest[0] is not run:  # the bounds and the suggestion measure the same run
+            self._latest = run, self._watched_values(self._score(run))
+        return self._latest[1]
 
     def _watched_values(self, table: FeatureTable) -> _WatchedValues:
         codes = cluster_codes(table.query_ids, table.clusters)
@@ -499,14 +502,12 @@ class _Effects:
             bounds += [] if bound is None else [bound]
         return bounds
 
-    def suggestion(self, after: _WatchedValues) -> str:
+    def suggestion(self, mutant: Run) -> str:
         """Return an assertion that catches a mutant, or the reason why there is none.
 
         The assertion is about the feature with the largest loss in units of its slack.
-
-        Args:
-            after: Features of the mutant.
         """
+        after = self.measure(mutant)
         slacks = {entry.feature: entry.slack for entry in WATCHED}
         worse = {
             name: (1 if higher else -1) * (self.before.means[name] - after.means[name])
@@ -748,18 +749,12 @@ def fates_of(
     seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():
         already = tuple(falling(run))
-        effects = _Effects(dataset, run)
-        failures: dict[tuple[Response, ...], tuple[str, ...]] = {}
-        fates = []
-        for number, mutant in seeded_mutants:
-            texts = mutant.run.responses
-            if texts not in failures:  # faults without randomness give equal mutants for all seeds
-                names = falling(mutant.run)
-                failures[texts] = tuple(name for name in names if name not in already)
-            caught = failures[texts]
-            suggestion = "" if caught else effects.suggestion(effects.measure(mutant.run))
-            fates.append(_fate(mutant, caught, suggestion, number))
-    return MutationScore(tuple(fates), untried, already)
+
+        def caught_by(mutant: Run, _: _Effects) -> Iterable[str]:
+            return (name for name in falling(mutant) if name not in already)
+
+        fates = _fates(seeded_mutants, _Effects(dataset, run), caught_by)
+    return MutationScore(fates, untried, already)
 
 
 def _draw_mutants(
@@ -780,8 +775,22 @@ def _draw_mutants(
     return pairs, by_seed[seed].untried
 
 
-def _fate(mutant: Mutant, caught: tuple[str, ...], suggestion: str, seed: int) -> Fate:
-    return Fate(mutant.kind, mutant.share, len(mutant.hit), caught, suggestion, seed)
+def _fates(
+    seeded_mutants: Iterable[tuple[int, Mutant]],
+    effects: _Effects,
+    caught_by: Callable[[Run, _Effects], Iterable[str]],
+) -> tuple[Fate, ...]:
+    """Return the fate of each mutant; ``caught_by`` returns the assertions that catch a run."""
+    # Faults without randomness give equal mutants for all seeds.
+    results: dict[tuple[Response, ...], tuple[tuple[str, ...], str]] = {}
+    fates = []
+    for seed, mutant in seeded_mutants:
+        texts = mutant.run.responses
+        if texts not in results:
+            caught = tuple(caught_by(mutant.run, effects))
+            results[texts] = caught, "" if caught else effects.suggestion(mutant.run)
+        fates.append(Fate(mutant.kind, mutant.share, len(mutant.hit), *results[texts], seed))
+    return tuple(fates)
 
 
 def suggested_bounds(
@@ -802,23 +811,15 @@ def suggested_bounds(
     The arguments and errors are those of :func:`mutation_score`.
     """
     seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
-    fates = []
     with caching_features():
         effects = _Effects(dataset, run)
         bounds = effects.bounds()
-        values: dict[tuple[Response, ...], _WatchedValues] = {}
-        for number, mutant in seeded_mutants:
-            texts = mutant.run.responses
-            if texts not in values:  # faults without randomness give equal mutants for all seeds
-                values[texts] = effects.measure(mutant.run)
-            after = values[texts]
-            caught = tuple(
-                bound.feature
-                for bound in bounds
-                if bound.verdict(after.intervals[bound.feature]) == "broken"
-            )
-            suggestion = "" if caught else effects.suggestion(after)
-            fates.append(_fate(mutant, caught, suggestion, number))
+
+        def broken_bounds(mutant: Run, effects: _Effects) -> Iterable[str]:
+            after = effects.measure(mutant).intervals
+            return (b.feature for b in bounds if b.verdict(after[b.feature]) == "broken")
+
+        fates = _fates(seeded_mutants, effects, broken_bounds)
     useful = {name for fate in fates for name in fate.caught_by}
     useful_bounds = tuple(bound for bound in bounds if bound.feature in useful)
-    return useful_bounds, MutationScore(tuple(fates), untried, unmeasured=effects.unmeasured)
+    return useful_bounds, MutationScore(fates, untried, unmeasured=effects.unmeasured)

@@ -232,11 +232,7 @@ def compare_with_baseline(
 
 
 def later_baseline(runs: BaselineComparison) -> Baseline:
-    """Return the later run of a comparison as a baseline, for a history.
-
-    Args:
-        runs: Return value of :func:`compare_with_baseline`.
-    """
+    """Return the later run of a comparison as a baseline, for a history."""
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
@@ -285,9 +281,6 @@ def check_comparison(runs: BaselineComparison, unclear: str, allow_failed: int) 
 
 def extra_queries(comparison: Comparison) -> ExtraQueries | None:
     """Return how many more queries would make a comparison conclusive.
-
-    Args:
-        comparison: The comparison.
 
     Returns:
         ``None`` if the comparison is conclusive, or if more queries would not help: correctness
@@ -365,9 +358,6 @@ def lost_queries(runs: BaselineComparison) -> list[Finding]:
 
     If the run has repeats, one failure is enough for a query to be lost, unless it failed in the
     baseline too.
-
-    Args:
-        runs: Return value of :func:`compare_with_baseline`.
     """
     comparison, failed_before = runs.comparison, runs.baseline.failed
     failures = {response.query_id: response.error for response in runs.run.failed}
@@ -420,24 +410,14 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
 
 
 def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a table of 80 columns.
-
-    Args:
-        comparison: The comparison.
-        more: Return value of :func:`extra_queries`.
-    """
+    """Return the result of a comparison that is not worse, as a table of 80 columns."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
 def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a sentence.
-
-    Args:
-        comparison: The comparison.
-        more: Return value of :func:`extra_queries`.
-    """
+    """Return the result of a comparison that is not worse, as a sentence."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     queries = _describe_queries(comparison)
     if comparison.unchanged and comparison.unclear:
@@ -470,12 +450,7 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
 
 
 def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
-    """Return the notes below a table: evidence, allowances for style, features not compared.
-
-    Args:
-        comparison: The comparison.
-        legend: Lines that explain the columns.
-    """
+    """Return the notes below a table: evidence, allowances for style, features not compared."""
     identical = identical_line(comparison)
     return [
         str(comparison.evidence),
@@ -487,11 +462,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
 
 
 def identical_line(comparison: Comparison) -> str:
-    """Return a line on the number of answers identical to the baseline's; empty if not known.
-
-    Args:
-        comparison: The comparison.
-    """
+    """Return a line on the number of answers identical to the baseline's; empty if not known."""
     if comparison.identical is None:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)
@@ -537,14 +508,7 @@ def _regression_error(
 def worse_than_before(
     comparison: Comparison, names: Sequence[str], dataset: MirageDataset, run: Run
 ) -> list[Finding]:
-    """Return the queries that got worse in these features, the worst first.
-
-    Args:
-        comparison: The comparison.
-        names: Names of the features.
-        dataset: The queries.
-        run: The later responses.
-    """
+    """Return the queries that got worse in these features, the worst first."""
     features = comparison.before.features
     worsening = comparison.tested
     # Features have different units, so losses are divided by their root mean square.
