@@ -248,7 +248,7 @@ def test_a_written_file_passes_and_pytest_gives_the_same_score(tmp_path: Path) -
     write_run(run, responses)
     dataset.to_jsonl(queries)
     file = tmp_path / "test_written.py"
-    settings = {"kinds": KINDS[:2], "shares": (1.0,), "seeds": 2}
+    settings = {"kinds": KINDS[:2], "seeds": 2}
     written = write_tests(file, dataset, run, responses, queries, **settings)
     assert f"- {written.counted(1.0)} on all queries" in file.read_text(encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
