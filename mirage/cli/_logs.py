@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,6 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "verdict": result.verdict,
         "alpha": result.alpha,
         "margin": result.margin,
-        "changes": [shift._asdict() for shift in result.shifts],
+        "changes": [asdict(shift) for shift in result.shifts],
         "not_measured": dict(result.unmeasured),
     }

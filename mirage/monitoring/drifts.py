@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from mirage.features.base import Need
 from mirage.features.registry import facts
 from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
 from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
-from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
@@ -30,19 +28,14 @@ _MOST = 0.5  # a cluster with a larger share of the questions is reported
 _CITED = ("support_lexical", "relevance_lexical")
 
 
-class Shift(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Shift(MeanDifference):
     """The change of one measure between two logs.
 
     Attributes:
         feature: Name of the measure: a feature, a measure of
             :func:`mirage.monitoring.traffic.traffic`, or ``new_words``
             (:func:`mirage.monitoring.traffic.new_words`).
-        before: Mean in the earlier log.
-        after: Mean in the later log.
-        difference: ``after - before``.
-        interval: Confidence interval of the difference; NaN if either log has fewer than ten
-            clusters.
-        p: P-value of the difference, corrected for the number of measures.
         changed: Whether the difference is statistically significant.
         worse: Whether the difference is for the worse; ``None`` if the measure has no better
             side.
@@ -53,11 +46,6 @@ class Shift(NamedTuple):
     """
 
     feature: str
-    before: float
-    after: float
-    difference: float
-    interval: Interval
-    p: float
     changed: bool
     worse: bool | None
     lost_at_most: float
@@ -225,16 +213,8 @@ def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
 
 
 def _cells(shift: Shift) -> tuple[str, ...]:
-    low, high = shift.interval
     word = {None: "changed", True: "worse", False: "better"}[shift.worse] if shift.changed else ""
-    return (
-        shift.feature,
-        f"{shift.before:.3f}",
-        f"{shift.after:.3f}",
-        f"{shift.difference:+.3f}",
-        "" if low != low else f"[{low:+.3f}, {high:+.3f}]",  # only NaN differs from itself
-        word,
-    )
+    return (shift.feature, f"{shift.before:.3f}", f"{shift.after:.3f}", *shift.cells, word)
 
 
 def drift(
@@ -459,14 +439,10 @@ def _shift(
         lost = float("inf") if np.isnan(lost) or np.isinf(width) else lost
     before, after = queries
     return Shift(
-        name,
-        row.before,
-        row.after,
-        row.difference,
-        row.interval,
-        row.p,
-        changed,
-        worse,
-        lost,
-        (before, after),
+        **asdict(row),
+        feature=name,
+        changed=changed,
+        worse=worse,
+        lost_at_most=lost,
+        queries=(before, after),
     )

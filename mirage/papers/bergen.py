@@ -315,7 +315,7 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
         return math.nan, NO_INTERVAL
     means = np.array([np.mean(gaps) for gaps in by_query.values()])
     (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
-    return row.mean, row.interval
+    return row.difference, row.interval
 
 
 # Retrieval and answers (Figures 4, 6 and 7, Table 7) ----------------------------------------------
