@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import mirage.testing
+from mirage.errors import DatasetError
 from mirage.testing._runs import Runs
 
 pytest_plugins = ["pytester"]
@@ -76,7 +77,8 @@ MODELS = """
     from pathlib import Path
 
     import pytest
-    from mirage import DatasetError, FeatureSuite, MirageDataset
+    from mirage import FeatureSuite, MirageDataset
+    from mirage.errors import DatasetError
     from mirage.testing import assert_feature, assert_no_regression, assert_ranks, save_baseline
 
     def reference(query):
@@ -292,7 +294,7 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
 
 
 def test_resuming_needs_the_cache_of_pytest() -> None:
-    with pytest.raises(mirage.DatasetError, match=r"resume=True needs .* cache, which is switched"):
+    with pytest.raises(DatasetError, match=r"resume=True needs .* cache, which is switched"):
         Runs(None, None)({}, on="sw", resume=True)
 
 
