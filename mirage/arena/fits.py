@@ -71,9 +71,6 @@ class LogitEstimates(ABC):
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
         section VI.D). It is NaN for unbound models, and if there is only one query.
-
-        Args:
-            level: Confidence level.
         """
         logits, covariance, degrees, unbound = self._estimate
         ends = t_intervals(logits, covariance, degrees, level=level)
@@ -85,9 +82,6 @@ class LogitEstimates(ABC):
 
         They come from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
         :attr:`confidences`.
-
-        Args:
-            level: Confidence level.
         """
         return rank_intervals_by_confidence(self.confidences, level=level)
 
@@ -203,10 +197,6 @@ class BradleyTerryFit(LogitEstimates):
         queries, for instance in several languages, share their random numbers. A query that favours
         a model in one fit's draw then has the same weight in the other fits
         (:func:`mirage.statistics.clusters.multipliers`).
-
-        Args:
-            n: Number of draws.
-            seed: Random seed.
         """
         if not self.degrees:
             return np.full((n, len(self.models)), np.nan)

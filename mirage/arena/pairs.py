@@ -69,11 +69,6 @@ class Contest:
     def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Return the pairs to judge and those that cannot be judged, by query and models.
 
-        Args:
-            queries: Number of queries to draw.
-            share: Share of these queries on which each pair of models is judged.
-            seed: Random seed.
-
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
         """
@@ -95,9 +90,6 @@ class Contest:
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Split pairs into those that can be judged, each once, and those that cannot.
-
-        Args:
-            pairs: Pairs, or tuples with the same fields.
 
         Raises:
             UnknownNameError: A pair has an unknown query or model.

@@ -320,10 +320,6 @@ def level_of_looks(level: float, looks: Sequence[int]) -> float:
     by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
     Clinical Trials, Biometrika 64, 191-199), for information that grows in proportion to the number
     of judgments. The factor comes from 200,000 random walks and is accurate to about 0.5 %.
-
-    Args:
-        level: Joint confidence level of all intervals.
-        looks: Number of judgments at each look, increasing.
     """
     from scipy.special import ndtr
 

@@ -109,10 +109,6 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
     def pair(self, first: str, second: str) -> ConsistencyOfPair:
         """Return the consistency of two languages, in either order.
 
-        Args:
-            first: The code of one language.
-            second: The code of the other language.
-
         Raises:
             JudgmentError: The languages were not compared.
         """

@@ -163,12 +163,7 @@ def _quote(code: str, finding: Finding) -> Element | None:
 def plain_findings(
     model_findings: Sequence[Finding], positions: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return findings in the JSON format of the page's script.
-
-    Args:
-        model_findings: The findings about one model.
-        positions: Positions in the dataset of the queries whose response the page shows, by id.
-    """
+    """Return findings in the JSON format of the page's script."""
     return [
         {
             "words": finding.words,

@@ -53,11 +53,6 @@ def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
 
     If the table is too wide, the region scrolls by mouse or keyboard, its edge fades, and a
     second line asks the reader to scroll.
-
-    Args:
-        rows: The table.
-        name: Name of the region for screen readers.
-        hint: Text above the table.
     """
     rows.set("aria-label", name)
     region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
@@ -110,13 +105,7 @@ def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: st
 
 
 def number(value: float, text: str, **more: str) -> Element:
-    """Return a cell with a number; a dash, sorted last, if the number is NaN.
-
-    Args:
-        value: The number to sort by.
-        text: The number as displayed.
-        **more: Further attributes of the cell.
-    """
+    """Return a cell with a number; a dash, sorted last, if the number is NaN."""
     if math.isnan(value):
         return tag("td", tag("span", "—", title="not known"), class_="number")
     more["class_"] = f"number {more.pop('class_', '')}".strip()
@@ -275,12 +264,7 @@ def notes(ranking: Ranking) -> Element | None:
 
 
 def failures(ranking: Ranking, most: int) -> Element | None:
-    """Return the queries on which each model failed, with reasons; ``None`` if there are none.
-
-    Args:
-        ranking: The ranking.
-        most: Largest number of queries to list for each model.
-    """
+    """Return the queries on which each model failed, with reasons; ``None`` if there are none."""
     lists = [_model_failures(entry, most) for entry in ranking if entry.failures]
     if len(lists) < 2:
         return lists[0] if lists else None

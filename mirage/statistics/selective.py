@@ -43,10 +43,6 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error, the design effect
     is at least that of identical items within each cluster. Without clusters there is no
     correction.
-
-    Args:
-        wrong: Whether each decided item is wrong.
-        codes: Cluster of each item, counted from 0.
     """
     from scipy.special import stdtrit
 
@@ -107,10 +103,6 @@ def fallback(p_values: Floats, levels: Floats) -> Bools:
     2003, A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints, Pharmaceutical
     Statistics 2, 211-215). The probability of a false rejection is at most the sum of the levels.
     If only the first level is above 0, this is fixed-sequence testing.
-
-    Args:
-        p_values: P-values in the order of the sequence.
-        levels: Significance level of each hypothesis.
     """
     rejected, carried = np.zeros(len(p_values), dtype=bool), 0.0
     for index, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):

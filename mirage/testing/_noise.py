@@ -124,14 +124,7 @@ def measured_noise(
 
 
 def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
-    """Return the differences between clusters in a comparison, each in both directions.
-
-    Args:
-        losses: Loss of each query as a share of a feature's range, ``(queries, features)``.
-        codes: Cluster of each query.
-        shrink: Factor for the losses of each feature.
-        names: Names of the features.
-    """
+    """Return the differences between clusters in a comparison, each in both directions."""
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
@@ -215,12 +208,6 @@ def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlat
 
     Each query follows its cluster with the square root of the correlation as probability.
     Otherwise it is drawn on its own. So two queries of a cluster have that correlation.
-
-    Args:
-        rng: Random generator.
-        sizes: Number of queries in each cluster.
-        share: Probability that a query is affected.
-        correlation: Correlation between queries of one cluster.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

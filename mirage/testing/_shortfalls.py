@@ -168,15 +168,7 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Raise an error if more than ``allow_failed`` queries are lost.
-
-    Args:
-        lost: The lost queries, with reasons.
-        how: Verb phrase for the message, such as ``"failed on"``.
-        run: The responses.
-        dataset: All queries.
-        allow_failed: Number of queries that may be lost.
-    """
+    """Raise an error if more than ``allow_failed`` queries are lost."""
     if len(lost) <= allow_failed:
         return
     of = f"{len(lost)} of {len(dataset)}"

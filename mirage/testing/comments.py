@@ -34,11 +34,6 @@ def comment(
     The first line identifies the model and the dataset, so that a later run can find the comment
     and replace it. Names, ids and texts are escaped: they create no mentions, links or markup on
     GitHub and GitLab. The same comparison gives the same text.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compare_with_baseline`.
-        allow_failed: Number of queries that may be lost.
-        more: Return value of :func:`mirage.testing.regressions.extra_queries`.
     """
     comparison = runs.comparison
     lost = lost_queries(runs)

@@ -584,9 +584,6 @@ class MutationScore:
     def at(self, share: float) -> float:
         """Return the share of the kinds of fault that are caught, as a mean over the seeds.
 
-        Args:
-            share: Share of the queries with the fault.
-
         Returns:
             A share from 0 to 1; NaN if no fault was tried.
         """
@@ -594,11 +591,7 @@ class MutationScore:
         return sum(scores) / len(scores) if scores else math.nan
 
     def by_seed(self, share: float) -> tuple[float, ...]:
-        """Return the share of the kinds of fault that are caught, for each seed.
-
-        Args:
-            share: Share of the queries with the fault.
-        """
+        """Return the share of the kinds of fault that are caught, for each seed."""
         caught: dict[int, list[bool]] = {}
         for fate in self.fates:
             if fate.share == share:
@@ -627,11 +620,7 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``.
-
-        Args:
-            share: Share of the queries with the fault.
-        """
+        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
         counts = [round(score * kinds) for score in scores]

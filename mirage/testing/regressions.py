@@ -247,12 +247,6 @@ def later_baseline(runs: BaselineComparison) -> Baseline:
 def check_comparison(runs: BaselineComparison, unclear: str, allow_failed: int) -> Comparison:
     """Raise an error if the run is worse than its baseline or lost too many queries.
 
-    Args:
-        runs: Return value of :func:`compare_with_baseline`.
-        unclear: Return value of :func:`mirage.testing._unclear.unclear_action`: the outcome of
-            the test if the comparison is inconclusive.
-        allow_failed: Number of queries that may be lost.
-
     Raises:
         FellShortError: A feature is worse, too many queries are lost, or the comparison is
             inconclusive and ``unclear`` is ``"fail"``.
