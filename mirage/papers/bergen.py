@@ -412,8 +412,8 @@ def retrieval_correlation(
 ) -> Result[CorrelationRow]:
     """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
 
-    It has no interval, because systems are not a random sample. Arguments and errors are those of
-    :func:`retrieval_vs_generation`.
+    It has no interval, because systems are not a random sample. ``metric``, ``retrieval`` and the
+    errors are those of :func:`retrieval_vs_generation`.
 
     Example:
         >>> row = retrieval_correlation(published(4)).rows[0]
@@ -706,7 +706,9 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange prompts by generators and languages (Table 9), as :func:`main_table` does.
+    """Arrange prompts by generators and languages (Table 9).
+
+    ``metrics`` and the errors are those of :func:`main_table`.
 
     Example:
         >>> prompt_table(published(9)).columns[0]
@@ -716,9 +718,10 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange systems and corpora by languages (Tables 3 and 10 to 12), as :func:`main_table` does.
+    """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
 
-    A grid without the axis ``language`` has one dataset per language.
+    A grid without the axis ``language`` has one dataset per language. ``metrics`` and the errors
+    are those of :func:`main_table`.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]

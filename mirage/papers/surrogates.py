@@ -146,7 +146,8 @@ def compare_feature_sets(
     """Compare sets of features with one estimator (Table 4).
 
     ``sets`` has the names of the features by the name of the set; by default :func:`feature_sets`.
-    All other arguments are those of :func:`tau_by_language`.
+    The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats`` are those of
+    :func:`tau_by_language`.
 
     Raises:
         FeatureError: If features and tournaments do not fit together, or there are too few models.
@@ -204,8 +205,8 @@ def r2_by_tournaments(
 
     In a tournament, the features on its queries predict its logits. R2 is ``1 - sum (actual -
     predicted)^2 / sum (actual - mean)^2`` with the mean of the training models. ``r2_in_paper``
-    uses that of all models, as in the paper's table. The arguments and errors are those of
-    :func:`tau_by_language`.
+    uses that of all models, as in the paper's table. The settings ``estimator``, ``pooled``,
+    ``holdout`` and ``repeats``, and the errors, are those of :func:`tau_by_language`.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -239,8 +240,8 @@ def feature_importance(
     """Return the permutation importance of each feature on held-out models (Figure 5).
 
     The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
-    a row is ``"all"`` if languages are pooled. The arguments and errors are those of
-    :func:`tau_by_language`.
+    a row is ``"all"`` if languages are pooled. The settings ``estimator``, ``pooled``, ``holdout``
+    and ``repeats``, and the errors, are those of :func:`tau_by_language`.
     """
     rows = []
     for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
