@@ -355,6 +355,7 @@ def test_an_unknown_language_of_bundled_is_an_error() -> None:
         Leaderboard.bundled("english")
 
 
+@pytest.mark.slow
 def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     # What ships takes a second a language to load; stand-ins of the same make do here.
     features = FeatureSuite.offline().names

@@ -49,6 +49,7 @@ def leaky() -> Leaderboard:
     )
 
 
+@pytest.mark.slow
 def test_citing_everything_leaks_on_a_board_of_citations(
     leaky: Leaderboard,
 ) -> None:

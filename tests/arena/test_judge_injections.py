@@ -138,7 +138,13 @@ def templated(request):
     return quoting(request)
 
 
-@pytest.mark.parametrize("answer", [Gullible, lambda: quoting, lambda: templated])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Gullible,
+        *(pytest.param(lambda a=a: a, marks=pytest.mark.slow) for a in (quoting, templated)),
+    ],
+)
 def test_disguised_tokens_change_no_verdict_in_any_position(server, answer):
     """Test the worse response, which is shown in both orders, and every id and name."""
     server.answer = answer()

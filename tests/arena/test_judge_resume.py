@@ -146,6 +146,7 @@ def test_killed_without_a_cache(server, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_an_adaptive_comparison_killed_twice_goes_on_to_the_same_pairs(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     models = "vwxyz"
@@ -170,6 +171,7 @@ def test_an_adaptive_comparison_killed_twice_goes_on_to_the_same_pairs(server, t
     assert whole.read_bytes() == out.read_bytes()
 
 
+@pytest.mark.slow
 def test_two_processes_with_one_cache(server, tmp_path):
     server.answer = judge_by(first_in_alphabet)
     lay_out(tmp_path, 50, "xyz")

@@ -237,12 +237,16 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 LONG = ("rank", "fit", "check", "decide", "tests write")
+TAKE_SECONDS = (
+    *("rank", "rerank", "fit", "judge", "generate", "check", "history", "retrieve"),
+    *("grid run", "grid table", "baseline", "tests make", "tests write"),
+)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(words, marks=[pytest.mark.slow] if words == "rerank" else [])
+        pytest.param(words, marks=[pytest.mark.slow] if words in TAKE_SECONDS else [])
         for words in WRITERS
     ],
 )

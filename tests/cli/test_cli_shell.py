@@ -286,7 +286,10 @@ def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
 
 @pytest.mark.parametrize(
     ("option", "kept"),
-    [("cache=yes", "are in the cache"), ("cache=no", "nothing was kept")],
+    [
+        ("cache=yes", "are in the cache"),
+        pytest.param("cache=no", "nothing was kept", marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_says_what_is_kept_without_a_file(
     server: ChatServer, option: str, kept: str

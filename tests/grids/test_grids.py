@@ -690,6 +690,7 @@ def test_a_grid_resumes_after_a_full_disk(tmp_path: Path, chat: ChatServer) -> N
     assert cell.scores["qa_match"].n == 30
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_grid(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url, show_k="  show_k: [2]")
     chat.answer = lambda request: Reply(text=last_passage(request), delay=0.01)

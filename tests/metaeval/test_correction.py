@@ -113,12 +113,14 @@ def test_a_feature_that_agrees_less_here_is_named() -> None:
     assert row.advice == "tells them apart, less than it did on MEMERAG"
 
 
-@pytest.mark.parametrize("queries", [20, 60])
-def test_the_interval_of_an_area_holds_it(queries: int) -> None:
+@pytest.mark.parametrize(
+    ("queries", "repeats"), [(20, 120), pytest.param(60, 400, marks=pytest.mark.slow)]
+)
+def test_the_interval_of_an_area_holds_it(queries: int, repeats: int) -> None:
     # Two scores at a distance of 1, in clusters of three: the area is Phi(1 / sqrt(2)).
     truth = 0.5 * math.erfc(-0.5)
     rng, covered = np.random.default_rng(queries), []
-    for _ in range(400):
+    for _ in range(repeats):
         shared = np.repeat(rng.normal(0, math.sqrt(0.5), queries), 3)
         positive = rng.random(3 * queries) < 0.5
         scores = positive + shared + rng.normal(0, math.sqrt(0.5), 3 * queries)

@@ -157,6 +157,7 @@ def test_false_positive_rate_of_2000_null_simulations() -> None:
     assert 0.04 <= by_query <= 0.06
 
 
+@pytest.mark.slow
 def test_swapping_queries_keeps_the_level_if_errors_within_a_response_are_correlated() -> None:
     by_sentence, by_query = false_positives(0.9, 2000)
     assert 0.04 <= by_query <= 0.06

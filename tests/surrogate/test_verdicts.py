@@ -219,6 +219,7 @@ def tree_ranker() -> SurrogateRanker:
     return SurrogateRanker().fit(tables, boot, judgments=judgments)
 
 
+@pytest.mark.slow
 def test_trees_are_selected_with_many_models_if_quality_is_not_linear(
     tree_ranker: SurrogateRanker,
 ) -> None:
@@ -239,6 +240,7 @@ def test_stored_trees_predict_the_same(tree_ranker: SurrogateRanker, tmp_path: P
     assert np.array_equal(loaded.scores(table), tree_ranker.scores(table))
 
 
+@pytest.mark.slow
 def test_trees_are_an_estimator_of_their_own(tree_ranker: SurrogateRanker) -> None:
     ranker = SurrogateRanker("verdict_trees").fit_data(tree_ranker.data)
     assert ranker.recipe == tree_ranker.recipe
