@@ -153,6 +153,7 @@ def test_all_kinds_of_systems_give_the_same_ranking(board: Leaderboard, tmp_path
     assert asyncio.run(notebook()) == expected
 
 
+@pytest.mark.slow
 def test_a_generator_is_ranked_as_what_it_answers(
     board: Leaderboard, boards: MultilingualLeaderboard, server: ChatServer
 ) -> None:

@@ -241,6 +241,7 @@ def week(tmp_path: Path, *, worse: float = 0.0, seed: int = 0, size: int = 40) -
     return logs.read(written(tmp_path / f"week-{seed}.jsonl", *rows), language="sw")
 
 
+@pytest.mark.slow
 def test_a_drift_is_distinguished_from_noise(tmp_path: Path) -> None:
     before = week(tmp_path, seed=1)
     result = drift(before, week(tmp_path, seed=2, worse=0.5), progress=False)

@@ -99,7 +99,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("answer", [Gullible, lambda: quoting], ids=["gullible", "quoting"])
+@pytest.mark.parametrize(
+    "answer",
+    [Gullible, pytest.param(lambda: quoting, marks=pytest.mark.slow)],
+    ids=["gullible", "quoting"],
+)
 def test_injections_in_responses_change_no_verdict(server, case, answer):
     make_text, other, expected = CASES[case]
     server.answer = answer()

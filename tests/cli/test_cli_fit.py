@@ -144,6 +144,7 @@ def test_what_fit_refuses(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) -> None:
     rows, page = judgments(), tmp_path / "ranking.html"
     path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])

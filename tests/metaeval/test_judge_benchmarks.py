@@ -175,6 +175,7 @@ def test_the_lowest_passage_is_replaced_by_a_relevant_one() -> None:
         with_passages(queries, index, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_real_questions_get_five_passages_one_of_them_relevant(data_dir: Path, code: str) -> None:
     """MEMERAG has no qrels, so the last two passages of each question count as relevant."""

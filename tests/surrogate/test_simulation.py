@@ -68,7 +68,7 @@ WORDED_FAULTS = ("wrong-number", "cut-off", "truncated")  # their cost depends o
 @pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("code", ["en", pytest.param("ja", marks=pytest.mark.slow)])
 def test_the_judge_never_sees_the_manner(manner: str, code: str) -> None:
-    queries = CORPORA[code][::5]
+    queries = CORPORA[code][::8]
 
     def answers_to_some(kind: str, manner: str) -> tuple[Run, np.ndarray]:
         system = System("s", {kind: 1.0} if kind else {}, manner)

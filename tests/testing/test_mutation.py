@@ -117,6 +117,7 @@ def test_assertions_on_mutants_record_nothing_in_the_running_test(
     assert not request.node.user_properties
 
 
+@pytest.mark.slow
 def test_suggested_bounds_score_as_the_assertions_do() -> None:
     bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, shares=(1.0,), seeds=2)
     checks = {

@@ -161,6 +161,7 @@ def test_fixtures_assertions_and_the_junit_file(
     assert ">       assert_no_regression(uncited" in failure
 
 
+@pytest.mark.slow
 def test_an_inconclusive_comparison_skips_the_test_by_default(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
