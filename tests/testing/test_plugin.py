@@ -53,9 +53,9 @@ def run_pytest(
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
-    def run(*options: str, program: bool = False, **settings: bool) -> Outcome:
+    def run(*options: str, program: bool = False) -> Outcome:
         start = pytester.runpytest_subprocess if program else pytester.runpytest_inprocess
-        return start("-W", "error", *load, *UNNEEDED, *options, **settings)
+        return start("-W", "error", *load, *UNNEEDED, *options)
 
     return run
 
@@ -266,6 +266,7 @@ def test_under_xdist_a_model_is_asked_once(
         assert facts["held"] == test.startswith("test_holds")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     pytester: pytest.Pytester, run_pytest: RunPytest
 ) -> None:
@@ -284,7 +285,7 @@ def test_a_run_that_was_cut_off_is_resumed_from_the_cache(
     )
     cut = pytester.path / "cut"
     cut.touch()
-    assert run_pytest(no_reraise_ctrlc=True).ret == pytest.ExitCode.INTERRUPTED
+    assert run_pytest(program=True).ret == pytest.ExitCode.INTERRUPTED
     cut.unlink()
     assert len(answered_queries(pytester)) == 4
     run_pytest().assert_outcomes(passed=1)
