@@ -15,9 +15,9 @@ def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreem
     """Return the known agreement of a judge or feature with human labels.
 
     For LLMs these are the figures of MEMERAG (arXiv 2502.17163, Table 5: means over five
-    languages). For features without a model, ``benchmarks/metaeval.py`` measured them on MEMERAG's
-    labels, from which nothing was trained. The labels are about single sentences: whether the
-    passages support them. The agreement of judges that compare two whole responses was not
+    languages). For features without a model, ``validation/papers/metaeval.py`` measured them on
+    MEMERAG's labels, from which nothing was trained. The labels are about single sentences: whether
+    the passages support them. The agreement of judges that compare two whole responses was not
     measured.
 
     Args:

@@ -208,10 +208,10 @@ class Ranking:
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
         confidences use the covariance of the logits, which is robust to dependence within a query.
         They use Student's t with one degree of freedom less than there are queries.
-        ``benchmarks/judged_ranking.py`` measures their coverage. If only the ridge bounds a logit,
-        as for a model that won everything, it has no interval, and rank intervals include this
-        uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only ties,
-        or votes that failed.
+        ``validation/coverage/judged_ranking.py`` measures their coverage. If only the ridge bounds
+        a logit, as for a model that won everything, it has no interval, and rank intervals include
+        this uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only
+        ties, or votes that failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -667,8 +667,9 @@ class MultilingualRanking(Mapping[str, Ranking]):
         Each end is the mean of that end of :attr:`Entry.rank_interval` over the languages, rounded
         outwards to the next half. These intervals are valid for any dependence between languages.
         Percentiles of draws would be too narrow: if models are nearly equal, ranks vary in each
-        language, but the mean over many languages hardly varies. ``benchmarks/mean_ranks.py``
-        compares the coverage of both. NaN if a language has no rank interval.
+        language, but the mean over many languages hardly varies.
+        ``validation/coverage/mean_ranks.py`` compares the coverage of both. NaN if a language has
+        no rank interval.
         """
         return MappingProxyType({model: self._interval(model) for model in self._means})
 

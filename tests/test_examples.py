@@ -434,8 +434,11 @@ def test_which_judge_says_where_the_data_is(
     assert "get https://github.com/amazon-science/MEMERAG" in err
 
 
-@pytest.mark.parametrize("name", ["nomiracl", "simulated_arena", "features", "bradley_terry"])
-def test_benchmarks_can_be_imported(name: str) -> None:
-    source = (ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8")
-    assert '__name__ == "__main__"' in source  # importing one runs nothing
-    runpy.run_path(str(ROOT / "benchmarks" / f"{name}.py"))
+@pytest.mark.parametrize(
+    "name", ["papers/nomiracl", "truth/simulated_arena", "speed/features", "speed/bradley_terry"]
+)
+def test_validation_scripts_can_be_imported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = ROOT / "validation" / f"{name}.py"
+    monkeypatch.setattr(sys, "path", [str(script.parent), *sys.path])
+    assert '__name__ == "__main__"' in script.read_text(encoding="utf-8")
+    runpy.run_path(str(script))

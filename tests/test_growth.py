@@ -1,7 +1,7 @@
 """Inputs eight times as long take about eight times as long: no path that grows faster is left.
 
 No test looks at a clock. Each one uses a size at which the faster-growing code would need minutes,
-or checks that the costly step is not taken; ``benchmarks/growth.py`` prints the times.
+or checks that the costly step is not taken; ``validation/recovery/growth.py`` prints the times.
 """
 
 from __future__ import annotations

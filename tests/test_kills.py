@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "kills.py"
+BENCHMARK = Path(__file__).parents[1] / "validation" / "recovery" / "kills.py"
 
 
 @pytest.mark.slow

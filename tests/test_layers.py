@@ -287,12 +287,12 @@ PAGES = [
     HOUSE / "pyproject.toml",  # names the plugin of pytest
     *sorted((HOUSE / "docs").rglob("*.md")),
     *sorted((HOUSE / "examples").glob("*.py")),
-    *sorted((HOUSE / "benchmarks").glob("*.py")),
+    *sorted((HOUSE / "validation").rglob("*.py")),
 ]
 
 
 def named_to_users() -> set[str]:
-    """The modules that documentation, examples and benchmarks name."""
+    """The modules that documentation, examples and validation scripts name."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"\bmirage\.([\w.]+)", text))
     for package, names in re.findall(r"from mirage\.([\w.]+) import ([\w, ]+)", text):

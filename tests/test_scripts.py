@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SCRIPTS = sorted(
-    path
-    for folder in ("examples", "benchmarks", "corpora")
-    for path in (ROOT / folder).glob("*.py")
-)
+VALIDATION = sorted((ROOT / "validation").glob("*/*.py"))
+SCRIPTS = [
+    *sorted(path for name in ("examples", "corpora") for path in (ROOT / name).glob("*.py")),
+    *VALIDATION,
+]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -35,7 +35,7 @@ def snippets(page: Path) -> Iterator[str]:
 # Help ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore")  # from packages that only a benchmark uses
+@pytest.mark.filterwarnings("ignore")  # from packages that only a script uses
 @pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
 def test_a_script_answers_help(
     script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -61,20 +61,21 @@ OURS = {
     "mirage",
     "tests",
     *(path.stem for path in SCRIPTS),
+    *(path.stem for path in (ROOT / "validation").glob("*.py")),
     *(p.stem for p in ROOT.glob("tests/*.py")),
 }
 
 
 # Quick runs ---------------------------------------------------------------------------------------
 
-# Benchmarks whose --quick takes less than a minute, and needs neither data nor an extra.
-QUICK = ("feature_bounds",)
+# Validation scripts whose --quick takes less than a minute, and needs neither data nor an extra.
+QUICK = ("coverage/feature_bounds",)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
-def test_a_quick_benchmark_runs(name: str, tmp_path: Path) -> None:
-    script = ROOT / "benchmarks" / f"{name}.py"
+def test_a_quick_run(name: str, tmp_path: Path) -> None:
+    script = ROOT / "validation" / f"{name}.py"
     done = subprocess.run(
         [sys.executable, str(script), "--quick"],
         cwd=tmp_path,

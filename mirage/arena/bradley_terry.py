@@ -104,7 +104,7 @@ class BradleyTerry:
         fitted separately, and logits are the means of both fits. Pairs of each half were chosen by
         verdicts on the other half, so no verdict influenced its own comparisons. A single fit to
         all of these judgments would stretch logits by a factor of 1.2 to 2, and its 95 % intervals
-        would cover only 70 to 90 % (``benchmarks/adaptive_intervals.py``).
+        would cover only 70 to 90 % (``validation/coverage/adaptive_intervals.py``).
 
         Args:
             judgments: Columns, records, or a pandas DataFrame as for :meth:`Judgments.from_pandas`.

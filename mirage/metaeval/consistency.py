@@ -182,8 +182,8 @@ def language_consistency(
     The verdicts can come from :func:`sentence_verdicts` or :func:`pair_verdicts`, which run a
     judge, or from a record. Intervals resample queries, for all languages together
     (:func:`mirage.statistics.bootstrap.bootstrap`), because neither two items of one query nor the
-    translations of one item are independent. ``benchmarks/language_consistency.py`` prints the
-    coverage of the intervals.
+    translations of one item are independent. ``validation/coverage/language_consistency.py`` prints
+    the coverage of the intervals.
 
     Args:
         verdicts: For each language the verdict on each item. An item has the same name in every

@@ -272,9 +272,9 @@ def transfer_card(
     whether a feature can serve as a gate, which accepts or rejects responses, on the user's data.
     It can if the interval of its area under the ROC curve
     (:func:`mirage.statistics.classification.roc_auc_interval`) is above 0.5. The areas on MEMERAG's
-    labels were computed by ``benchmarks/metaeval.py``. If a feature is better when lower, the area
-    is that of its lower values. If a score declares no direction, higher is assumed to be better,
-    and the card contains a note.
+    labels were computed by ``validation/papers/metaeval.py``. If a feature is better when lower,
+    the area is that of its lower values. If a score declares no direction, higher is assumed to be
+    better, and the card contains a note.
 
     Args:
         labelled: The user's labels.

@@ -238,7 +238,7 @@ def drift(
 
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
     difference excludes 0. :func:`mirage.statistics.mean_differences` computes both, by clusters;
-    ``benchmarks/logs.py`` prints their error rates. Logs are clustered by the rule of
+    ``validation/coverage/logs.py`` prints their error rates. Logs are clustered by the rule of
     :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters, there are no
     intervals and the verdict is ``cannot tell``.
 

@@ -146,7 +146,7 @@ def compare_commits(
     together (:func:`worsening_p_values`). Repeats and earlier commits show which queries always
     vary. So a few queries that were always right and are now wrong are enough for an alarm. The
     gate (:func:`assert_no_regression`) tests another hypothesis: whether the system is worse on
-    new queries like these. ``benchmarks/history.py`` prints false alarm rates and power.
+    new queries like these. ``validation/coverage/history.py`` prints false alarm rates and power.
 
     Args:
         commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.

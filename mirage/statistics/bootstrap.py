@@ -36,7 +36,7 @@ FEWEST_QUERIES = 14
 """Queries below which shares, their differences and coefficients of agreement have no interval.
 
 With fewer queries and verdicts that are nearly all equal, every kind of interval that was tried
-covers the true value too rarely (``benchmarks/intervals.py``).
+covers the true value too rarely (``validation/coverage/intervals.py``).
 """
 
 

@@ -31,8 +31,8 @@ def upper_bounds(
     One-Sided Hypothesis on the Mean of a Nonnegative Variable, Mathematical Methods of Statistics
     14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208). For values of 0 and 1 without
     clusters, it is Clopper and Pearson's bound: for ``n`` zeros it is ``1 - (1 - level) ** (1 /
-    n)``, for which Student's t gives 0. ``benchmarks/power.py`` prints the false positive rate of
-    tests against it.
+    n)``, for which Student's t gives 0. ``validation/power/power.py`` prints the false positive
+    rate of tests against it.
 
     Args:
         values: ``(queries, columns)``, none above ``most``; NaN if a query has no value.
@@ -86,8 +86,8 @@ def mean_bounds(
     of queries, and its bound equals the mean only if the mean is at the end of the range. At an
     infinite end, the method is Student's t between clusters
     (:func:`mirage.statistics.clusters.mean_intervals`). It gives NaN if there are fewer than ten
-    clusters or all values are equal. ``benchmarks/feature_bounds.py`` prints the coverage of the
-    bounds.
+    clusters or all values are equal. ``validation/coverage/feature_bounds.py`` prints the coverage
+    of the bounds.
 
     Args:
         values: ``(queries, columns)``, NaN if a query has no value.

@@ -112,7 +112,7 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None
     each query, as in :func:`standard_errors`, is multiplied by a normal deviate that all judges
     share. The added sentences vary independently for each judge. All deviations are divided as in
     Student's t, with one degree of freedom less than the number of queries.
-    ``benchmarks/intervals.py`` prints the coverage of their percentiles.
+    ``validation/coverage/intervals.py`` prints the coverage of their percentiles.
 
     Args:
         tallies: Sentence counts of one language.

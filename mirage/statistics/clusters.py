@@ -5,7 +5,8 @@ clusters as independent: the unit that varies is the sum over a cluster, whateve
 within it (Liang & Zeger 1986, Longitudinal Data Analysis Using Generalized Linear Models,
 Biometrika 73, 13-22; Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference,
 Journal of Human Resources 50, 317-372). A query without a cluster is a cluster by itself.
-``benchmarks/clusters.py`` prints coverage and false positive rates with clusters and without.
+``validation/coverage/clusters.py`` prints coverage and false positive rates with clusters and
+without.
 """
 
 from __future__ import annotations

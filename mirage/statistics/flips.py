@@ -26,13 +26,14 @@ MOST_UNITS = 100
 REWORDED = 0.02
 """Share of right answers that features misread as wrong when the answers are reworded.
 
-``python benchmarks/gate.py --part wording`` measures it.
+``python validation/truth/gate.py --part wording`` measures it.
 """
 
 SHARED_LEVEL = 1.5
 """Factor on the p-values of a permutation test if flips are tested as well.
 
-``python benchmarks/gate.py --part wording`` prints how often either test raises a false alarm.
+``python validation/truth/gate.py --part wording`` prints how often either test raises a false
+alarm.
 """
 
 

@@ -42,8 +42,8 @@ def mean_tau(
 
     The interval is Student's t on Fisher's scale ``atanh``, with the variance of the jackknife over
     clusters (Arvesen 1969, Jackknifing U-Statistics, Annals of Mathematical Statistics 40,
-    2076-2100). It is NaN below :data:`FEWEST_FOR_TAU` clusters. ``benchmarks/grids.py`` prints its
-    coverage.
+    2076-2100). It is NaN below :data:`FEWEST_FOR_TAU` clusters. ``validation/coverage/grids.py``
+    prints its coverage.
 
     Args:
         pairs: One pair of arrays ``(items,)`` per column. An item is ignored if it is NaN in

@@ -36,8 +36,8 @@ def paired_means(
     for all queries of a cluster together (:func:`mirage.statistics.permutation.sign_flip_tests`).
     An interval includes 0 if and only if p is above ``1 - level``. If this rule allows it, an end
     is moved out to that of Student's t with two added clusters (:func:`gap_interval`), because a
-    small sample of a skewed metric often misses its largest differences. ``benchmarks/paired.py``
-    prints coverage and false positive rates.
+    small sample of a skewed metric often misses its largest differences.
+    ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
         gaps: Differences, ``(queries, columns)``, NaN if a query has none.
@@ -97,7 +97,8 @@ def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
     the interval is too narrow if nearly all differences are equal, for example if both systems
     answer almost all queries correctly. The idea is that of Agresti & Min (2005), Simple Improved
     Confidence Intervals for Comparing Matched Proportions, Statistics in Medicine 24, 729-740, who
-    add half a pair to each cell. ``benchmarks/grids.py`` prints the coverage of the intervals.
+    add half a pair to each cell. ``validation/coverage/grids.py`` prints the coverage of the
+    intervals.
 
     Args:
         gaps: Differences, ``(queries,)``, without NaN.

@@ -229,7 +229,7 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
     Permutations with the same statistic as the observed data count half (mid-p, Lancaster 1961,
     Significance Tests in Discrete Distributions, Journal of the American Statistical Association
     56, 223-234). If few units differ, there are few distinct permutations, and the plain p-value is
-    far too conservative. ``benchmarks/regression.py`` prints the error rates.
+    far too conservative. ``validation/power/regression.py`` prints the error rates.
 
     Args:
         differences: ``(units, columns)``; larger values are stronger evidence; NaN if a unit has

@@ -141,8 +141,8 @@ def powered_mean(
     with degrees of freedom of one less than the number of labelled clusters. Standard errors are
     multiplied by ``n / (n - 1)`` for n labelled clusters, as in the jackknife. There is no interval
     below :data:`FEWEST` labelled clusters, or if labels are shares and fewer than
-    :data:`FEWEST_OF_EACH` are on one side. ``benchmarks/powered_means.py`` prints the coverage of
-    the intervals.
+    :data:`FEWEST_OF_EACH` are on one side. ``validation/power/powered_means.py`` prints the
+    coverage of the intervals.
 
     Args:
         labels: Label of each item, ``(items,)``; NaN if an item has none.

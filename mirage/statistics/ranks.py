@@ -69,8 +69,8 @@ def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> 
     that are not confidently worse. The threshold is a confidence above ``(1 + level) / 2``. The
     rule is that of Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications
     to Mobility across Neighbourhoods and Academic Achievement across Countries, Review of Economic
-    Studies 91, 476-518, without their correction for many pairs. ``benchmarks/judged_ranking.py``
-    prints the coverage of the intervals.
+    Studies 91, 476-518, without their correction for many pairs.
+    ``validation/coverage/judged_ranking.py`` prints the coverage of the intervals.
 
     Args:
         confidence: ``[i, j]`` is the confidence that model i is better than j, as from

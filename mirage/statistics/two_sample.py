@@ -56,7 +56,7 @@ def mean_differences(
     the Difference between Independent Proportions, Statistics in Medicine 17, 873-890, method 10;
     Zou & Donner 2008, Construction of Confidence Limits about Effect Measures, Statistics in
     Medicine 27, 1693-1702). P-values are those of :func:`exchanged_p_values`.
-    ``benchmarks/logs.py`` prints the error rates of both.
+    ``validation/coverage/logs.py`` prints the error rates of both.
 
     If both sets share something, such as users, the two means are correlated. The intervals and
     p-values are then conservative.

@@ -317,7 +317,7 @@ class SurrogateRanker:
         A random prediction error is added to each draw; it is like the errors on held-out models
         with similar features (:mod:`mirage.surrogate.familiarity`). The jackknife+ (Barber et al.
         2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 % with
-        fewer than 19 models. ``benchmarks/held_out_intervals.py`` compares the two.
+        fewer than 19 models. ``validation/coverage/held_out_intervals.py`` compares the two.
 
         A feature that the model has on no query is an error if it needs data that a query may lack.
         Otherwise its mean over the training models is used. An example is the language of answers

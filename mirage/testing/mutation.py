@@ -366,8 +366,8 @@ The slack is the change of the mean that a bound tolerates. All these features h
 break it. Features of style, such as length, headings and the share of copied passages, are not
 included. The slack is a tenth of the range, but a quarter for support, which depends on the
 wording: the bundled queries have true answers in six styles, and in Swahili and Thai the means of
-two styles differ by up to 0.35. ``benchmarks/mutation.py`` prints the bounds that break in other
-languages and styles.
+two styles differ by up to 0.35. ``validation/power/mutation.py`` prints the bounds that break in
+other languages and styles.
 """
 
 SEEDS = 5

@@ -156,7 +156,7 @@ def plan(
 
     The gate also counts answers that turned from right to wrong, and allows for more of them if
     more answers changed. The simulation assumes that all answers changed in wording.
-    ``benchmarks/power.py`` compares such predictions with real outcomes.
+    ``validation/power/power.py`` compares such predictions with real outcomes.
 
     Args:
         loss: Mean loss in a feature, as a share of its range. It is also the margin of

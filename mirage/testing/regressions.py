@@ -95,8 +95,8 @@ def assert_no_regression(
 
     If a system varies its answers but is as good as before, the assertion fails with a probability
     of about ``alpha``, mostly less. It never fails if the answers are identical. The smallest loss
-    that is detected depends on the number of queries: ``benchmarks/gate.py`` prints it for the
-    bundled queries, ``benchmarks/regression.py`` for 5 to 100 queries.
+    that is detected depends on the number of queries: ``validation/truth/gate.py`` prints it for
+    the bundled queries, ``validation/power/regression.py`` for 5 to 100 queries.
 
     A query is lost if the model failed on it now but not in the baseline, or if a feature has no
     value any more. A language that is missing because the answer is short does not count. The

@@ -926,5 +926,5 @@ def steps(text: str) -> int:
 
 
 def test_parsing_takes_linear_time() -> None:
-    """Each search may read to the end; benchmarks/parsing.py measures the seconds."""
+    """Each search may read to the end; validation/recovery/growth.py prints the seconds."""
     assert steps('[{\\"' * 100) == steps('[{\\"' * 20_000) == 50

@@ -460,7 +460,6 @@ def packed(size: int, before: bytes = b"", after: bytes = b"", **headers: str) -
 
 
 def test_a_compressed_answer_that_is_too_long_is_not_read_further(server: ChatServer) -> None:
-    """benchmarks/long_answers.py measures a gigabyte that is compressed to a megabyte."""
     bomb = packed(64 << 20)
     server.answer = lambda _: bomb
     tracemalloc.start()

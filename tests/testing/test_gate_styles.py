@@ -13,7 +13,7 @@ import pytest
 from mirage.languages import LANGUAGES
 from mirage.surrogate.drafts import bundled_texts
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gate.py"
+BENCHMARK = Path(__file__).parents[2] / "validation" / "truth" / "gate.py"
 STYLES = (
     "heading",
     "bullets",

@@ -1,0 +1,27 @@
+"""Folders that several scripts read, and the modules of ``tests/`` and ``corpora/`` on the path."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CORPORA = ROOT / "corpora"
+TESTS = ROOT / "tests"
+DATA = Path(os.environ.get("MIRAGE_DATA", ROOT.parent / "shared" / "data"))
+"""Real data, which the repository does not hold."""
+
+sys.path += [str(TESTS), str(CORPORA)]
+
+
+def require_data(*names: str) -> None:
+    """End the script with status 0 and a message if a part of the real data is missing.
+
+    Args:
+        names: Paths within the folder of real data.
+    """
+    missing = [name for name in names if not (DATA / name).exists()]
+    if missing:
+        print(f"nothing to measure: {', '.join(missing)} not in {DATA}; set MIRAGE_DATA")
+        sys.exit(0)

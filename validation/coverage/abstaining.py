@@ -1,0 +1,455 @@
+"""Judges that abstain: how right they are on what they decide, and whether a stated risk holds.
+
+1. MEMERAG's labels of faithfulness (English, German, Spanish), with no LLM: features of sentences
+   combined, by a logistic regression and by trees, on the other four of five parts of the queries;
+   how far from the middle a probability has to be, so that so many sentences are decided, is
+   learnt on those, too. Balanced accuracy (mean of languages; range of a bootstrap of queries)
+   against the share that is decided. For the labels of one annotator, and the majority of five.
+2. The same probabilities in 1,000 random halves of the queries: one calibrates a risk, the other
+   says what the error is. That is itself a sample, so that a risk which is just kept is exceeded
+   there in half of the splits. What the risk is stated of is a population: all sentences at hand,
+   of which as many queries as a half has are drawn with replacement to calibrate on.
+3. Drawn data, in clusters and not, at 50, 100 and 250 labels: how often the true error exceeds the
+   risk where scores say nothing of it and it is the risk itself (the worst case), and where they
+   do; with how much is decided, and how often it was refused as too few labels.
+
+4. What `mirage decide` does where no threshold is given: scores made one probability by the labels,
+   and calibrated by parts that they were not fitted to. On drawn data as in 3, one score that says
+   something (or errs in one of five) beside two that are noise; and with `--decide-memerag` on
+   MEMERAG, language by language, where half of the queries have labels and the others are decided.
+
+MEMERAG is for evaluation only: nothing that ships is fitted to it.
+
+    python validation/coverage/abstaining.py [--quick]  # 1 and 2 need MIRAGE_DATA; 8 minutes
+    python validation/coverage/abstaining.py --decide     # 4 alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage.errors import JudgmentError
+from mirage.metaeval import AbstainingJudge, AnswerSentence, LabelledSentences, cascade, score
+from mirage.metaeval.judges import Score, ask
+from mirage.models import Query
+from mirage.text import tokenize
+
+LANGUAGES = ("en", "de", "es")
+NAMED = ("support_lexical", "passage_coverage", "unknown_facts")
+COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
+FOLDS = 5
+
+
+# Features ------------------------------------------------------------------------------------
+
+
+def own_features(sentence: AnswerSentence) -> list[float]:
+    """What a sentence shares with its passages, and where it is new."""
+    code = sentence.query.language
+    tokens = tokenize(sentence.text, code)
+    passages = [tokenize(passage.text, code) for passage in sentence.cited]
+    question = set(tokenize(sentence.query.text, code))
+    words, known = set(tokens), set().union(*map(set, passages))
+    new = words - question
+    pieces = [
+        set(tokenize(piece, code))
+        for passage in sentence.cited
+        for piece in re.split(r"(?<=[.!?])\s+", passage.text)
+    ]
+    values = [len(words & known) / max(1, len(words)), len(new & known) / max(1, len(new))]
+    values.append(max((len(words & piece) / max(1, len(words)) for piece in pieces), default=0))
+    for size in (2, 3, 4):
+        grams = {gram for passage in passages for gram in runs(passage, size)}
+        own = runs(tokens, size)
+        values.append(sum(gram in grams for gram in own) / max(1, len(own)))
+    letters = {text[i : i + 5] for text in [sentence.text.lower()] for i in range(len(text) - 4)}
+    source = " ".join(passage.text for passage in sentence.cited)
+    low = source.lower()
+    values.append(sum(piece in low for piece in letters) / max(1, len(letters)))
+    values.append(sum(number not in source for number in re.findall(r"\d+", sentence.text)))
+    names = re.findall(r"\b[A-ZÄÖÜÁÉÍÓÚÑ][\w-]+", sentence.text[1:])
+    values.append(sum(name not in source for name in names) / max(1, len(names)))
+    values += [math.log1p(len(tokens)), len(words & question) / max(1, len(words))]
+    return values
+
+
+def runs(tokens: list[str], size: int) -> list[tuple[str, ...]]:
+    """Each so many tokens that stand together."""
+    return [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+
+
+class World:
+    """One variant of MEMERAG as columns, with probabilities from the other parts of the queries."""
+
+    def __init__(self, variant: str) -> None:
+        everything = LabelledSentences.memerag(DATA / "memerag" / variant, LANGUAGES)
+        labelled, _ = everything.decided()
+        self.positive = np.array([given == "Supported" for (given,) in labelled.labels])
+        self.language = np.array([LANGUAGES.index(s.query.language) for s in labelled])
+        names = [f"{s.query.language} {s.query.id}" for s in labelled]
+        self.query = np.unique(names, return_inverse=True)[1]
+        columns = [ask(name, labelled.sentences).scores for name in NAMED]
+        X = np.column_stack([*columns, [own_features(sentence) for sentence in labelled]])
+        of_answer = np.stack(  # the mean over the sentences of the answer
+            [(np.bincount(self.query, x) / np.bincount(self.query))[self.query] for x in X.T[:7]]
+        )
+        place = np.array(self._places(everything, labelled))
+        self.X = np.column_stack([X, of_answer.T, place, np.eye(3)[self.language]])
+
+    @staticmethod
+    def _places(everything: LabelledSentences, labelled: LabelledSentences) -> list[list[float]]:
+        """Where in the answer a sentence stands, and how many there are."""
+        answers: dict[tuple[str, str], list[str]] = {}
+        for s in everything:
+            answers.setdefault((s.query.language, s.query.id), []).append(s.text)
+        own = [(answers[s.query.language, s.query.id], s.text) for s in labelled]
+        return [[float(all_.index(text)), float(len(all_))] for all_, text in own]
+
+    def folds(self, seed: int) -> np.ndarray:
+        """The part of each sentence's query."""
+        rng = np.random.default_rng(seed)
+        return (rng.permutation(self.query.max() + 1) % FOLDS)[self.query]
+
+    def probabilities(self, kind: str, fold: np.ndarray) -> np.ndarray:
+        """That a sentence is supported, where both labels are as frequent; from other queries."""
+        given = np.empty(len(fold))
+        for part in range(FOLDS):
+            own = fold == part
+            if kind == "support_lexical":
+                given[own] = self.scaled(own)
+                continue
+            fitted = [model(name) for name in (("lr", "trees") if kind == "both" else (kind,))]
+            values = [
+                one.fit(self.X[~own], self.positive[~own]).predict_proba(self.X[own])[:, 1]
+                for one in fitted
+            ]
+            given[own] = np.mean(values, axis=0)
+        return given
+
+    def scaled(self, own: np.ndarray) -> np.ndarray:
+        """``support_lexical`` alone, as a probability."""
+        single = LogisticRegression(class_weight="balanced")
+        return single.fit(self.X[~own, :1], self.positive[~own]).predict_proba(self.X[own, :1])[
+            :, 1
+        ]
+
+    def balanced(self, right: np.ndarray, chosen: np.ndarray, weight: np.ndarray) -> float:
+        """Balanced accuracy, mean of languages, on the chosen sentences."""
+        cells = [
+            chosen & (self.language == code) & (self.positive == label)
+            for code in range(3)
+            for label in (True, False)
+        ]
+        return float(np.mean([weight[cell] @ right[cell] / weight[cell].sum() for cell in cells]))
+
+
+def model(name: str):
+    """One of the two, as it was set before it was measured."""
+    if name == "lr":
+        fitted = LogisticRegression(C=0.02, class_weight="balanced", max_iter=500)
+        return make_pipeline(StandardScaler(), fitted)
+    return ExtraTreesClassifier(
+        300, min_samples_leaf=8, class_weight="balanced", random_state=0, n_jobs=1
+    )
+
+
+# Tables --------------------------------------------------------------------------------------
+
+
+def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
+    """Balanced accuracy by the share of sentences that is decided."""
+    world = World(variant)
+    print(
+        f"\n{variant}: {len(world.positive)} sentences of {world.query.max() + 1} queries, "
+        f"{100 * world.positive.mean():.1f} % supported; balanced accuracy in %"
+    )
+    print("decided    " + "".join(f"{100 * share:>13.0f} %" for share in COVERAGES))
+    fold, rng = world.folds(0), np.random.default_rng(0)
+    weights = rng.multinomial(
+        world.query.max() + 1, np.ones(world.query.max() + 1) / (world.query.max() + 1), 400
+    )[:, world.query].astype(float)
+    for kind in ("support_lexical", "lr", "trees", "both")[2 if quick else 0 :]:
+        given = world.probabilities(kind, fold)
+        right, cells = (given >= 0.5) == world.positive, []
+        for share in COVERAGES:
+            chosen = np.zeros(len(fold), dtype=bool)
+            for part in range(FOLDS):
+                others = np.abs(given - 0.5)[fold != part]
+                chosen |= (fold == part) & (np.abs(given - 0.5) >= np.quantile(others, 1 - share))
+            value = world.balanced(right, chosen, np.ones(len(fold)))
+            drawn = [world.balanced(right, chosen, weight) for weight in weights]
+            low, high = np.nanquantile(drawn, [0.025, 0.975])
+            cells.append(f"{100 * value:5.1f} ({100 * low:.0f}-{100 * high:.0f})")
+        print(f"{kind:16}" + "  ".join(f"{cell:>13}" for cell in cells), flush=True)
+    return world, given
+
+
+def splits(world: World, given: np.ndarray, number: int) -> None:
+    """How often a stated risk is exceeded, where some of the queries calibrate."""
+    queries = world.query.max() + 1
+    own = [np.flatnonzero(world.query == query) for query in range(queries)]
+    for balanced, risk in ((False, 0.2), (False, 0.3), (True, 0.25)):
+        rows = []
+        for seed in range(number):
+            rng = np.random.default_rng(seed)
+            half = rng.permutation(queries)[: queries // 2]
+            drawn = rng.integers(queries, size=queries // 2)
+            others = ~np.isin(world.query, half)
+            row = []
+            for chosen, measured in ((half, others), (drawn, np.ones(len(given), dtype=bool))):
+                places = np.concatenate([own[query] for query in chosen])
+                judge = AbstainingJudge.calibrate(
+                    given[places],
+                    world.positive[places],
+                    risk=risk,
+                    clusters=np.repeat(
+                        np.arange(len(chosen)), [len(own[query]) for query in chosen]
+                    ).tolist(),
+                    balanced=balanced,
+                )
+                said = judge.decide(given[measured])
+                row += [judge.coverage, error_of(said, world.positive[measured], balanced) > risk]
+            rows.append(row)
+        coverage, other, _, truth = np.array(rows, dtype=float).mean(axis=0)
+        print(
+            f"  {'balanced error' if balanced else 'error':14} <= {risk}: decided "
+            f"{100 * coverage:.0f} %; exceeded on the other half in {100 * other:.1f} %, on the "
+            f"population in {100 * truth:.1f} % of {number}",
+            flush=True,
+        )
+
+
+def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
+    """The error of what was decided; 0 where nothing was."""
+    decided = ~np.isnan(said)
+    kinds = [positive, ~positive] if balanced else [decided]
+    parts = [decided & kind for kind in kinds]
+    return float(np.mean([np.mean(said[p] != positive[p]) for p in parts if p.any()] or [0.0]))
+
+
+# Drawn data ----------------------------------------------------------------------------------
+
+
+def drawn_data(replications: int) -> None:
+    """Whether the risk is kept where the truth is known."""
+    print(f"\nrisk 0.2, {replications} calibrations: exceeded in % / decided in % / refused in %")
+    print(
+        "scores       clusters of  alike  error         50 labels      100 labels      250 labels"
+    )
+    for informed in (False, True):
+        for largest, alike in ((1, 0.0), (3, 0.3), (3, 0.8), (5, 0.3), (5, 0.8)):
+            for balanced in (False, True):
+                cells = []
+                for labels in (50, 100, 250):
+                    rng = np.random.default_rng(labels)
+                    rows = np.array(
+                        [
+                            one(rng, labels, largest, alike, balanced, informed)
+                            for _ in range(replications)
+                        ]
+                    )
+                    kept = rows[~np.isnan(rows[:, 0])]
+                    exceeded, decided = kept.mean(axis=0) if len(kept) else (np.nan, np.nan)
+                    refused = 1 - len(kept) / replications
+                    cells.append(
+                        f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}"
+                    )
+                name, kind = (
+                    "informed" if informed else "say nothing",
+                    "balanced" if balanced else "share",
+                )
+                print(
+                    f"{name:12} 1 to {largest:<6} {alike:5}  {kind:9}", *cells, sep="  ", flush=True
+                )
+
+
+def one(
+    rng: np.random.Generator,
+    labels: int,
+    largest: int,
+    alike: float,
+    balanced: bool,
+    informed: bool,
+    risk: float = 0.2,
+) -> tuple[float, float]:
+    """Whether the true error exceeds the risk, and the share decided; NaN where refused."""
+    sizes = rng.integers(1, largest + 1, size=labels)
+    codes = np.repeat(np.arange(labels), sizes)[:labels]
+
+    def latent() -> np.ndarray:
+        common = rng.standard_normal(labels)[codes]
+        return math.sqrt(alike) * common + math.sqrt(1 - alike) * rng.standard_normal(labels)
+
+    positive = latent() < norm.ppf(0.65)
+    if informed:  # normal scores 1.6 apart
+        scores = np.where(positive, 0.8, -0.8) + latent()
+    else:
+        right = latent() > norm.ppf(risk)
+        scores = np.where(right == positive, 1, -1) * np.abs(latent())
+    try:
+        judge = AbstainingJudge.calibrate(
+            scores, positive, risk=risk, clusters=codes.tolist(), threshold=0.0, balanced=balanced
+        )
+    except JudgmentError:
+        return np.nan, np.nan
+    true = risk + 1e-9
+    if informed and judge.coverage:  # the same for both labels
+        wrong, right_ = norm.cdf(-judge.margin - 0.8), norm.sf(judge.margin - 0.8)
+        true = wrong / (wrong + right_)
+    return float(judge.coverage > 0 and true > risk), judge.coverage
+
+
+# As the command does it -------------------------------------------------------------------------
+
+
+def fitted(replications: int) -> None:
+    """Whether the risk is kept where the score is fitted to the labels that calibrate it."""
+    print(
+        f"\na score fitted to the labels, risk 0.2, {replications} calibrations: exceeded "
+        "in % / decided in % / refused in %\nscores       clusters of  alike        50 labels      "
+        "100 labels      250 labels"
+    )
+    for informed in (False, True):
+        for largest, alike in ((1, 0.0), (3, 0.8)):
+            cells = []
+            for labels in (50, 100, 250):
+                rng = np.random.default_rng(labels)
+                rows = np.array(
+                    [one_fitted(rng, labels, largest, alike, informed) for _ in range(replications)]
+                )
+                kept = rows[~np.isnan(rows[:, 0])]
+                exceeded, decided = kept.mean(axis=0) if len(kept) else (np.nan, np.nan)
+                refused = 1 - len(kept) / replications
+                cells.append(f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}")
+            name = "informed" if informed else "say nothing"
+            print(f"{name:12} 1 to {largest:<6} {alike:5}  ", *cells, sep="  ", flush=True)
+
+
+def one_fitted(
+    rng: np.random.Generator, labels: int, largest: int, alike: float, informed: bool
+) -> tuple[float, float]:
+    """As `one`; the true error is that of 20,000 other draws."""
+    sizes = rng.integers(1, largest + 1, size=labels)
+    codes = np.repeat(np.arange(labels), sizes)[:labels]
+
+    def drawn(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def latent() -> np.ndarray:
+            common = rng.standard_normal(codes.max() + 1)[codes]
+            own = rng.standard_normal(len(codes))
+            return math.sqrt(alike) * common + math.sqrt(1 - alike) * own
+
+        positive = latent() < norm.ppf(0.65)
+        if informed:
+            return positive, np.where(positive, 0.8, -0.8) + latent()
+        return positive, np.where((latent() > norm.ppf(0.2)) == positive, 1, -1) * np.abs(latent())
+
+    positive, values = drawn(codes)
+    sentences = numbered(codes)
+    known = {one.text: value for one, value in zip(sentences, values.tolist(), strict=True)}
+    labelled = LabelledSentences(
+        sentences,
+        tuple(("Supported" if one else "Not Supported",) for one in positive),
+        ((),) * labels,
+    )
+    noise = np.random.default_rng(labels).standard_normal((2, 20_000)).tolist()
+    parts = [
+        score(lambda s: known[s.text], name="drawn"),
+        *(score(lambda s, n=n: noise[n][int(s.text)], name=f"noise {n}") for n in range(2)),
+    ]
+    try:
+        judge = cascade(parts, None, labelled)
+    except JudgmentError:
+        return np.nan, np.nan
+    coverage = judge.abstaining.coverage
+    if not coverage:
+        return 0.0, coverage
+    truth, values = drawn(np.arange(20_000))
+    others = numbered(np.zeros(20_000, dtype=int))
+    known.update((one.text, value) for one, value in zip(others, values.tolist(), strict=True))
+    kinds = {"Supported": 1.0, "Not Supported": 0.0}
+    said = np.array([kinds.get(one.label or "", np.nan) for one in judge.scored(others)])
+    # Where scores say nothing the error of the best rule is the risk, and no other one has less.
+    return float(not informed or error_of(said, truth, False) > 0.2), coverage
+
+
+def numbered(codes: np.ndarray) -> tuple[AnswerSentence, ...]:
+    """Sentences that are told apart by a number, in answers of these."""
+    queries = [
+        Query(id=f"q{code}", language="en", text=f"{code}?") for code in range(codes.max() + 1)
+    ]
+    return tuple(AnswerSentence(queries[code], str(n)) for n, code in enumerate(codes.tolist()))
+
+
+def decided_languages(number: int) -> None:
+    """`mirage decide` on each language, half of the queries labelled."""
+    for variant in ("memerag_ext_w_majority_vote", "memerag"):
+        for code in LANGUAGES:
+            labelled, _ = LabelledSentences.memerag(DATA / "memerag" / variant, [code]).decided()
+            values = ask("support_lexical", labelled.sentences).scores
+            known = {id(s): v for s, v in zip(labelled.sentences, values.tolist(), strict=True)}
+            cheap = Score("support_lexical", lambda some, known=known: [known[id(s)] for s in some])
+            queries = np.unique([s.query.id for s in labelled], return_inverse=True)[1]
+            rows = []
+            for seed in range(number):
+                rng = np.random.default_rng(seed)
+                half = np.isin(queries, rng.permutation(queries.max() + 1)[: queries.max() // 2])
+                judge = cascade([cheap], None, part(labelled, half), seed=seed)
+                others = part(labelled, ~half)
+                said = [one.label for one in judge.scored(others.sentences)]
+                wrong = [a != b for a, (b,) in zip(said, others.labels, strict=True) if a]
+                rows.append((len(wrong) / len(said), bool(wrong) and np.mean(wrong) > 0.2))
+            share, over = np.mean(rows, axis=0)
+            print(
+                f"mirage decide, {variant}, {code}: {half.sum()} labels, risk 0.2: decides "
+                f"{100 * share:.0f} %; exceeded on the other half in {100 * over:.1f} % of "
+                f"{number}",
+                flush=True,
+            )
+
+
+def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
+    """Some of the sentences."""
+    own = np.flatnonzero(rows).tolist()
+    return LabelledSentences(
+        tuple(labelled.sentences[row] for row in own),
+        tuple(labelled.labels[row] for row in own),
+        ((),) * len(own),
+    )
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--decide", action="store_true", help="4 alone")
+    parser.add_argument("--decide-memerag", action="store_true", help="4 on MEMERAG, too")
+    asked = parser.parse_args()
+    quick = asked.quick
+    for variant in ("memerag_ext_w_majority_vote", "memerag") if not asked.decide else ():
+        world, given = against_coverage(variant, quick)
+        splits(world, given, 50 if quick else 1000)
+    if not asked.decide:
+        drawn_data(30 if quick else 200)
+    fitted(30 if quick else 200)
+    if asked.decide_memerag:
+        decided_languages(20 if quick else 200)
+
+
+if __name__ == "__main__":
+    main()

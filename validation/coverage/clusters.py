@@ -1,0 +1,221 @@
+"""How often are alarms and intervals wrong where queries hang together, with clusters and without?
+
+Queries are in clusters of five, or of one to ten, and share a part of what is seen of them that the
+correlation says; 0 is no clustering. Printed are, for 5, 14, 50 and 250 queries (and clusters):
+
+* the gate: how often a run is called worse in two features that are no worse, by queries and by
+  clusters (``cluster=``), where differences are normal, or sparse (0.15 lost, 0.15 won); and how
+  often a fall of 0.5 standard deviations is found, by each;
+* means: the share of 95 % intervals that hold the mean of a feature, by queries and by clusters,
+  for right and wrong (0.5, 0.8 and 0.95 right), for three levels, and for numbers without an end;
+* judged rankings: the share that hold a logit, by queries and by clusters, and by clusters from 200
+  tournaments (``tournaments=200``);
+* judges against labels: the share that hold the balanced accuracy, by queries and by clusters.
+
+A dash is shown where the library gives no alarm or interval.
+
+    python validation/coverage/clusters.py              # a quarter of an hour
+    python validation/coverage/clusters.py --repeats 60
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import _shared  # noqa: F401
+from judged_ranking import truth
+
+from mirage import Judgments, Query, Ranking
+from mirage.metaeval import AnswerSentence, LabelledSentences, evaluate
+from mirage.statistics.clusters import cluster_sums, mean_intervals
+from mirage.statistics.permutation import single_step_p_values
+from mirage.testing.comparison import FEWEST_CLUSTERS
+
+QUERIES, CORRELATIONS, KINDS = (5, 14, 50, 250), (0.0, 0.2, 0.7), ("fives", "mixed")
+SHARES = {"half right": 0.5, "0.8 right": 0.8, "0.95 right": 0.95}
+MODELS, SPREAD = 5, 1.0
+
+
+def dealt(kind: str, queries: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
+    """The cluster of each query."""
+    if correlation == 0:
+        return np.arange(queries)
+    sizes = np.full(queries, 5) if kind == "fives" else rng.choice([1, 1, 1, 2, 3, 5, 10], queries)
+    return np.repeat(np.arange(queries), sizes)[:queries]
+
+
+def deviates(
+    codes: np.ndarray, correlation: float, columns: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Normal deviates, ``(queries, columns)``, that clusters share a part of."""
+    shared = rng.normal(size=(codes.max() + 1, columns))[codes]
+    own = rng.normal(size=(len(codes), columns))
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+
+
+def settings() -> Iterator[tuple[str, int, float]]:
+    """Kinds of clusters, queries and correlations."""
+    for queries, correlation, kind in product(QUERIES, CORRELATIONS, KINDS):
+        if correlation > 0 or kind == KINDS[0]:
+            yield kind, queries, correlation
+
+
+def alarm(differences: np.ndarray) -> bool:
+    """Whether the gate's test calls any of the columns worse."""
+    return bool((single_step_p_values(differences, permutations=999) <= 0.05).any())
+
+
+def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
+    """Shares of alarms: normal by query and cluster, sparse by each, and power."""
+    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    alarms = np.zeros((repeats, 6))
+    for row in alarms:
+        codes = dealt(kind, queries, correlation, rng)
+        normal = deviates(codes, correlation, 2, rng)
+        sparse = np.digitize(ndtr(deviates(codes, correlation, 2, rng)), [0.15, 0.85]) - 1.0
+        fall = normal + np.array([0.5, 0.0])
+        few = codes.max() + 1 < min(FEWEST_CLUSTERS, queries)
+        for place, values in ((0, normal), (2, sparse), (4, fall)):
+            row[place] = alarm(values)
+            row[place + 1] = np.nan if few else alarm(cluster_sums(codes, values))
+    return share(alarms)
+
+
+def means(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
+    """Shares of intervals that hold, by query and by cluster, of five features."""
+    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    held = np.zeros((repeats, 10))
+    low, high = np.array([0.0] * 4 + [-np.inf]), np.array([1.0] * 4 + [np.inf])
+    true = np.array([*SHARES.values(), 0.75, 0.0])
+    for row in held:
+        codes = dealt(kind, queries, correlation, rng)
+        seen = deviates(codes, correlation, 5, rng)
+        right = [seen[:, i] < ndtri(share) for i, share in enumerate(SHARES.values())]
+        levels = np.digitize(ndtr(seen[:, 3]), [0.1, 0.4]) / 2  # 0, 0.5 and 1
+        values = np.stack([*right, levels, seen[:, 4]], axis=1).astype(float)
+        for place, clusters in ((0, np.arange(queries)), (1, codes)):
+            row[place::2] = hits(mean_intervals(values, clusters, low, high), true)
+    return share(held)
+
+
+def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
+    """Shares of intervals of logits that hold: by query, by cluster, from tournaments."""
+    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    logits = np.linspace(1, -1, MODELS)
+    true, names = truth(logits, SPREAD), np.array([f"m{i}" for i in range(MODELS)])
+    a, b = np.triu_indices(MODELS, 1)
+    held = []
+    for _ in range(repeats):
+        codes = dealt(kind, queries, correlation, rng)
+        own = logits + SPREAD * deviates(codes, correlation, MODELS, rng)
+        score = rng.random((queries, len(a))) < 1 / (1 + np.exp(own[:, b] - own[:, a]))
+        score = np.where(rng.random(score.shape) < 0.2, 0.5, score)
+        judgments = Judgments.from_arrays(
+            query=np.repeat(np.arange(queries), len(a)),
+            model_a=np.tile(names[a], queries),
+            model_b=np.tile(names[b], queries),
+            score=score.ravel(),
+        )
+        clusters = {str(query): str(code) for query, code in enumerate(codes.tolist())}
+        made = (
+            Ranking.from_judgments(judgments),
+            Ranking.from_judgments(judgments, cluster=clusters),
+            Ranking.from_judgments(judgments, cluster=clusters, tournaments=200, progress=False),
+        )
+        held.append(
+            [
+                [hits([one[m].interval], t)[0] for m, t in zip(names, true, strict=True)]
+                for one in made
+            ]
+        )
+    return share(np.array(held).transpose(0, 2, 1).reshape(-1, 3))
+
+
+def judges(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
+    """Shares of intervals of balanced accuracy that hold, by query and by cluster."""
+    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    held = np.zeros((repeats, 2))
+    for row in held:
+        codes = np.repeat(dealt(kind, queries, correlation, rng), 3)
+        right = deviates(codes, correlation, 1, rng)[:, 0] < ndtri(0.75)
+        labels = rng.random(len(codes)) < 0.6
+        said = labels == right
+        if labels.all() or not labels.any():
+            row[:] = np.nan
+            continue
+        sentences = tuple(
+            AnswerSentence(Query(id=i // 3, language="en", text="?"), str(i))
+            for i in range(len(codes))
+        )
+        labelled = LabelledSentences(
+            sentences, tuple((str(label),) for label in labels), ((),) * len(codes)
+        )
+        clusters = {str(i // 3): str(code) for i, code in enumerate(codes.tolist())}
+        for place, cluster in ((0, None), (1, clusters)):
+            (result,) = evaluate(labelled, Recorded(said), cluster=cluster, draws=400)
+            row[place] = hits([result["en"].interval], 0.75)[0]
+    return share(held)
+
+
+class Recorded:
+    """A judge that gives each sentence the label that stands there."""
+
+    name = "recorded"
+
+    def __init__(self, said: np.ndarray) -> None:
+        self.said = said
+
+    def label(self, sentences: Iterable[AnswerSentence]) -> list[str]:
+        """The labels, by the number that each sentence is."""
+        return [str(self.said[int(one.text)]) for one in sentences]
+
+
+def hits(ends: object, true: object) -> np.ndarray:
+    """Whether each interval holds the truth; NaN where there is none."""
+    low, high = np.asarray(ends).T
+    return np.where(np.isnan(low), np.nan, (low <= true) & (true <= high))
+
+
+def share(rows: np.ndarray) -> list[float]:
+    """The means of columns over the rows that are known; NaN where few are."""
+    known = ~np.isnan(rows)
+    totals = np.where(known, rows, 0).sum(axis=0)
+    enough = known.mean(axis=0) > 0.5
+    return np.where(enough, totals / np.maximum(known.sum(axis=0), 1), np.nan).tolist()
+
+
+PARTS = {
+    "gate: normal, sparse, fall of 0.5; each by query, by cluster": gate,
+    "means: 0.5, 0.8, 0.95 right, three levels, no ends; each by query, by cluster": means,
+    "judged rankings: by query, by cluster, by cluster from tournaments": rankings,
+    "judges against labels: by query, by cluster": judges,
+}
+
+
+def main() -> None:
+    """Print a table for each part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=300)
+    parser.add_argument("--part", choices=[one.__name__ for one in PARTS.values()])
+    options = parser.parse_args()
+    for title, part in PARTS.items():
+        if options.part not in (None, part.__name__):
+            continue
+        print(f"{title}\nclusters  correlation  queries")
+        for kind, queries, correlation in settings():
+            cells = part(kind, queries, correlation, options.repeats)
+            shown = "  ".join("    -" if np.isnan(cell) else f"{cell:.3f}" for cell in cells)
+            name = kind if correlation else "none"
+            print(f"{name:8}  {correlation:11.1f}  {queries:7}  {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

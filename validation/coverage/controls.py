@@ -1,0 +1,98 @@
+"""Kendall's tau to the truth with and without controls, and whether the intervals hold.
+
+A judge is drawn that goes by quality, and by length, position and Markdown as ``bias`` says; the
+worse a system, the longer and the more marked up its answers, as texts that are counted by
+``mirage.arena.controls``. Each row is the mean of some arenas of 8 systems, every pair on each
+query in one order: tau without controls, and with; then the shares of 95 % intervals of logits and
+of effects that hold the truth.
+
+    python validation/coverage/controls.py [--arenas 40]     # some minutes
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations, product
+
+import numpy as np
+
+from mirage import BradleyTerry, Judgment, Passage, Query, Response, Run
+from mirage.arena.controls import formatting, length, position
+from mirage.statistics.ranks import kendall_tau
+
+MODELS = 8
+QUALITY = np.linspace(0.9, -0.9, MODELS)
+NAMES = [f"m{i}" for i in range(MODELS)]
+EFFECTS = np.array([4.0, 3.0, 0.6])  # of length, Markdown and position, where bias is 1
+
+
+def arena(queries: int, bias: float, random: np.random.Generator) -> tuple[list, list, list]:
+    """Queries, runs and verdicts."""
+    asked = [
+        Query(id=f"q{q}", language="en", text="?", passages=(Passage(id="p", text="."),))
+        for q in range(queries)
+    ]
+    words = np.maximum(random.poisson(np.exp(3.4 - 0.4 * QUALITY), (queries, MODELS)), 1)
+    marks = random.poisson(np.exp(1.0 - 0.4 * QUALITY), (queries, MODELS))
+    runs = [
+        Run(
+            model=name,
+            language="en",
+            responses=tuple(
+                Response(query_id=f"q{q}", text=text(words[q, i], marks[q, i]))
+                for q in range(queries)
+            ),
+        )
+        for i, name in enumerate(NAMES)
+    ]
+    controls = [length(asked, runs), formatting(asked, runs), position()]
+    verdicts = []
+    for q, (i, j) in product(range(queries), combinations(range(MODELS), 2)):
+        a, b = (i, j) if random.random() < 0.5 else (j, i)
+        on = {"query_id": f"q{q}", "model_a": NAMES[a], "model_b": NAMES[b]}
+        blank = Judgment(**on, verdict="tie")
+        odds = QUALITY[a] - QUALITY[b]
+        odds += bias * EFFECTS @ [control.of(blank) for control in controls]
+        verdicts.append(
+            Judgment(**on, verdict="a" if random.random() < 1 / (1 + np.exp(-odds)) else "b")
+        )
+    return controls, verdicts, runs
+
+
+def text(words: int, marks: int) -> str:
+    """An answer of so many words, and so many of them bold."""
+    bold = [f"**w{k}**" for k in range(min(marks, words))]
+    return "##Answer: " + " ".join(bold + ["word"] * (words - len(bold)))
+
+
+def main() -> None:
+    """Print a row for each bias and number of queries."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arenas", type=int, default=40)
+    arenas = parser.parse_args().arenas
+    print("bias queries  tau without   with   logits held  effects held")
+    for bias, queries in product((1.0, 0.0), (5, 20, 100)):
+        random = np.random.default_rng([queries, int(bias)])
+        rows = []
+        for _ in range(arenas if queries < 100 else max(arenas // 2, 10)):
+            controls, verdicts, _ = arena(queries, bias, random)
+            fit = BradleyTerry(controls=controls).fit(verdicts)
+            ends = fit.interval()
+            shown = ~np.isnan(ends[:, 0])
+            held = ((ends[:, 0] <= QUALITY) & (ends[:, 1] >= QUALITY))[shown].mean()
+            of_effects = [
+                effect.interval[0] <= bias * true <= effect.interval[1]
+                for effect, true in zip(fit.effects, EFFECTS, strict=True)
+            ]
+            taus = [kendall_tau(f.logits, QUALITY) for f in (fit.uncontrolled, fit)]
+            rows.append([*map(float, taus), held, np.mean(of_effects)])
+        without, with_, held, effects = np.mean(rows, axis=0)
+        print(
+            f"{bias:4.1f} {queries:7}  {without:11.3f}  {with_:.3f}   {held:11.3f}"
+            f"  {effects:12.3f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""How often a verdict on a bound is wrong, by simulation.
+
+``assert_feature`` compares one-sided confidence bounds with a number. Here the number is the true
+mean itself, the hardest case: then "holds" and "broken" are both wrong, and each should come in at
+most ``alpha`` (0.05) of the cases. Printed are both shares for 5, 20 and 100 queries, alone
+or in clusters of five that hang together with a correlation of 0.5; for rates near and far from the
+ends, for shares between 0 and 1 of three shapes, and for skewed numbers without a range.
+
+Then how often a bound of 0.8 holds, is broken or is inconclusive, by the true rate.
+
+    python validation/coverage/feature_bounds.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import beta
+
+from mirage.statistics.bounds import mean_bounds
+from mirage.testing.feature_bounds import ALPHA
+
+RATES = (0.02, 0.1, 0.5, 0.8, 0.98)
+SHAPES = {"share": (2, 2), "share near 1": (9, 1), "share at the ends": (0.2, 0.1)}
+CORRELATION = 0.5
+
+
+def values_of(deviates: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Return values of each kind from normal deviates, and the true mean of each."""
+    uniform = ndtr(deviates)
+    values = {f"rate {rate}": (deviates < ndtri(rate)).astype(float) for rate in RATES}
+    means = {f"rate {rate}": rate for rate in RATES}
+    for name, (a, b) in SHAPES.items():
+        values[name], means[name] = beta.ppf(uniform, a, b), a / (a + b)
+    values["skewed number"], means["skewed number"] = np.exp(deviates), np.exp(0.5)
+    return values, means
+
+
+def drawn(queries: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
+    """Return normal deviates ``(queries, repeats)``, correlated within clusters of this size."""
+    codes = np.arange(queries) // size
+    shared = rng.normal(size=(codes.max() + 1, repeats))[codes]
+    own = rng.normal(size=(queries, repeats))
+    if size == 1:
+        return own
+    return np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * own
+
+
+def wrong_verdicts(repeats: int) -> None:
+    """Print how often verdicts are wrong if the bound is the true mean."""
+    print("queries  clusters of  values              called broken  called to hold  no bound")
+    for queries in (5, 20, 100):
+        for size in (1, 5):
+            if queries // size < 2:
+                continue
+            rng = np.random.default_rng([queries, size])
+            values, means = values_of(drawn(queries, size, repeats, rng))
+            codes = np.arange(queries) // size
+            for name, columns in values.items():
+                top = np.inf if "number" in name else 1.0
+                low, high = np.full(repeats, -top if top > 1 else 0.0), np.full(repeats, top)
+                bounds = mean_bounds(columns, codes, low, high, level=1 - ALPHA)
+                broken, held = bounds[:, 1] < means[name], bounds[:, 0] > means[name]
+                none = np.isnan(bounds).any(axis=1)
+                print(
+                    f"{queries:7}  {size:11}  {name:18}  {broken.mean():13.3f}  "
+                    f"{held.mean():14.3f}  {none.mean():8.3f}",
+                    flush=True,
+                )
+
+
+def outcomes(repeats: int, least: float = 0.8) -> None:
+    """Print how often a bound holds, is broken, or is inconclusive."""
+    print(f"\nge={least}: holds, broken, inconclusive")
+    print("queries  " + "  ".join(f"  true rate {rate:<4}" for rate in (0.4, 0.7, 0.8, 0.9, 1.0)))
+    for queries in (5, 20, 100):
+        rng = np.random.default_rng(queries)
+        cells = []
+        for rate in (0.4, 0.7, 0.8, 0.9, 1.0):
+            values = (rng.random((queries, repeats)) < rate).astype(float)
+            ends = np.zeros(repeats), np.ones(repeats)
+            low, high = mean_bounds(values, np.arange(queries), *ends, level=1 - ALPHA).T
+            holds, broken = np.mean(low >= least), np.mean(high < least)
+            cells.append(f"{holds:.2f} {broken:.2f} {1 - holds - broken:.2f}")
+        print(f"{queries:7}    " + "    ".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few repetitions")
+    few = parser.parse_args().quick
+    wrong_verdicts(500 if few else 2000)
+    outcomes(500 if few else 2000)

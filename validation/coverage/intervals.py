@@ -1,0 +1,429 @@
+"""How often do the intervals that are shown hold the truth, and how often does the gate err?
+
+Six models (two judges where judges are asked) on 5, 14, 50 and 250 queries. On a query each model
+is better or worse than usual by a normal deviate, so that verdicts on one query hang together.
+Designs: no ties; ties that count half, that are dropped, or that have a parameter of their own
+(Davidson); preferences that no order explains; a star, where one model meets all others; and five
+queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the library is told
+(``cluster=``), or is not. The truth is what 20,000 queries say. A row prints:
+
+* ``logit``: 95 % intervals of ``BradleyTerry.fit``, and so of a judged ranking; ``rank``: of ranks,
+  which are whole numbers and so hold more than 95 %; ``wrong``: how often ``p_better`` is above
+  0.95 for the worse of two neighbours; ``tourn.``: intervals of 200 tournaments, of at most 100
+  queries each;
+* votes: ``position``, ``verbosity``, ``self``-preference, Fleiss' ``kappa``;
+* sentences: balanced accuracy ``b.acc``, a ``diff``erence of two, annotators' ``AC1`` and
+  ``alpha``;
+* ``gate``: false alarms over three features at a level of 5 % (of 300, 8 % may be chance);
+* ``surrogate``: intervals of predicted logits of a model that was not seen (ridge, 19 models).
+
+``.`` stands where no interval is shown. What is shown of mean ranks over parallel languages is in
+``mean_ranks.py``, of surrogates against the jackknife+ in ``held_out_intervals.py``, of corrected
+means and shares where :mod:`mirage.metaeval` corrects them.
+
+    python validation/coverage/intervals.py  # all, 300 replications: half an hour
+    python validation/coverage/intervals.py --part votes --quick       # one part, 60 replications
+    python validation/coverage/intervals.py --part gate --replications 2000 --design "clusters 0.7"
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import _shared  # noqa: F401
+from held_out_intervals import NOISES
+
+from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
+from mirage.arena import biases
+from mirage.errors import JudgmentError
+from mirage.statistics import classification as cl
+from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms
+from mirage.statistics.bootstrap import bootstrap, draw_clusters, ratio
+from mirage.statistics.clusters import cluster_sums
+from mirage.statistics.permutation import single_step_p_values
+from mirage.statistics.ranks import ranks, t_intervals
+from mirage.testing.comparison import FEWEST_CLUSTERS
+
+Random = np.random.Generator
+Row = dict[str, list[float]]
+QUERIES = (5, 14, 50, 250)
+MODELS, SPREAD, TOGETHER, LARGE = 6, 1.0, 5, 20_000
+LOGITS = np.linspace(1, -1, MODELS)
+NAMES = np.array([f"m{i}" for i in range(MODELS)])
+TIES: dict[str, Any] = {"drop": "drop", "davidson": "davidson"}
+DESIGNS = {
+    "no ties": 0.0,
+    "half": 0.0,
+    "drop": 0.0,
+    "davidson": 0.0,
+    "intransitive": 0.0,
+    "star": 0.0,
+    "clusters 0.2": 0.2,
+    "clusters 0.7": 0.7,
+    "untold 0.2": 0.2,
+    "untold 0.7": 0.7,
+}
+
+
+def deviates(random: Random, queries: int, columns: int, correlation: float) -> np.ndarray:
+    """Normal deviates; those of five queries in a row are correlated."""
+    shared = random.normal(size=(-(-queries // TOGETHER), columns))
+    shared = np.repeat(shared, TOGETHER, axis=0)[:queries]
+    own = random.normal(size=(queries, columns))
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+
+
+def codes_of(design: str, queries: int) -> np.ndarray:
+    """The cluster of each query, as far as the library is told."""
+    together = TOGETHER if design.startswith("clusters") else 1
+    return np.arange(queries) // together
+
+
+# Rankings
+
+
+def pairs_of(design: str) -> tuple[np.ndarray, np.ndarray]:
+    """Which pairs of models are judged."""
+    if design == "star":
+        return np.zeros(MODELS - 1, dtype=int), np.arange(1, MODELS)
+    a, b = np.triu_indices(MODELS, 1)
+    return a, b
+
+
+def scores(design: str, queries: int, random: Random) -> np.ndarray:
+    """What the first of each pair got: ``(queries, pairs)``."""
+    a, b = pairs_of(design)
+    own = LOGITS + SPREAD * deviates(random, queries, MODELS, DESIGNS[design])
+    ahead = own[:, a] - own[:, b]
+    if design == "davidson":
+        win, loss = np.exp(ahead / 2), np.exp(-ahead / 2)
+        lot = random.random(ahead.shape) * (win + loss + 1)
+        return np.where(lot < win, 1.0, np.where(lot < win + loss, 0.0, 0.5))
+    if design == "intransitive":
+        ahead = ahead + 0.8 * np.where((b - a) % 3 == 0, 1, -0.5)
+    score = (random.random(ahead.shape) < 1 / (1 + np.exp(-ahead))).astype(float)
+    ties = 0.3 if design in ("half", "drop") else 0.0
+    return np.where(random.random(score.shape) < ties, 0.5, score)
+
+
+def judgments(design: str, queries: int, random: Random) -> Judgments:
+    """Verdicts on all pairs of a design."""
+    a, b = pairs_of(design)
+    score = scores(design, queries, random)
+    return Judgments.from_arrays(
+        query=np.repeat(np.arange(queries), len(a)),
+        model_a=np.tile(NAMES[a], queries),
+        model_b=np.tile(NAMES[b], queries),
+        score=score.ravel(),
+    )
+
+
+def rankings(design: str) -> Callable[[int, Random, Row], None]:
+    """Verdicts to logits, ranks and confidence."""
+    model = BradleyTerry(ties=TIES.get(design, "half"))
+    true = model.fit(judgments(design, LARGE, np.random.default_rng(1))).logits
+    places = ranks(true)
+    order = np.argsort(-true)
+
+    def once(queries: int, random: Random, row: Row) -> None:
+        data = judgments(design, queries, random)
+        codes = codes_of(design, queries).tolist()
+        together = {} if codes[-1] == queries - 1 else {str(q): str(c) for q, c in enumerate(codes)}
+        try:
+            fit = model.fit(data, clusters=together)
+        except JudgmentError:
+            return  # too few decided verdicts to join all models
+        add(row, "logit", held(fit.interval(), true))
+        add(row, "rank", held(fit.rank_interval(), places))
+        sure = fit.confidences > 0.95
+        add(row, "wrong", sure[order[1:], order[:-1]])
+        seed = int(random.integers(2**31))
+        drawn = model.bootstrap(data, clusters=together, seed=seed, progress=False)
+        add(row, "tourn.", held(drawn.interval(), true))
+
+    return once
+
+
+# Votes
+
+
+def votes(design: str) -> Callable[[int, Random, Row], None]:
+    """Two judges (three for kappa) of equal skill; the longer and the first answer are favoured."""
+    pairs = MODELS * (MODELS - 1) // 2
+    correlation = DESIGNS[design]
+
+    def outcomes(queries: int, random: Random) -> np.ndarray:
+        """Sums of a pair asked in both orders: first won both, second did, and 1."""
+        lean = 0.5 + deviates(random, queries, 1, correlation)
+        first = random.random((2, queries, pairs)) < 1 / (1 + np.exp(-lean))
+        both, neither = first.all(axis=0), ~first.any(axis=0)
+        return np.stack([both, neither, np.ones(both.shape)], axis=-1).astype(float)
+
+    def preference(queries: int, random: Random) -> np.ndarray:
+        own = deviates(random, queries, pairs, correlation) * 0.7
+        chance = 1 / (1 + np.exp(-own[..., None] - np.array([0.6, 0.0])))
+        score = (random.random(chance.shape) < chance).astype(float)
+        return np.concatenate([score, np.ones((*score.shape[:2], 1))], axis=-1)
+
+    def labels(queries: int, random: Random) -> np.ndarray:
+        """Terms of kappa, each item with either model first."""
+        sure = 1 / (1 + np.exp(-1 - deviates(random, queries, 1, correlation)))[..., None]
+        shape = (queries, pairs, 3)
+        shares = (0.5, 0.0, 0.5) if design == "no ties" else (0.4, 0.2, 0.4)
+        truth = random.choice(3, p=shares, size=(*shape[:2], 1))
+        given = np.where(random.random(shape) < sure, truth, random.choice(3, p=shares, size=shape))
+        counts = np.eye(3)[given].sum(axis=2).reshape(-1, 3)
+        both = terms(counts) + terms(counts[:, ::-1])
+        return both.reshape(queries, pairs, -1)
+
+    kinds: dict[str, tuple[Any, Any]] = {
+        "position": (outcomes, difference),
+        "self": (preference, difference),
+        "kappa": (labels, fleiss_of),
+    }
+    true = {
+        name: float(of(make(LARGE, np.random.default_rng(2)).sum(axis=(0, 1))))
+        for name, (make, of) in kinds.items()
+    }
+    long = slope(compared(design, LARGE // 4, np.random.default_rng(3)))
+
+    def once(queries: int, random: Random, row: Row) -> None:
+        for name, (make, of) in kinds.items():
+            values = make(queries, random)
+            query = np.repeat(np.arange(queries), values.shape[1])
+            flat = values.reshape(len(query), -1)
+            seed = int(random.integers(2**31))
+            cluster = codes_of(design, queries)[query]
+            _, ends = bootstrap(query, flat, of, cluster=cluster, draws=400, seed=seed)
+            add(row, name, held(np.array([ends]), np.array([true[name]])))
+        rows = compared(design, queries, random)
+        value, variance, degrees = biases._jackknife(rows, codes_of(design, queries))
+        ends = t_intervals(np.array([value]), np.array([[variance]]), degrees)
+        add(row, "verbosity", held(ends, np.array([long])))
+
+    return once
+
+
+def difference(sums: np.ndarray) -> np.ndarray:
+    """A difference of two means, of which the last sum is the number of values."""
+    return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
+
+
+def compared(design: str, queries: int, random: Random) -> biases._PairVotes:
+    """Verdicts on answers of differing length, of which the longer is favoured."""
+    a, b = pairs_of(design)
+    length = random.poisson(30 * np.exp(random.normal(0, 0.5, (queries, MODELS)))) + 1.0
+    longer = (length[:, a] - length[:, b]) / (length[:, a] + length[:, b])
+    own = LOGITS + 0.5 * deviates(random, queries, MODELS, DESIGNS[design])
+    ahead = own[:, a] - own[:, b] + 2.0 * longer
+    score = (random.random(ahead.shape) < 1 / (1 + np.exp(-ahead))).astype(float)
+    if design in ("half", "davidson"):
+        score = np.where(random.random(score.shape) < 0.3, 0.5, score)
+    size = queries * len(a)
+    table = biases.VoteTable(
+        tuple(map(str, range(queries))),
+        tuple(NAMES.tolist()),
+        ("judge",),
+        np.repeat(np.arange(queries), len(a)),
+        np.tile(a, queries),
+        np.tile(b, queries),
+        np.zeros(size, dtype=int),
+        np.ones(size, dtype=bool),
+        score.ravel(),
+        0,
+    )
+    return biases._PairVotes.of(table, length)
+
+
+def slope(rows: biases._PairVotes) -> float:
+    """The verbosity bias that is fitted."""
+    return float(biases._fit(rows, np.ones((1, len(rows.query))), np.zeros(rows.models + 1))[0, -1])
+
+
+# Sentences
+
+
+def sentences(design: str) -> Callable[[int, Random, Row], None]:
+    """Three sentences a query, of which seven of ten are supported; judges right on 93 and 80 %."""
+    correlation = DESIGNS[design]
+
+    def draw(queries: int, random: Random) -> tuple[np.ndarray, np.ndarray]:
+        easy = deviates(random, queries, 2, correlation)
+        truth = random.random((queries, 3)) < 1 / (1 + np.exp(-0.85 - 0.7 * easy[:, :1]))
+        skill = np.log([0.93 / 0.07, 0.8 / 0.2]) + 0.8 * easy[:, 1:2]
+        right = random.random((queries, 3, 2)) < 1 / (1 + np.exp(-skill))[:, None]
+        return truth, right
+
+    def tallied(queries: int, random: Random) -> cl.Tallies:
+        truth, right = draw(queries, random)
+        query = np.repeat(codes_of(design, queries), 3)
+        return cl.tally(query, truth.ravel().astype(int), right.reshape(-1, 2))
+
+    def given(queries: int, random: Random) -> np.ndarray:
+        sure = 1 / (1 + np.exp(-1.2 - deviates(random, queries, 1, correlation)))[..., None]
+        shape, shares = (queries, 3, 3), (0.7, 0.2, 0.1)
+        truth = random.choice(3, p=shares, size=(queries, 3, 1))
+        label = np.where(random.random(shape) < sure, truth, random.choice(3, p=shares, size=shape))
+        return terms(np.eye(3)[label].sum(axis=2).reshape(-1, 3))
+
+    accuracy = cl.recalls(tallied(LARGE, np.random.default_rng(4))).mean(axis=0)
+    sums = given(LARGE, np.random.default_rng(5)).sum(axis=0)
+    true = {"AC1": float(ac1_of(sums)), "alpha": float(alpha_of(sums))}
+
+    def once(queries: int, random: Random, row: Row) -> None:
+        tallies, seed = tallied(queries, random), int(random.integers(2**31))
+        if tallies.total.shape[1] == 2:
+            drawn = cl.draws_of(tallies, draws=1000, seed=seed)
+            value = cl.recalls(tallies).mean(axis=0)
+            several = int(codes_of(design, queries)[-1]) + 1
+            ends = [cl.interval(drawn[:, i], value[i], several, 0.95) for i in (0, 1)]
+            add(row, "b.acc", held(np.array(ends), accuracy))
+            gap = cl.interval(drawn[:, 0] - drawn[:, 1], value[0] - value[1], several, 0.95)
+            add(row, "diff", held(np.array([gap]), np.array([accuracy[0] - accuracy[1]])))
+        values = given(queries, random)
+        query = np.repeat(codes_of(design, queries), 3)
+        for name, of in (("AC1", ac1_of), ("alpha", alpha_of)):
+            _, ends = bootstrap(query, values, of, draws=400, seed=seed)
+            add(row, name, held(np.array([ends]), np.array([true[name]])))
+
+    return once
+
+
+# The gate and the surrogate
+
+
+def gate(design: str) -> Callable[[int, Random, Row], None]:
+    """Two runs of one system, in three features of 0 or 1; in ``half`` half of the answers stay."""
+    correlation = DESIGNS[design]
+
+    def once(queries: int, random: Random, row: Row) -> None:
+        before, after = (
+            (deviates(random, queries, 3, correlation) > -0.5).astype(float) for _ in range(2)
+        )
+        worsening = before - after
+        if design in ("half", "drop", "davidson"):
+            worsening[random.random(queries) < 0.5] = 0.0
+        if design == "star":
+            worsening[random.random(worsening.shape) < 0.5] = np.nan  # not computed
+        if design == "intransitive":  # a few large losses, many small gains
+            worsening = random.exponential(size=worsening.shape) - 1
+        codes = codes_of(design, queries)
+        if codes[-1] + 1 < min(FEWEST_CLUSTERS, queries):
+            return
+        sums, seed = cluster_sums(codes, worsening), int(random.integers(2**31))
+        p = single_step_p_values(sums, permutations=999, seed=seed)
+        fell = np.nansum(worsening, axis=0) > 0
+        row.setdefault("gate", []).append(float((fell & (p <= 0.05)).any()))
+
+    return once
+
+
+def surrogate(design: str) -> Callable[[int, Random, Row], None]:
+    """Two features of three matter, and as much that no feature tells."""
+    correlation, noise = DESIGNS[design], NOISES["normal"]
+    known, count = 19, 40
+
+    def once(queries: int, random: Random, row: Row) -> None:
+        quality = random.normal(size=(known + 1, 3))
+        slopes = np.array([1.0, 0.5, 0.0])
+        off = np.stack([deviates(random, queries, 3, correlation) for _ in quality])
+        values = quality[:, None] + 0.3 * off
+        codes = codes_of(design, queries)
+        clusters = tuple(map(str, codes.tolist())) if codes[-1] + 1 < queries else ()
+        counts = draw_clusters(clusters or range(queries), None, count, seed=random.integers(2**31))
+        unknown = noise(random, known + 1)
+        true = quality @ slopes + unknown
+        logits = np.einsum("tq,mqf->tmf", counts, values) @ slopes / queries + unknown
+        shift = logits[:, :known].mean(axis=1, keepdims=True)
+        names = [f"m{i:02d}" for i in range(known + 1)]
+        ids = tuple(f"q{i}" for i in range(queries))
+        features = ("citation_recall@10", "answer_bleu", "other")
+        tables = [
+            FeatureTable(n, "sw", ids, features, v) for n, v in zip(names, values, strict=True)
+        ]
+        seen = logits[:, :known] - shift
+        separated = np.zeros(seen.shape, bool)
+        drawn = Tournaments(tuple(names[:known]), ids, counts, seen, separated, None, clusters)
+        ranker = SurrogateRanker("ridge").fit(tables[:known], drawn)
+        ends = ranker.predict(tables[known]).interval()
+        add(row, "surrogate", held(np.array([ends]), true[-1:] - true[:known].mean()))
+
+    return once
+
+
+# Printing
+
+ALONE = (
+    "no ties",
+    "clusters 0.2",
+    "clusters 0.7",
+    "untold 0.2",
+    "untold 0.7",
+)  # where no pairs are judged
+PARTS = {
+    "rankings": (rankings, ("logit", "rank", "wrong", "tourn."), tuple(DESIGNS)),
+    "votes": (votes, ("position", "verbosity", "self", "kappa"), tuple(DESIGNS)),
+    "sentences": (sentences, ("b.acc", "diff", "AC1", "alpha"), ALONE),
+    "gate": (gate, ("gate",), tuple(DESIGNS)),
+    "surrogate": (surrogate, ("surrogate",), ALONE),
+}
+
+
+def held(ends: np.ndarray, true: np.ndarray) -> np.ndarray:
+    """Whether each shown interval holds the truth; NaN where none is shown."""
+    inside = ((ends[:, 0] <= true) & (ends[:, 1] >= true)).astype(float)
+    return np.where(np.isnan(ends[:, 0]), np.nan, inside)
+
+
+def add(row: Row, name: str, values: np.ndarray) -> None:
+    """Keep what one replication says."""
+    row.setdefault(name, []).extend(np.asarray(values, dtype=float).tolist())
+
+
+def lines(part: str, replications: int, chosen: Sequence[str]) -> Iterator[str]:
+    """The table of a part, row by row."""
+    make, columns, designs = PARTS[part]
+    yield f"{part}, {replications} replications"
+    yield f"{'design':14}{'queries':>8}" + "".join(f"{name:>11}" for name in columns)
+    for number, design in enumerate(DESIGNS):
+        if design not in designs or design not in chosen:
+            continue
+        once = make(design)
+        for queries in QUERIES:
+            row: Row = {}
+            for replication in range(replications):
+                once(queries, np.random.default_rng([number, queries, replication]), row)
+            yield f"{design:14}{queries:8}" + "".join(f"{cell(row, name):>11}" for name in columns)
+
+
+def cell(row: Row, name: str) -> str:
+    """The share of what is shown, or a dot."""
+    shown = np.array(row.get(name, []))
+    shown = shown[~np.isnan(shown)]
+    return f"{shown.mean():.3f}" if len(shown) else "."
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", choices=PARTS, action="append")
+    parser.add_argument("--design", choices=DESIGNS, action="append")
+    parser.add_argument("--replications", type=int, default=300)
+    parser.add_argument("--quick", action="store_true", help="60 replications")
+    options = parser.parse_args()
+    for part in options.part or PARTS:
+        for line in lines(
+            part, 60 if options.quick else options.replications, options.design or [*DESIGNS]
+        ):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

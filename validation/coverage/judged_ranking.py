@@ -1,0 +1,107 @@
+"""How often do the intervals of a judged ranking hold the truth?
+
+Arenas are drawn: models in even steps of logit, a fifth of the verdicts ties, and queries that
+differ: on each query each model is better or worse than usual by a normal deviate (its standard
+deviation is in the second column), so that verdicts on one query hang together. The truth is what
+all queries together would give: the logits fitted to the probabilities of a preference, over all
+deviates. Each row prints, over arenas, the share of 95 % intervals that hold the true logit, of
+those that are shown; the share of rank intervals that hold the true rank, that of the model for
+which it is lowest, and their mean width; then the same shares where intervals come from 500
+tournaments (``tournaments=500``).
+
+    python validation/coverage/judged_ranking.py             # a minute
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+
+import numpy as np
+
+from mirage import Judgments, Ranking
+from mirage.arena import estimation
+from mirage.statistics.ranks import ranks
+
+TIES = 0.2
+LEAST = 0.93
+NAMES = np.array([f"m{i}" for i in range(100)])
+
+
+def truth(logits: np.ndarray, spread: float) -> np.ndarray:
+    """The logits that all queries together would give."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
+    difference = (logits[:, None] - logits)[..., None] + np.sqrt(2) * spread * nodes
+    chance = (weights / weights.sum() / (1 + np.exp(-difference))).sum(axis=-1)
+    wins = (1 - TIES) * chance + TIES / 2
+    np.fill_diagonal(wins, 0)
+    return estimation.fit_bradley_terry(wins)
+
+
+def draw(logits: np.ndarray, queries: int, spread: float, random: np.random.Generator) -> Judgments:
+    """Every pair judged on every query."""
+    a, b = np.triu_indices(len(logits), 1)
+    own = logits + random.normal(0, spread, (queries, len(logits)))
+    score = random.random((queries, len(a))) < 1 / (1 + np.exp(own[:, b] - own[:, a]))
+    score = np.where(random.random(score.shape) < TIES, 0.5, score)
+    return Judgments.from_arrays(
+        query=np.repeat(np.arange(queries), len(a)),
+        model_a=np.tile(NAMES[a], queries),
+        model_b=np.tile(NAMES[b], queries),
+        score=score.ravel(),
+    )
+
+
+def held(ranking: Ranking, logits: np.ndarray) -> tuple[list[bool], list[bool], list[int]]:
+    """Which shown intervals hold the logit, which rank intervals the rank, and their widths."""
+    places = ranks(logits)
+    of_logit, of_rank, widths = [], [], []
+    for i, (logit, place) in enumerate(zip(logits, places, strict=True)):
+        entry = ranking[NAMES[i]]
+        low, high = entry.interval
+        of_logit += [] if np.isnan(low) else [bool(low <= logit <= high)]
+        if entry.rank_interval is not None:
+            best, worst = entry.rank_interval
+            of_rank.append(bool(best <= place <= worst))
+            widths.append(worst - best + 1)
+    return of_logit, of_rank, widths
+
+
+def main() -> None:
+    """Print a row for each size of arena."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arenas", type=int, default=300)
+    arenas = parser.parse_args().arenas
+    print("models  spread  logits to  queries   logit  shown   rank  worst  width    boot   rank")
+    lowest = 1.0
+    for models, spread, end, queries in product((4, 10), (0.0, 1.5), (0.3, 2.0), (5, 20, 100)):
+        logits = np.linspace(end, -end, models)
+        true = truth(logits, spread)
+        random = np.random.default_rng([models, queries, int(10 * spread), int(10 * end)])
+        found, drawn = [], []
+        for seed in range(arenas):
+            judgments = draw(logits, queries, spread, random)
+            found.append(held(Ranking.from_judgments(judgments), true))
+            if seed < arenas // 3:
+                ranking = Ranking.from_judgments(
+                    judgments, tournaments=500, seed=seed, progress=False
+                )
+                drawn.append(held(ranking, true))
+        of_logit = [hit for hits, _, _ in found for hit in hits]
+        of_rank = np.array([hits for _, hits, _ in found])
+        hits = [[hit for row in drawn for hit in row[k]] for k in (0, 1)]
+        boot = [float(np.mean(hit)) if hit else np.nan for hit in hits]
+        shares = [float(np.mean(of_logit)), float(of_rank.mean()), *boot]
+        lowest = min(lowest, *(share for share in shares if not np.isnan(share)))
+        print(
+            f"{models:6}  {spread:6.1f}  {end:9.1f}  {queries:7}"
+            f"   {np.mean(of_logit):.3f}  {len(of_logit) / of_rank.size:.3f}"
+            f"  {of_rank.mean():.3f}  {of_rank.mean(axis=0).min():.3f}"
+            f"  {np.mean([row[2] for row in found]):5.2f}   {boot[0]:.3f}  {boot[1]:.3f}",
+            flush=True,
+        )
+    print(f"lowest coverage of what is shown: {lowest:.3f} (at least {LEAST})")
+
+
+if __name__ == "__main__":
+    main()

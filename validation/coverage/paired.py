@@ -1,0 +1,101 @@
+"""Print the false positive rate and the coverage of paired comparisons.
+
+Differences of two systems on 5, 20 and 100 queries are drawn from populations of many shapes, and
+compared by :func:`mirage.statistics.paired_means`: by labels that seldom or often differ, by scores
+that are skewed, and by queries that are clustered in fours. Printed are the share of 95 % intervals
+that hold the true mean, with the share of the draws that have one; how often p is at most 0.05
+(the false positive rate if the true mean is 0); and the number of draws in which p and the interval
+disagree about 0.
+
+    python validation/coverage/paired.py [REPEATS]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mirage.statistics import paired_means
+
+QUERIES = (5, 20, 100)
+PERMUTATIONS = 2000
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def labels(better: float, worse: float) -> Draw:
+    """Return a draw of differences between right and wrong answers."""
+    chances = (better, worse, 1 - better - worse)
+    return lambda rng, size: rng.choice([1.0, -1.0, 0.0], size, p=chances)
+
+
+def scores(gain: float) -> Draw:
+    """Return a draw of differences between two scores from 0 to 1 of one query."""
+
+    def draw(rng: np.random.Generator, size: int) -> np.ndarray:
+        mean = rng.random(size)
+        first, second = (rng.beta(4 * mean + 0.2, 4 * (1 - mean) + 0.2) for _ in range(2))
+        return first - second + gain * (rng.random(size) < 0.3)
+
+    return draw
+
+
+def in_fours(draw: Draw) -> Draw:
+    """Return a draw of clusters of four queries that mostly agree."""
+
+    def drawn(rng: np.random.Generator, size: int) -> np.ndarray:
+        together = np.repeat(draw(rng, -(-size // 4)), 4)[:size]
+        return np.where(rng.random(size) < 0.7, together, draw(rng, size))
+
+    return drawn
+
+
+POPULATIONS: dict[str, tuple[Draw, float, int]] = {
+    "alike: labels, 50 % differ": (labels(0.25, 0.25), 0.0, 1),
+    "alike: labels, 10 % differ": (labels(0.05, 0.05), 0.0, 1),
+    "alike: scores": (scores(0.0), 0.0, 1),
+    "alike: heavy tails": (lambda rng, size: 0.2 * rng.standard_t(3, size), 0.0, 1),
+    "alike: labels, in fours": (in_fours(labels(0.25, 0.25)), 0.0, 4),
+    "labels +.04": (labels(0.08, 0.04), 0.04, 1),
+    "labels +.10": (labels(0.1, 0.0), 0.1, 1),
+    "labels +.30": (labels(0.4, 0.1), 0.3, 1),
+    "labels +.90": (labels(0.9, 0.0), 0.9, 1),
+    "scores +.15": (scores(0.5), 0.15, 1),
+    "skewed (log-normal)": (lambda rng, size: rng.lognormal(0, 1, size), float(np.exp(0.5)), 1),
+    "labels +.30, in fours": (in_fours(labels(0.4, 0.1)), 0.3, 4),
+}
+
+
+def measure(draw: Draw, mean: float, cluster: int, queries: int, repeats: int) -> Iterator[str]:
+    """Yield coverage, share of significant draws, and disagreements."""
+    rng = np.random.default_rng(queries)
+    gaps = np.stack([draw(rng, queries) for _ in range(repeats)], axis=1)
+    rows = paired_means(gaps, np.arange(queries) // cluster, permutations=PERMUTATIONS)
+    ends = np.array([row.interval for row in rows])
+    p = np.array([row.p for row in rows])
+    there = ~np.isnan(ends[:, 0])
+    low, high = ends[there].T
+    held = (low <= mean) & (mean <= high)
+    yield f"{held.mean():.3f} ({there.mean():.2f})" if there.any() else "-"
+    yield f"{(p <= 0.05).mean():.3f}"
+    disagree = ((low <= 0) & (high >= 0)) != (p[there] > 0.05)
+    yield f"{int(disagree.sum())}"
+
+
+def main(repeats: int = 1000) -> None:
+    """Print a line per population."""
+    print(f"{repeats} draws each; coverage (share with an interval), p <= 0.05, disagreements")
+    print(f"{'population':28}" + "".join(f"{f'{queries} queries':>28}" for queries in QUERIES))
+    for name, (draw, mean, cluster) in POPULATIONS.items():
+        columns = ("  ".join(measure(draw, mean, cluster, n, repeats)) for n in QUERIES)
+        print(f"{name:28}" + "".join(f"{column:>28}" for column in columns), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=1000, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

@@ -1,0 +1,264 @@
+"""Judges of sentences on MEMERAG, beside what its paper prints; and how long the figures take.
+
+    python validation/papers/metaeval.py
+
+MEMERAG (in the folder that MIRAGE_DATA names) has real answers in English, German and Spanish with
+human labels for each sentence. It is for evaluation only: nothing is trained on it. That the
+threshold 0.8 of ``support_lexical`` suits these labels is no surprise, for it was chosen on them
+(:data:`mirage.features.SUPPORTED_AT`); the thresholds by cross-validation were not chosen on what
+they are measured on. Agreement is computed a second time with krippendorff and with irrCAC (pip
+install --no-deps irrCAC). What the paper's Table 2 says of it is of other labels: no choice of
+annotators in the files gives that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+import krippendorff
+import numpy as np
+import pandas as pd
+from irrCAC.raw import CAC
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage.errors import FeatureError
+from mirage.features import FeatureSuite
+from mirage.features.lexical import SUPPORTED_AT
+from mirage.metaeval import (
+    AnswerSentence,
+    LabelledSentences,
+    MetaEvaluation,
+    annotator_agreement,
+    evaluate,
+    score,
+)
+from mirage.metaeval.gold import MEAN
+from mirage.models import Passage, Query
+from mirage.statistics.classification import sentence_weights
+from mirage.statistics.permutation import permutation_p_values
+from mirage.text import tokenize
+
+PUBLISHED = json.loads((DATA / "published" / "memerag.json").read_text())
+LANGUAGES = ("en", "de", "es")
+LABELS = ("Supported", "Not Supported", "Challenging to determine")
+
+
+def main() -> None:
+    """Print everything."""
+    labels()
+    agreement()
+    judges()
+    false_positives()
+    duration()
+
+
+def load(variant: str, task: str = "faithfulness") -> LabelledSentences:
+    """One variant of the files."""
+    return LabelledSentences.memerag(DATA / "memerag" / variant, LANGUAGES, task=task)
+
+
+def labels() -> None:
+    """Sentences and shares of labels, beside Tables 1 and 3."""
+    print("sentences, and supported / not supported / challenging in %; in brackets the paper's")
+    for code, counts in load("memerag").counts().items():
+        shares = " / ".join(f"{100 * counts[label] / counts.total():.1f}" for label in LABELS)
+        theirs = " / ".join(map(str, PUBLISHED["faithfulness_percent_table3"][code]))
+        sentences = PUBLISHED["sentences_table1"][code]
+        print(f"  {code}  {counts.total()} ({sentences})  {shares} ({theirs})")
+
+
+def agreement() -> None:
+    """Agreement of the five annotators, beside Table 2 and two other packages."""
+    for task, fine in (("faithfulness", False), ("relevance", False), ("faithfulness", True)):
+        labelled = load("memerag_ext", task)
+        found = annotator_agreement(labelled, fine=fine, draws=10_000)
+        print(f"\n{found}")
+        columns = labelled.fine if fine else labelled.labels
+        furthest = max(
+            abs(ours - theirs)
+            for row in found
+            for ours, theirs in zip(row[4:7], others(labelled, columns, row.language), strict=True)
+        )
+        print(f"Furthest from irrCAC and krippendorff: {furthest:.1e}")
+        if not fine:
+            table = PUBLISHED["iaa_table2"]
+            print("The paper's Table 2 (AC1, kappa), of other labels than these:", end=" ")
+            print(
+                ", ".join(f"{c} {' '.join(map(str, table[c][task].values()))}" for c in LANGUAGES)
+            )
+
+
+def others(
+    labelled: LabelledSentences, columns: Sequence[tuple[str, ...]], code: str
+) -> tuple[float, float, float]:
+    """AC1, kappa and alpha by other packages."""
+    rows = [
+        given
+        for sentence, given in zip(labelled, columns, strict=True)
+        if sentence.query.language == code
+    ]
+    codes = np.unique(rows, return_inverse=True)[1].reshape(len(rows), -1)
+    cac = CAC(pd.DataFrame(codes), digits=15)
+    alpha = krippendorff.alpha(reliability_data=codes.T, level_of_measurement="nominal")
+    ac1, kappa = (found["est"]["coefficient_value"] for found in (cac.gwet(), cac.fleiss()))
+    return ac1, kappa, float(alpha)
+
+
+# Judges -------------------------------------------------------------------------------------------
+
+
+def judges() -> None:
+    """Features as judges of faithfulness, beside the LLM judges of Table 5."""
+    labelled = load("memerag")
+    usable = []
+    print()
+    for feature in FeatureSuite.offline():
+        try:
+            feature_scores(labelled, feature.name)
+        except FeatureError as error:
+            print(error)
+        else:
+            usable.append(feature.name)
+    measured = [
+        *usable,
+        score(
+            remembered(labelled, "support_lexical"),
+            SUPPORTED_AT,
+            name=f"support_lexical at {SUPPORTED_AT}",
+        ),
+        token_overlap,
+    ]
+    result = evaluate(labelled, measured, draws=10_000)
+    print(f"\n{result}\n")
+    print("ROC AUC, and in-sample the best threshold with its balanced accuracy (it flatters)")
+    for judge in result:
+        areas = "  ".join(f"{code} {judge[code].roc_auc:.3f}" for code in (*LANGUAGES, MEAN))
+        best = judge.best_threshold()
+        print(f"  {judge.name:23s} {areas}   {best.value:.3f} {100 * best.balanced_accuracy:.1f}")
+    calibrated = result["support_lexical"].calibration()
+    print(
+        f"\nsupport_lexical as a probability: expected calibration error {calibrated.error:.3f}, "
+        f"Brier score {calibrated.brier:.3f}"
+    )
+    print(f"\n{result.compare()}\n\n{result.errors()}")
+    print("\nBalanced accuracy of LLM judges in the paper's Table 5, mean of en de es fr hi")
+    for prompt, row in PUBLISHED["balanced_accuracy_table5"].items():
+        print(f"  {prompt:10s}", "  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def feature_scores(labelled: LabelledSentences, name: str) -> Sequence[object]:
+    """The values of a feature on sentences."""
+    return score(name).function(labelled.sentences)
+
+
+def remembered(labelled: LabelledSentences, name: str) -> Callable[[AnswerSentence], float]:
+    """A feature as a function of a sentence that looks its values up."""
+    values = feature_scores(labelled, name)
+    known = {(s.query.id, s.text): v for s, v in zip(labelled, values, strict=True)}
+    return lambda sentence: float(known[sentence.query.id, sentence.text])
+
+
+def token_overlap(sentence: AnswerSentence) -> float:
+    """Share of the sentence's tokens that occur in its passages."""
+    code = sentence.query.language
+    tokens = tokenize(sentence.text, code)
+    known = {token for passage in sentence.cited for token in tokenize(passage.text, code)}
+    return sum(token in known for token in tokens) / max(1, len(tokens))
+
+
+# Simulations --------------------------------------------------------------------------------------
+
+
+def false_positives(simulations: int = 2000) -> None:
+    """How often judges that are alike seem to differ."""
+    print(f"\nshare of p <= 0.05 in {simulations} comparisons of judges that are alike")
+    for alike, words in ((0.0, "independent errors"), (0.5, "errors that go together in a query")):
+        rng = np.random.default_rng(0)
+        p = [
+            permutation_p_values(null_differences(rng, alike), permutations=999, seed=seed)
+            for seed in range(simulations)
+        ]
+        by_sentence, by_query = np.mean(np.array(p) <= 0.05, axis=0)
+        print(f"  {words}: {by_query:.1%} swapping queries, {by_sentence:.1%} swapping sentences")
+
+
+def null_differences(rng: np.random.Generator, alike: float) -> np.ndarray:
+    """Weighted differences of two judges, by sentence and by query: 360 sentences, 180 queries.
+
+    A judge's verdict on the second sentence of a query is with probability ``alike`` as good or
+    bad as on the first.
+    """
+    language, label = np.repeat(np.arange(180) % 3, 2), (rng.random(360) < 0.3).astype(int)
+    right = (rng.random((180, 2, 2)) < 0.65).astype(float)
+    same = rng.random((180, 2)) < alike
+    right[:, 1][same] = right[:, 0][same]
+    gaps = sentence_weights(language, label) * (right[..., 0] - right[..., 1]).ravel()
+    by_query = np.stack([gaps.reshape(180, 2).sum(axis=1), np.zeros(180)], axis=1).ravel()
+    return np.stack([gaps, by_query], axis=1)
+
+
+def duration() -> None:
+    """Time all figures of six judges on as many sentences as the paper has, in five languages."""
+    rng = np.random.default_rng(0)
+    labelled = constructed(rng)
+    codes = {
+        (s.query.language, s.query.id, s.text): (given == ("Supported",)) + rng.normal(0, 1, 6)
+        for s, given in zip(labelled, labelled.labels, strict=True)
+    }
+
+    def number(column: int) -> Callable[[AnswerSentence], float]:
+        return lambda s: float(codes[s.query.language, s.query.id, s.text][column])
+
+    measured = [score(number(column), name=f"judge {column}") for column in range(6)]
+    start = time.perf_counter()
+    result = evaluate(labelled, measured, draws=10_000)
+    figures(result)
+    seconds = time.perf_counter() - start
+    print(
+        f"\nall figures of 6 judges on {len(labelled)} sentences, 10,000 draws and permutations: "
+        f"{seconds:.1f} s"
+    )
+
+
+def figures(result: MetaEvaluation) -> None:
+    """Everything that a result can say: tables, comparisons in each language, calibration."""
+    for language in (*result.truth.languages, MEAN):
+        str(result.compare(language, permutations=10_000))
+        str(result.errors(language))
+        for judge in result:
+            judge.best_threshold(language)
+    str(result)
+    result.to_pandas()
+
+
+def constructed(rng: np.random.Generator) -> LabelledSentences:
+    """Sentences as many as in the paper's Table 1, of 250 queries in each language."""
+    passages = (Passage(id="1", text="-"),)
+    sentences, labels = [], []
+    for code, total in PUBLISHED["sentences_table1"].items():
+        numbers = [*range(250), *rng.integers(250, size=total - 250).tolist()]
+        queries = [
+            Query(id=str(number), language=code, text="-", passages=passages)
+            for number in range(250)
+        ]
+        for place, number in enumerate(islice(numbers, total)):
+            sentences.append(AnswerSentence(queries[number], str(place)))
+            labels.append((LABELS[int(rng.random() > 0.68)],))
+    fine = tuple((f"{label}, kind {rng.integers(5)}",) for (label,) in labels)
+    return LabelledSentences(tuple(sentences), tuple(labels), fine, source="constructed")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    main()

@@ -1,0 +1,374 @@
+"""Judgments needed for the exhaustive ranking: adaptive pairs against random ones, in one run.
+
+1. Arenas drawn from the logits that the MIRAGE-Bench paper publishes: 19 models, 17 languages, a
+   verdict for every pair on each of 100 queries.
+2. NoMIRACL: ten real LLMs, 8 languages, 120 real queries, right beats wrong; three in five
+   verdicts are ties.
+
+The exhaustive ranking is that of the Bradley-Terry fit to all verdicts of an arena. After every
+batch of as many pairs as there are models, the fit to the verdicts so far is compared with it by
+Kendall's tau-b. Counted are the judgments until tau first reaches 0.95, until it stays there from
+then on, and until its mean over seeds reaches 0.95: for each language, their mean, and in the
+last row for all arenas together. Then come whether the tau that the library expects is the true
+one, and other rules and batch sizes.
+
+    python validation/power/adaptive.py [--data FOLDER] [--seeds 8]     # some minutes on one core
+
+FOLDER (or MIRAGE_DATA, or ../shared/data) holds nomiracl/; without it that part is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.isotonic import IsotonicRegression
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage import Judgment, Judgments, Leaderboard
+from mirage.arena import AdaptivePairs
+from mirage.arena import estimation as est
+from mirage.arena.pairs import Pair
+from mirage.languages import LANGUAGES
+from mirage.models import Verdict
+from mirage.sources import nomiracl
+
+TARGET = 0.95
+QUERIES = 100
+RIDGE = 0.1  # of BradleyTerry()
+NOMIRACL = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
+VERDICTS: dict[float, Verdict] = {1.0: "a", 0.0: "b", 0.5: "tie"}
+
+
+# Arenas -------------------------------------------------------------------------------------------
+
+
+class Arena:
+    """All verdicts: ``score[i, j, q]`` is what model i gets against model j on query q."""
+
+    def __init__(self, score: np.ndarray) -> None:
+        self.score = score
+        self.models = [f"m{place}" for place in range(score.shape[0])]
+        self.query_ids = [f"q{place}" for place in range(score.shape[2])]
+        self.exhaustive = est.fit_bradley_terry(score.sum(axis=2), RIDGE)
+
+    def judge(self, pairs: Iterable[Pair]) -> list[Judgment]:
+        """The verdicts on these pairs."""
+        return [
+            Judgment(
+                query_id=query_id,
+                model_a=a,
+                model_b=b,
+                verdict=VERDICTS[self.score[int(a[1:]), int(b[1:]), int(query_id[1:])]],
+            )
+            for query_id, a, b in pairs
+        ]
+
+    def tau(self, logits: np.ndarray) -> np.ndarray:
+        """Kendall's tau-b of each row of logits with the exhaustive ones."""
+        upper = np.triu_indices(len(self.models), 1)
+        order, wanted = (
+            np.sign(np.round(x[..., upper[0]] - x[..., upper[1]], 8))
+            for x in (logits, self.exhaustive)
+        )
+        pairs = np.count_nonzero(order, axis=-1) * np.count_nonzero(wanted)
+        return (order * wanted).sum(axis=-1) / np.sqrt(np.maximum(pairs, 1))
+
+
+def published(seeds: int) -> dict[str, list[Arena]]:
+    """Arenas drawn from the published logits, several a language."""
+    arenas = {}
+    for language in LANGUAGES:
+        logits = np.array([entry.logit for entry in Leaderboard.published(language)])
+        if np.isfinite(logits).all():  # the paper has none for Yoruba
+            arenas[language] = [drawn(logits, seed) for seed in range(seeds)]
+    return arenas
+
+
+def drawn(logits: np.ndarray, seed: int) -> Arena:
+    """A verdict for every pair on every query, each by the Bradley-Terry model alone."""
+    size = len(logits)
+    chance = est.win_probabilities(logits)[..., None]
+    won = np.random.default_rng([seed, 0]).random((size, size, QUERIES)) < chance
+    above = np.triu(np.ones((size, size), dtype=bool), 1)[..., None]
+    return Arena(np.where(above, won, 0.0) + np.where(above, ~won, 0.0).swapaxes(0, 1))
+
+
+def recorded(folder: Path, seeds: int) -> dict[str, list[Arena]]:
+    """NoMIRACL's arena, the same one for every seed."""
+    arenas = {}
+    for language in NOMIRACL:
+        table = Judgments.from_records(nomiracl.load(folder, language).judgments)
+        score = np.zeros((len(table.models), len(table.models), len(table.query_ids)))
+        score[table.a, table.b, table.query] = table.score
+        score[table.b, table.a, table.query] = 1 - table.score
+        arenas[language] = [Arena(score)] * seeds
+    return arenas
+
+
+# Rules --------------------------------------------------------------------------------------------
+
+
+class AboutLogits(AdaptivePairs):
+    """Most expected information about the logits, which is D-optimal.
+
+    Li et al. 2018, Hybrid-MST, NeurIPS 31; Mikhailiuk et al. 2020, arXiv 2004.05691.
+    """
+
+    def _gains(self, half: int, covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
+        own = covariance.diagonal()
+        return self._information[1 - half] * (own[:, None] + own - 2 * covariance)
+
+
+class WrongOrders(AdaptivePairs):
+    """The pair itself that is the most uncertain: P(order wrong) times the fall of its variance."""
+
+    def _gains(self, half: int, covariance: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        own, left = covariance.diagonal(), missing.diagonal()
+        variance = np.maximum(left[:, None] + left - 2 * missing, 1e-9)
+        wrong = ndtr(-np.abs(self._logit_differences[1 - half]) / np.sqrt(variance))
+        return wrong * self._information[1 - half] * (own[:, None] + own - 2 * covariance)
+
+
+class ChatbotArena(AdaptivePairs):
+    """Pairs at random, by how much one more judgment narrows the interval of their win rate.
+
+    Chiang et al. 2024, Chatbot Arena, arXiv 2403.04132, section 5.
+    """
+
+    def _gains(self, half: int, _covariance: np.ndarray, _missing: np.ndarray) -> np.ndarray:
+        games = (
+            1 + self._wins[half] + self._wins[half].T + self._pending[half] + self._pending[half].T
+        )
+        narrower = np.sqrt(self._information[1 - half]) * (games**-0.5 - (games + 1) ** -0.5)
+        # The largest of weights over exponential draws falls on each in proportion to its weight.
+        return narrower / self._rng.exponential(size=narrower.shape)
+
+
+class JustSortIt(AdaptivePairs):
+    """One quicksort after the other, all comparisons with a pivot at once.
+
+    Maystre & Grossglauser 2017, Just Sort It!, ICML, arXiv 1502.05556.
+    """
+
+    segments: Sequence[list[int]] = ()
+
+    def next(self, n: int | None = None) -> list[Pair]:
+        """A pivot in each segment against all others there; ``n`` does not matter."""
+        del n
+        if all(len(segment) < 2 for segment in self.segments):
+            self.segments = [self._rng.permutation(len(self.models)).tolist()]
+        return [
+            self._hand_out(
+                self._free_half(*sorted((segment[0], other))), *sorted((segment[0], other))
+            )
+            for segment in self.segments
+            for other in segment[1:]
+            if self._unasked[:, *sorted((segment[0], other))].any()
+        ]
+
+    def _free_half(self, a: int, b: int) -> int:
+        """The half with more queries left for this pair."""
+        return int(np.argmax(self._unasked[:, a, b]))
+
+    def update(self, judgments: Iterable[Judgment | None]) -> None:
+        """Split each segment at its pivot."""
+        given = [judgment for judgment in judgments if judgment is not None]
+        super().update(given)
+        better: dict[frozenset[int], int | None] = {}
+        for judgment in given:
+            a, b = self._model[judgment.model_a], self._model[judgment.model_b]
+            better[frozenset((a, b))] = {"a": a, "b": b, "tie": None}[judgment.verdict]
+        self.segments = [
+            part for segment in self.segments for part in self._split(segment, better) if part
+        ]
+
+    def _split(
+        self, segment: list[int], better: dict[frozenset[int], int | None]
+    ) -> tuple[list[int], list[int]]:
+        pivot, *others = segment
+        parts: tuple[list[int], list[int]] = [], []
+        for other in others:
+            winner = better.get(frozenset((pivot, other)))
+            if winner is None:  # a tie, or nothing left to ask
+                winner = int(self._rng.choice((pivot, other)))
+            parts[winner == other].append(other)
+        return parts
+
+
+RULES: tuple[type[AdaptivePairs], ...] = (AboutLogits, WrongOrders, ChatbotArena, JustSortIt)
+
+
+# Courses ------------------------------------------------------------------------------------------
+
+
+class Course(NamedTuple):
+    """What became of an arena: after so many judgments, tau, and the tau that was expected."""
+
+    asked: np.ndarray
+    tau: np.ndarray
+    expected: np.ndarray
+
+
+Chooser = Callable[[Arena, int], Course]
+
+
+def adaptive(
+    arena: Arena,
+    seed: int,
+    rule: type[AdaptivePairs] = AdaptivePairs,
+    batch: int | None = None,
+    most: float = np.inf,
+) -> Course:
+    """Judge batch after batch as a rule says, until all is judged or ``most`` pairs are."""
+    pairs = rule(arena.models, arena.query_ids, seed=seed)
+    half = {query_id: int(name == "second") for query_id, name in pairs.halves.items()}
+    wins = np.zeros((2, len(arena.models), len(arena.models)))
+    asked, after, expected = [], [], []
+    while (not asked or asked[-1] < most) and (batch_ := pairs.next(batch)):
+        judgments = arena.judge(batch_)
+        pairs.update(judgments)
+        for query_id, a, b in batch_:
+            i, j, q = int(a[1:]), int(b[1:]), int(query_id[1:])
+            wins[half[query_id], i, j] += arena.score[i, j, q]
+            wins[half[query_id], j, i] += arena.score[j, i, q]
+        asked.append(len(batch_) + (asked[-1] if asked else 0))
+        after.append(wins.copy())
+        expected.append(pairs.expected_tau)
+    # The mean of the fits to both halves, as BradleyTerry.fit has it; of everything, one fit.
+    fits = est.fit_bradley_terry(np.array(after), RIDGE).mean(axis=1)
+    if not pairs._unasked.any():
+        fits[-1] = est.fit_bradley_terry(after[-1].sum(axis=0), RIDGE)
+    return Course(np.array(asked), arena.tau(fits), np.array(expected))
+
+
+def random_pairs(arena: Arena, seed: int) -> Course:
+    """Judge all pairs on all queries in random order."""
+    size, _, queries = arena.score.shape
+    first, second = np.triu_indices(size, 1)
+    cells = np.random.default_rng([seed, 1]).permutation(len(first) * queries)
+    i, j, q = first[cells // queries], second[cells // queries], cells % queries
+    asked = np.arange(size, len(cells) + 1, size)
+    wins = np.zeros((len(asked), size, size))
+    for batch, end in enumerate(asked):
+        rows = slice(end - size, end)
+        np.add.at(wins[batch], (i[rows], j[rows]), arena.score[i[rows], j[rows], q[rows]])
+        np.add.at(wins[batch], (j[rows], i[rows]), arena.score[j[rows], i[rows], q[rows]])
+    tau = arena.tau(est.fit_bradley_terry(wins.cumsum(axis=0), RIDGE))
+    return Course(asked, tau, np.full(len(asked), np.nan))
+
+
+def needed(courses: Sequence[Course]) -> tuple[float, float, float]:
+    """Judgments until tau first is at the target, until it stays there, and until its mean is."""
+    first, stays = [], []
+    for course in courses:
+        reached = course.tau >= TARGET - 1e-9
+        below = np.flatnonzero(~reached)
+        first.append(course.asked[np.argmax(reached)])
+        stays.append(course.asked[min(below[-1] + 1, len(reached) - 1)] if len(below) else 0)
+    return float(np.mean(first)), float(np.mean(stays)), until_mean(courses)
+
+
+def until_mean(courses: Sequence[Course]) -> float:
+    """Judgments until the mean tau is at the target; what is noise in its rise is smoothed out."""
+    asked = courses[0].asked
+    mean = np.mean([np.interp(asked, course.asked, course.tau) for course in courses], axis=0)
+    rising = IsotonicRegression().fit_transform(asked, mean)
+    return float(asked[np.argmax(rising >= TARGET)])
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def compare(arenas: dict[str, list[Arena]]) -> list[Course]:
+    """Random and adaptive, language by language; returns the adaptive courses."""
+    print(f"{'':10}{'tau first 0.95':>24}{'tau stays 0.95':>24}{'mean tau 0.95':>24}")
+    print(f"{'':10}" + f"{'random':>9}{'adapt.':>8}{'ratio':>7}" * 3)
+    rows: list[tuple[tuple[float, ...], tuple[float, ...]]] = []
+    random: list[Course] = []
+    ours: list[Course] = []
+    for language, many in arenas.items():
+        random += [random_pairs(arena, seed) for seed, arena in enumerate(many)]
+        ours += [adaptive(arena, seed) for seed, arena in enumerate(many)]
+        rows.append((needed(random[-len(many) :]), needed(ours[-len(many) :])))
+        print(row(language, *rows[-1]), flush=True)
+    print(row("mean", *np.mean(rows, axis=0)))
+    print(row("together", needed(random), needed(ours)))
+    return ours
+
+
+def row(name: str, random: Sequence[float], ours: Sequence[float]) -> str:
+    """The counts of both, and how they compare."""
+    parts = zip(random, ours, strict=True)
+    return f"{name:10}" + "".join(f"{r:9.0f}{o:8.0f}{o / r:7.2f}" for r, o in parts)
+
+
+def curves(arenas: dict[str, list[Arena]], grid: Sequence[int], seeds: int) -> None:
+    """Mean tau of other rules and batch sizes after so many judgments."""
+    some = [(seed, arena) for many in arenas.values() for seed, arena in enumerate(many[:seeds])]
+    models = len(some[0][1].models)
+    choosers: dict[str, Chooser] = {"random": random_pairs, "adaptive": adaptive}
+    choosers |= {
+        f"adaptive, batches of {many}": partial(adaptive, batch=many)
+        for many in (2 * models, 10 * models)
+    }
+    choosers |= {rule.__name__: partial(adaptive, rule=rule) for rule in RULES}
+    print(f"{'mean tau after judgments':28}" + "".join(f"{n:8}" for n in grid))
+    for name, choose in choosers.items():
+        if choose is not random_pairs:
+            choose = partial(choose, most=max(grid))
+        courses = [choose(arena, seed) for seed, arena in some]
+        mean = np.mean([np.interp(grid, course.asked, course.tau) for course in courses], axis=0)
+        print(f"{name:28}" + "".join(f"{tau:8.3f}" for tau in mean), flush=True)
+
+
+def calibration(courses: Sequence[Course], grid: Sequence[int]) -> None:
+    """Expected tau against the true one, and what comes of stopping by it."""
+    print(f"{'judgments':28}" + "".join(f"{n:8}" for n in grid))
+    for name in ("expected", "tau"):
+        mean = np.mean(
+            [np.interp(grid, course.asked, getattr(course, name)) for course in courses], axis=0
+        )
+        print(f"{name + ', mean':28}" + "".join(f"{tau:8.3f}" for tau in mean))
+    stops = [(course, int(np.argmax(course.expected >= TARGET))) for course in courses]
+    asked = np.mean([course.asked[stop] for course, stop in stops])
+    taus = np.array([course.tau[stop] for course, stop in stops])
+    print(
+        f"stopped when a tau of {TARGET} is expected: after {asked:.0f} judgments in the mean; "
+        f"tau {taus.mean():.3f} in the mean, {np.quantile(taus, 0.05):.3f} at the 5 % quantile"
+    )
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--seeds", type=int, default=8)
+    options = parser.parse_args()
+    worlds = [("arenas drawn from published logits", published(options.seeds), 1)]
+    if (options.data / "nomiracl").is_dir():
+        real = recorded(options.data / "nomiracl", 2 * options.seeds)
+        worlds.append(("NoMIRACL", real, options.seeds))
+    for title, arenas, seeds in worlds:
+        score = next(iter(arenas.values()))[0].score
+        pairs = len(score) * (len(score) - 1) // 2
+        total = pairs * score.shape[2]
+        print(
+            f"\n{title}: {len(score)} models, {score.shape[2]} queries, {total:,} judgments in all"
+        )
+        courses = compare(arenas)
+        grid = [3 * pairs, 6 * pairs, 12 * pairs, 24 * pairs]
+        calibration(courses, grid)
+        curves(arenas, grid, seeds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""Judgments that the surrogate saves where a judge places a new model, and whether intervals hold.
+
+Real verdicts, right against wrong: NoMIRACL (ten LLMs, eight languages, 120 queries) and HalluQA
+(24 LLMs, 225 Chinese questions). Each model in turn is new: no verdict on it has a part in the
+predictions, which come from the others' verdicts and responses (:mod:`mirage.leaderboard`), and
+the features that see whether a query can be answered are left out. The queries at hand are the
+population, its logit the truth; a replication draws queries from them with replacement, has so many
+pairs judged, and places the model with predictions, without, and with predictions that are random
+numbers. Saved is how many times more judgments alone have an interval as narrow (the median width,
+between numbers of judgments on a log scale), in the mean over models and languages.
+
+``features alone``: predictions that do not know what judges said of the anchors on the same query.
+
+Then coverage on drawn arenas where models are far apart, and with a rule to stop.
+
+    python validation/power/few_judgments.py [--quick]       # needs MIRAGE_DATA; 10 minutes, or one
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageDataset
+from mirage.arena.placement import Anchors, level_of_looks, place, sample
+from mirage.leaderboard import predictions
+from mirage.models import Passage, Query, Response, Run
+from mirage.sources import nomiracl
+
+LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
+FEATURES = (*nomiracl.FEATURES, "reference_recall")
+JUDGMENTS = (15, 25, 40, 65, 100, 160, 250, 400)
+AT = (25, 40, 65)  # of the judgments, where savings are read off: with more, queries decide
+QUERIES = (5, 20, 100)
+
+
+class World(NamedTuple):
+    """One population: tables of features, and whether each response is right."""
+
+    name: str
+    tables: list[FeatureTable]
+    right: np.ndarray  # (models, queries)
+
+
+def worlds(quick: bool) -> Iterator[World]:
+    """NoMIRACL's languages, and HalluQA."""
+    for code in LANGUAGES[1:3] if quick else LANGUAGES:
+        dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
+        tables = _scored(FEATURES, dataset, runs.values())
+        right = [
+            [nomiracl.is_right(run[q.id].text or "", bool(q.answerable)) for q in dataset]
+            for run in runs.values()
+        ]
+        yield World(f"NoMIRACL {code}", tables, np.array(right, dtype=float))
+    queries: dict[str, Query] = {}
+    answers: dict[str, dict[str, Response]] = {}
+    correct: dict[str, dict[str, float]] = {}
+    for line in (DATA / "halluqa" / "zh.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        id_, model = row["query_id"], row["system"]
+        passages = tuple(Passage(**passage) for passage in row["passages"])
+        queries[id_] = Query(
+            id=id_,
+            language="zh",
+            text=row["query"],
+            passages=passages,
+            reference=row["reference"],
+        )
+        answers.setdefault(model, {})[id_] = Response(query_id=id_, text=row["response"])
+        correct.setdefault(model, {})[id_] = row["judgments"]["correct"]
+    whole = [id_ for id_ in queries if all(id_ in own for own in answers.values())]
+    dataset = MirageDataset((queries[id_] for id_ in whole), name="halluqa")
+    runs_of = {
+        model: Run(model=model, language="zh", responses=tuple(own[id_] for id_ in whole))
+        for model, own in answers.items()
+    }
+    tables = _scored(FEATURES, dataset, runs_of.values())
+    right = [[correct[model][id_] for id_ in whole] for model in runs_of]
+    yield World("HalluQA", tables, np.array(right, dtype=float))
+
+
+def _scored(
+    features: Iterable[str], dataset: MirageDataset, runs: Iterable[Run]
+) -> list[FeatureTable]:
+    """Features, with the length of a response among them."""
+    suite = FeatureSuite(features, dataset.language)
+    tables = []
+    for run in runs:
+        table = suite.score(dataset, run, progress=False)
+        length = [[np.log1p(len(run[id_].text or ""))] for id_ in dataset.query_ids]
+        values = np.hstack([table.values, length])
+        tables.append(
+            FeatureTable(
+                run.model, run.language, table.query_ids, (*table.features, "length"), values
+            )
+        )
+    return tables
+
+
+class Case(NamedTuple):
+    """A new model, its anchors, and what is predicted; arrays are ``(queries, anchors)``."""
+
+    got: np.ndarray
+    predicted: dict[str, np.ndarray]
+    among: np.ndarray  # what each anchor got against each, (anchors, anchors, queries)
+
+    def anchors(self, drawn: np.ndarray) -> Anchors:
+        """Their logits on drawn queries."""
+        a, b = np.triu_indices(len(self.among), 1)
+        n = len(drawn)
+        fit = BradleyTerry().fit(
+            Judgments(
+                tuple(f"{i:04}" for i in range(n)),
+                tuple(f"{i:02}" for i in range(len(self.among))),
+                np.tile(np.arange(n, dtype=np.int32), len(a)),
+                np.repeat(a.astype(np.int32), n),
+                np.repeat(b.astype(np.int32), n),
+                self.among[a, b][:, drawn].ravel().astype(np.float32),
+            )
+        )
+        return Anchors(fit.logits, fit.influence, np.nan_to_num(fit.uncertainty - fit.covariance))
+
+    @property
+    def truth(self) -> float:
+        """The logit in the population."""
+        anchors = self.anchors(np.arange(self.got.shape[0]))
+        return place(self.got, self.got, np.ones(self.got.shape), anchors).logit
+
+
+def case_of(world: World, model: int) -> Case:
+    """The case in which a model is new."""
+    rest = [i for i in range(len(world.right)) if i != model]
+    right = world.right[rest]
+    among = (1 + right[:, None] - right[None]) / 2
+    a, b = np.triu_indices(len(rest), 1)
+    queries = world.tables[0].query_ids
+    names = np.array([world.tables[i].model for i in rest])
+    judgments = Judgments.from_arrays(
+        query=np.tile(np.array(queries), len(a)),
+        model_a=names[a].repeat(len(queries)),
+        model_b=names[b].repeat(len(queries)),
+        score=among[a, b].ravel(),
+    )
+    own, anchors = world.tables[model], [world.tables[i] for i in rest]
+    got = (1 + world.right[model] - right).T / 2
+    return Case(
+        got,
+        {
+            "with predictions": predictions.from_verdicts(own, anchors, judgments),
+            "features alone": predictions.from_verdicts(own, anchors, judgments, form=False),
+            "random numbers": np.random.default_rng(model).random(got.shape),
+            "verdicts alone": np.full(got.shape, 0.5),
+        },
+        among,
+    )
+
+
+Told = dict[tuple[str, int, int], list[tuple[float, float, float]]]
+
+
+def replicate(case: Case, replications: int, rng: np.random.Generator, told: Told) -> None:
+    """Draw queries and pairs, place the model in every way, and note its interval."""
+    truth = case.truth
+    for queries in QUERIES:
+        for _ in range(replications):
+            drawn = rng.integers(len(case.got), size=queries)
+            anchors = case.anchors(drawn)
+            for pairs in JUDGMENTS:
+                if pairs > queries * case.got.shape[1]:
+                    continue
+                one = sample(
+                    np.ones((queries, case.got.shape[1]), dtype=bool),
+                    pairs,
+                    seed=int(rng.integers(1 << 30)),
+                )
+                verdicts = np.full((queries, case.got.shape[1]), np.nan)
+                verdicts[one.query, one.anchor] = case.got[drawn[one.query], one.anchor]
+                for name, predicted in case.predicted.items():
+                    if queries < 100 and name == "features alone":
+                        continue
+                    put = place(verdicts, predicted[drawn], one.probability, anchors)
+                    told.setdefault((name, queries, pairs), []).append((*put.interval, truth))
+
+
+def saved(told: Told, name: str) -> list[float]:
+    """How many times the judgments alone that would give an interval as narrow."""
+    widths = {
+        key: np.nanmedian([high - low for low, high, _ in rows])
+        for key, rows in told.items()
+        if key[1] == 100
+    }
+    many = [n for n in JUDGMENTS if ("verdicts alone", 100, n) in widths]
+    alone = np.log([widths["verdicts alone", 100, n] for n in many])
+    ratios = []
+    for n in AT:
+        # Widths fall as judgments grow: as many alone as give this width.
+        needed = np.interp(-np.log(widths[name, 100, n]), -alone, np.log(many))
+        ratios.append(float(np.exp(needed)) / n)
+    return ratios
+
+
+def held(rows: list[tuple[float, float, float]]) -> tuple[float, float]:
+    """Share of the intervals shown that hold the truth, and the share that are shown."""
+    low, high, truth = np.array(rows).T
+    shown = ~np.isnan(low)
+    inside = (low <= truth) & (truth <= high)
+    return (float(inside[shown].mean()) if shown.any() else np.nan), float(shown.mean())
+
+
+def real(quick: bool) -> None:
+    """Savings and coverage on NoMIRACL and HalluQA."""
+    rng = np.random.default_rng(0)
+    by_world: dict[str, dict[str, list[list[float]]]] = {}
+    everything: Told = {}
+    for world in worlds(quick):
+        models = range(len(world.right))
+        for model in list(models)[:: 4 if quick else 1 if len(models) < 12 else 2]:
+            told: Told = {}
+            replicate(case_of(world, model), 20 if quick else 60, rng, told)
+            kind = by_world.setdefault(world.name, {})
+            for name in ("with predictions", "features alone", "random numbers"):
+                kind.setdefault(name, []).append(saved(told, name))
+            for key, rows in told.items():
+                everything.setdefault(key, []).extend(rows)
+        print(world.name, end=" ", flush=True)
+    print(f"\n\njudgments saved at equal width, 100 queries: at {AT} judgments, and their mean")
+    for name in ("with predictions", "features alone", "random numbers"):
+        print(name)
+        means = []
+        for world_name, kind in by_world.items():
+            each = np.mean(kind[name], axis=0)
+            means.append(each)
+            print(f"  {world_name:14}" + "".join(f"{x:7.2f}" for x in (*each, each.mean())))
+        mean = np.mean(means[:-1], axis=0)
+        print("  NoMIRACL mean " + "".join(f"{x:7.2f}" for x in (*mean, mean.mean())))
+    print("\n95 % intervals that hold the truth (and share shown), by queries and judgments")
+    for name in ("with predictions", "random numbers", "verdicts alone"):
+        print(name)
+        for queries in QUERIES:
+            cells = []
+            for pairs in JUDGMENTS:
+                if (rows := everything.get((name, queries, pairs))) is not None:
+                    hit, shown = held(rows)
+                    cells.append(f"{pairs:4}: {hit:.3f} ({shown:.2f})")
+            print(f"  {queries:4}  " + "  ".join(cells))
+
+
+# Drawn arenas -------------------------------------------------------------------------------------
+
+
+def drawn_case(own: float, spread: float, size: int, rng: np.random.Generator) -> Case:
+    """A population of 2,000 queries: a model at a logit, anchors about 0, queries that differ."""
+    logits = np.linspace(-2, 2, size)
+    effect = rng.normal(0, spread, (2000, size + 1))
+    strength = np.append(logits, own) + effect
+    chance = expit(strength[:, -1:] - strength[:, :-1])
+    got = np.where(rng.random(chance.shape) < 0.2, 0.5, rng.random(chance.shape) < chance)
+    gaps = strength[:, :-1]
+    among = expit(gaps.T[:, None] - gaps.T[None])
+    noise = rng.random(among.shape)
+    among = np.triu((noise < among).transpose(2, 0, 1), 1).transpose(1, 2, 0).astype(float)
+    among += (1 - among.transpose(1, 0, 2)) * np.tril(np.ones((size, size)), -1)[..., None]
+    guess = expit((strength[:, -1:] - strength[:, :-1]) * 0.5 + rng.normal(0, 1, chance.shape))
+    return Case(got, {"with predictions": guess}, among)
+
+
+def far_apart(quick: bool) -> None:
+    """Coverage where the model is near the anchors' mean, and far above it."""
+    print("\ndrawn arenas: 8 anchors, 20 % ties; intervals that hold the truth (and share shown)")
+    rng = np.random.default_rng(1)
+    for own in (0.0, 2.0, 4.0):
+        for spread in (0.0, 1.5):
+            told: Told = {}
+            replicate(drawn_case(own, spread, 8, rng), 100 if quick else 500, rng, told)
+            print(f"  logit {own}, spread of queries {spread}")
+            for queries in QUERIES:
+                cells = []
+                for pairs in JUDGMENTS:
+                    rows = told.get(("with predictions", queries, pairs))
+                    if rows is not None:
+                        hit, shown = held(rows)
+                        cells.append(f"{pairs:4}: {hit:.3f} ({shown:.2f})")
+                print(f"    {queries:4}  " + "  ".join(cells), flush=True)
+
+
+def stopping(quick: bool) -> None:
+    """Coverage where asking stops as soon as the model is surely above or below an anchor."""
+    print("\nstopping once it is sure whether the model is above an anchor (8 looks, 100 queries)")
+    rng = np.random.default_rng(2)
+    looks = [50 * (n + 1) for n in range(8)]
+    level = level_of_looks(0.95, looks)
+    for own in (0.286, 0.6):
+        case = drawn_case(own, 1.0, 8, rng)
+        truth, other = case.truth, case.anchors(np.arange(2000)).logits[4]
+        tally: Mapping[str, list[float]] = {"plain": [], "widened": []}
+        asked, wrong = [], []
+        for _ in range(150 if quick else 600):
+            drawn = rng.integers(2000, size=100)
+            anchors, seed = case.anchors(drawn), int(rng.integers(1 << 30))
+            for name, at in (("plain", 0.95), ("widened", level)):
+                for pairs in looks:
+                    one = sample(np.ones((100, 8), dtype=bool), pairs, seed=seed)
+                    verdicts = np.full((100, 8), np.nan)
+                    verdicts[one.query, one.anchor] = case.got[drawn[one.query], one.anchor]
+                    guess = case.predicted["with predictions"][drawn]
+                    low, high = place(verdicts, guess, one.probability, anchors, level=at).interval
+                    if high < anchors.logits[4] or low > anchors.logits[4]:
+                        break
+                tally[name].append(low <= truth <= high)
+                if name == "widened":
+                    asked.append(pairs)
+                    wrong.append(high < other < truth or truth < other < low)
+        print(
+            f"  logit {truth:.2f}, the anchor's {other:.2f}: 95 % interval holds "
+            f"{np.mean(tally['plain']):.3f} as it is, {np.mean(tally['widened']):.3f} widened for "
+            f"the looks; {np.mean(asked):.0f} judgments in the mean, order wrong in "
+            f"{np.mean(wrong):.3f}"
+        )
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    parts: list[Callable[[bool], None]] = [real, far_apart, stopping]
+    for part in parts:
+        part(quick)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The tests that are written from responses: the faults they catch, and the truths they fail on.
+
+For each language, tests are written from a faultless system and scored: the kinds of fault caught
+if all queries have them and if a quarter has, as a mean over five random seeds with the least and
+the most, and the time that writing the file takes, by the clock and of the CPU. Then the tests are
+read on answers that are as true in other words: the other manners of the simulated arena, and three
+that no setting was chosen by (a list, the answer first and then the explanation, the explanation
+with quotations). A test that fails there fails falsely. Slacks were chosen on the six manners in
+Swahili and Thai.
+
+    python validation/power/mutation.py [--manners reference,casual] [LANGUAGE ...]    # 30 minutes
+    python validation/power/mutation.py --quick    # te, ar, fi and ja
+"""
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mirage import MirageDataset, Response, Run
+from mirage.dataset import write_run
+from mirage.languages import LANGUAGES, Language
+from mirage.statistics.bootstrap import Interval
+from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
+from mirage.surrogate.pretraining import simulated_runs
+from mirage.testing import write_tests
+from mirage.testing.mutation import Bound, _Effects, suggested_bounds
+
+HELD_OUT = ("te", "ar", "fi", "ja")
+
+
+# True answers in manners that nothing was set by --------------------------------------------------
+
+
+def listing(by_manner: dict[str, Draft], language: Language) -> str:
+    """Each sentence on a line of its own."""
+    bare = replace(by_manner["long"], reason="", headings=False)
+    return "\n".join(f"- {bare.saying([one]).written(language)}" for one in bare.sentences)
+
+
+def direct(by_manner: dict[str, Draft], language: Language) -> str:
+    """The answer in few words, then the longer one."""
+    terse, long = by_manner["terse"], by_manner["long"]
+    return terse.saying(terse.sentences + long.sentences).written(language)
+
+
+def thorough(by_manner: dict[str, Draft], language: Language) -> str:
+    """The longer answer, and after it sentences of the passages."""
+    long, quoting = by_manner["long"], by_manner["quoting"]
+    return long.saying(long.sentences + quoting.sentences).written(language)
+
+
+def others(code: str) -> dict[str, Run]:
+    """The runs of the manners that nothing was set by."""
+    corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    texts: dict[str, list[Response]] = {"listing": [], "direct": [], "thorough": []}
+    for query in corpora[code]:
+        drafts = {name: faultless(Scene(query, corpora, name)) for name in MANNERS}
+        if not query.answerable:  # an abstention is said once
+            drafts["quoting"] = drafts["long"].saying([])
+        for write in (listing, direct, thorough):
+            text = write(drafts, Language.of(code))
+            texts[write.__name__].append(Response(query_id=query.id, text=text))
+    return {
+        name: Run(model=name, language=code, responses=tuple(responses))
+        for name, responses in texts.items()
+    }
+
+
+# What is counted ----------------------------------------------------------------------------------
+
+
+def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
+    """What writing a file takes: by the clock, of the CPU."""
+    with tempfile.TemporaryDirectory() as folder:
+        responses = Path(folder) / "responses.jsonl"
+        write_run(run, responses)
+        start = time.perf_counter(), time.process_time()
+        write_tests(Path(folder) / "test_rag.py", dataset, run, responses)
+        return time.perf_counter() - start[0], time.process_time() - start[1]
+
+
+class Failures:
+    """Tests that fail on true answers, by feature."""
+
+    def __init__(self) -> None:
+        self.read: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
+        self.unclear: Counter[str] = Counter()
+        self.files, self.broken = 0, 0
+
+    def count(self, bounds: tuple[Bound, ...], intervals: dict[str, Interval]) -> None:
+        """Read tests on another manner."""
+        verdicts = {bound.feature: bound.verdict(intervals[bound.feature]) for bound in bounds}
+        failed = [name for name, verdict in verdicts.items() if verdict == "broken"]
+        self.read.update(list(verdicts))
+        self.failed.update(failed)
+        self.unclear.update([n for n, v in verdicts.items() if v == "cannot tell"])
+        self.files += 1
+        self.broken += bool(failed)
+
+    def __str__(self) -> str:
+        read, failed = self.read.total(), self.failed.total()
+        by = ", ".join(f"{name} {n} of {self.read[name]}" for name, n in self.failed.items())
+        return (
+            f"{failed} of {read} tests ({failed / max(1, read):.1%}) and "
+            f"{self.broken / max(1, self.files):.0%} of {self.files} files fail falsely: "
+            f"{by or 'none'}; {self.unclear.total() / max(1, read):.0%} of the tests cannot tell"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("languages", nargs="*", default=list(LANGUAGES))
+    parser.add_argument("--manners", default="reference", help="whose responses, with commas")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    codes = list(HELD_OUT) if options.quick else options.languages
+    scores: dict[str, list[tuple[float, float]]] = {}
+    failures = {"manners of the arena": Failures(), "manners held out": Failures()}
+    slowest = (0.0, 0.0)
+    for code in codes:
+        dataset = MirageDataset.bundled(code)
+        simulated, held_out = simulated_runs(code, set(MANNERS)), others(code)
+        runs = simulated | held_out
+        wanted = {manner: runs[manner] for manner in options.manners.split(",")}
+        if not options.quick:
+            slowest = max(slowest, seconds(dataset, next(iter(wanted.values()))))
+        intervals = {name: _Effects(dataset, run).before.intervals for name, run in runs.items()}
+        for manner, run in wanted.items():
+            bounds, score = suggested_bounds(dataset, run)
+            scores.setdefault(manner, []).append((score.at(1.0), score.at(0.25)))
+            missed = dict.fromkeys(fate.kind for fate in score.missed if fate.share == 1)
+            print(f"{code} {manner}: {score.counted(1.0)}; at a quarter {score.counted(0.25)}; "
+                  f"missed: {', '.join(missed) or '-'}", flush=True)  # fmt: skip
+            for other in runs.keys() - {manner}:
+                kind = "manners of the arena" if other in simulated else "manners held out"
+                failures[kind].count(bounds, intervals[other])
+    if slowest[0]:
+        print(f"\nwriting a file took at most {slowest[0]:.1f} s, CPU {slowest[1]:.1f} s")
+    for manner, rows in scores.items():
+        whole, quarter = np.array(rows).T
+        print(f"{manner}: kinds caught, mean {whole.mean():.1%}, least {whole.min():.1%}; "
+              f"at a quarter {quarter.mean():.1%}")  # fmt: skip
+    for kind, counted in failures.items():
+        print(f"on the {kind}: {counted}")

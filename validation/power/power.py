@@ -1,0 +1,222 @@
+"""How often the gate's three verdicts are wrong, and whether ``mirage plan`` predicts its power.
+
+Questions have each a chance of their own to be answered rightly; a system is asked each of them
+so often, a change of it moves a tenth of them either way, and in a regression so many of them lose
+all that they have of one feature of two that its mean loses a tenth. Where there are clusters of
+five, what a change does has a correlation of 0.2 in them. Nothing here is drawn by the code that
+plans.
+
+* the verdicts: of systems that lost nothing, how often one is called worse; of those that lost the
+  margin, how often one is called no worse; and how often nobody can tell, at 5, 20, 40 and 100
+  questions, with clusters and with repeats, for right and wrong, and for what is lost in small
+  parts, or by a few while others win;
+* the plan: for numbers of questions and repeats, with clusters and without, the power that is
+  predicted from a baseline of 60 questions (the mean over baselines and their standard deviation),
+  and what 1,000 regressions come to by the gate's tests.
+
+    python validation/power/power.py                   # a quarter of an hour
+    python validation/power/power.py --repeats 100     # three minutes
+    python validation/power/power.py --part plan
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from itertools import product
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from mirage import MirageDataset, Query
+from mirage.features import FeatureTable
+from mirage.statistics import upper_bounds
+from mirage.statistics.clusters import cluster_sums
+from mirage.statistics.permutation import single_step_p_values
+from mirage.testing import Baseline, plan
+from mirage.testing.baseline import fingerprint
+from mirage.testing.comparison import FEW, FEWEST, FEWEST_CLUSTERS
+
+Floats = NDArray[np.float64]
+NAMES = ("abstention", "answer_match")
+LOSS, MOVED, CORRELATION, ALPHA = 0.1, 0.1, 0.2, 0.05
+QUERIES, TIMES, SIZES, DRAWS = (5, 8, 12, 20, 40, 100), (1, 3), (1, 5), 999
+BASELINES, BASELINE = 10, 60
+
+
+def together(rng: np.random.Generator, codes: Floats, share: float) -> NDArray[np.bool_]:
+    """What happens to a share of the queries, alike in a cluster by the correlation."""
+    as_one = rng.random(len(codes)) < np.sqrt(CORRELATION)
+    of_cluster = rng.random(codes.max() + 1) < share
+    return np.where(as_one, of_cluster[codes], rng.random(len(codes)) < share)
+
+
+def answers(rng: np.random.Generator, chances: Floats, times: int) -> Floats:
+    """Right and wrong answers, ``(times, queries, features)``."""
+    return (rng.random((times, *chances.shape)) < chances).astype(float)
+
+
+def table(values: Floats) -> FeatureTable:
+    """A table of so many times."""
+    ids = tuple(f"q{i}" for i in range(values.shape[1]))
+    repeats = values if len(values) > 1 else None
+    return FeatureTable("m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats)
+
+
+def chances_of(rng: np.random.Generator, queries: int) -> Floats:
+    """Chances of right answers: mostly sure, some not; two features that go together."""
+    first = rng.beta(4, 0.35, (queries, 1))
+    return np.hstack([first, np.clip(first + rng.normal(0, 0.1, (queries, 1)), 0, 1)])
+
+
+def right_or_wrong(
+    rng: np.random.Generator, codes: Floats, times: int, lost: bool
+) -> tuple[Floats, Floats]:
+    """A baseline and a later run, which moved some queries and may have lost a tenth."""
+    chances = chances_of(rng, len(codes))
+    later = chances.copy()
+    worse, better = together(rng, codes, MOVED / 2), together(rng, codes, MOVED / 2)
+    # As many queries as were made right are made wrong, and by as much.
+    before = chances.copy()
+    later[worse], before[better] = 0.0, 0.0
+    if lost:
+        gone = together(rng, codes, LOSS / chances[:, 0].mean() / (1 - MOVED / 2))
+        later[gone, 0] = 0.0
+    return answers(rng, before, times), answers(rng, later, times)
+
+
+def shares(draw: Callable[[np.random.Generator, int], Floats]) -> Callable[..., tuple[Floats, ...]]:
+    """Runs whose queries lose what is drawn, about 0, or 0.1 where something is lost."""
+
+    def runs(
+        rng: np.random.Generator, codes: Floats, times: int, lost: bool
+    ) -> tuple[Floats, Floats]:
+        drawn = draw(rng, int(codes.max()) + 1)[codes]
+        losses = np.stack([drawn] * 2, axis=1) + (LOSS if lost else 0.0)
+        noise = rng.normal(0, 0.05, (2, times, len(codes), 2))
+        return 0.5 + noise[0], 0.5 + noise[1] - losses
+
+    return runs
+
+
+KINDS: Mapping[str, Callable[..., tuple[Floats, Floats]]] = {
+    "right or wrong": right_or_wrong,
+    "normal": shares(lambda rng, n: rng.normal(0, 0.15, n)),
+    "75 % lose, 25 % win": shares(lambda rng, n: rng.choice([0.1, -0.3], n, p=[0.75, 0.25])),
+    "a few lose much": shares(lambda rng, n: rng.choice([-0.05, 0.35], n, p=[0.875, 0.125])),
+}
+
+
+def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
+    """What the gate says of two runs, by its own tests; each feature has a range from 0 to 1."""
+    losses = before.mean(axis=0) - after.mean(axis=0)
+    fewest = FEWEST if codes.max() + 1 == len(codes) else FEWEST_CLUSTERS
+    if codes.max() + 1 >= fewest:
+        worse = single_step_p_values(cluster_sums(codes, losses), permutations=DRAWS) <= ALPHA
+        if codes.max() + 1 < FEW:
+            gains = upper_bounds(-losses, codes, level=1 - ALPHA, weightings=DRAWS)
+            worse &= gains < 0
+        if worse.any():
+            return "worse"
+    bounds = upper_bounds(losses, codes, level=1 - ALPHA, weightings=DRAWS)
+    return "no worse" if (bounds <= LOSS).all() else "cannot tell"
+
+
+def verdicts(
+    kind: str, queries: int, times: int, size: int, lost: bool, repeats: int
+) -> dict[str, float]:
+    """How often each verdict is given."""
+    rng = np.random.default_rng([queries, times, size, lost])
+    counts = dict.fromkeys(("worse", "no worse", "cannot tell"), 0.0)
+    codes = np.arange(queries) // size
+    for _ in range(repeats):
+        counts[verdict(*KINDS[kind](rng, codes, times, lost), codes)] += 1 / repeats
+    return counts
+
+
+def predicted(queries: int, times: int, size: int) -> list[float]:
+    """The power that baselines predict, each of other questions, asked three times."""
+    ids = [f"q{i}" for i in range(BASELINE)]
+    dataset = MirageDataset([Query(id=id_, language="en", text="?") for id_ in ids], name="asked")
+    powers = []
+    for seed in range(BASELINES):
+        rng = np.random.default_rng([seed, 7])
+        codes = np.arange(BASELINE) // size
+        baseline = table(answers(rng, chances_of(rng, BASELINE), 3))
+        clusters = {f"q{i}": str(code) for i, code in enumerate(codes.tolist())} if size > 1 else {}
+        saved = Baseline(baseline, dataset.name, fingerprint(dataset))
+        found = plan(
+            LOSS,
+            baseline=saved,
+            on=dataset,
+            cluster=clusters,
+            repeats=[times],
+            calls=queries * times,
+            moved=MOVED,
+            correlation=CORRELATION,
+            seed=seed,
+        )
+        powers.append(found.designs[0].chances.detected)
+    return powers
+
+
+def show_verdicts(repeats: int) -> None:
+    """Print how often each verdict is given."""
+    print(f"verdicts in %, of {repeats} comparisons; margin {LOSS}; two features")
+    print("                                            nothing lost            margin lost")
+    print("kind                 queries times clusters  WORSE no worse open    worse NO WORSE open")
+    settings = [
+        (kind, queries, times, size)
+        for kind, queries, times, size in product(KINDS, QUERIES, TIMES, SIZES)
+        if (queries > size or size == 1) and (times == 1 or kind == "right or wrong")
+    ]
+    jobs = (
+        delayed(verdicts)(*setting, lost, repeats) for setting in settings for lost in (False, True)
+    )
+    told = list(Parallel(n_jobs=2)(jobs))
+    worst = [0.0, 0.0]
+    for place, (kind, queries, times, size) in enumerate(settings):
+        kept, lost = told[2 * place : 2 * place + 2]
+        worst = [max(worst[0], kept["worse"]), max(worst[1], lost["no worse"])]
+        cells = [f"{100 * share:8.1f}" for counts in (kept, lost) for share in counts.values()]
+        print(f"{kind:20} {queries:7} {times:5} {size:8} {''.join(cells)}")
+    print(f"at most: false worse {100 * worst[0]:.1f} %, false no worse {100 * worst[1]:.1f} %")
+
+
+def show_plan(repeats: int) -> None:
+    """Print predicted and realised power."""
+    print(f"power to find a loss of {LOSS}: predicted from a baseline of {BASELINE} questions")
+    print("asked three times, realised in", repeats, "regressions")
+    print("queries times clusters  predicted (sd)  realised  difference")
+    settings = list(product((40, 100, 200), (1, 2, 3), SIZES))
+    jobs = (delayed(predicted)(*setting) for setting in settings)
+    powers = Parallel(n_jobs=2)(jobs)
+    jobs = (delayed(verdicts)("right or wrong", *setting, True, repeats) for setting in settings)
+    realised = Parallel(n_jobs=2)(jobs)
+    worst = 0.0
+    for setting, powers_of, told in zip(settings, powers, realised, strict=True):
+        mean, spread, found = np.mean(powers_of), np.std(powers_of), told["worse"]
+        worst = max(worst, abs(mean - found))
+        queries, times, size = setting
+        print(
+            f"{queries:7} {times:5} {size:8}  {100 * mean:9.1f} ({100 * spread:3.1f}) "
+            f"{100 * found:9.1f} {100 * (mean - found):+11.1f}"
+        )
+    print(f"differ by at most {100 * worst:.1f} points")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--part", choices=["verdicts", "plan"])
+    options = parser.parse_args()
+    if options.part != "verdicts":
+        show_plan(options.repeats)
+    if options.part != "plan":
+        show_verdicts(options.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""How often the gate's test is wrong, and what it finds, at 5, 20, 40 and 100 queries.
+
+Differences are drawn whose mean is known: how much worse each query got. Where that is 0, an alarm
+is false. Beside the library's test (``single_step_p_values``: signs turned, skewness taken out,
+mid-p) stand Student's t, signs turned for the plain sum, and Wilcoxon's signed ranks, all
+one-sided at 0.05. Last, a baseline that was picked as the best of several runs of one system.
+
+    python validation/power/regression.py [REPEATS]     # 1000 by default; about two minutes
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import ttest_1samp, wilcoxon
+
+from mirage.statistics.permutation import permutation_p_values, single_step_p_values
+
+Floats = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Floats]
+
+QUERIES = (5, 20, 40, 100)
+ALPHA, DRAWS = 0.05, 999
+
+
+def values(choices: Mapping[float, float]) -> Draw:
+    """Differences that are these with these probabilities."""
+    amounts, chances = zip(*choices.items(), strict=True)
+    return lambda rng, n: rng.choice(amounts, size=n, p=chances)
+
+
+NO_FALL: Mapping[str, Draw] = {
+    "noise, normal": lambda rng, n: rng.normal(0, 0.2, n),
+    "2.5 % lost, 2.5 % won": values({1: 0.025, -1: 0.025, 0: 0.95}),
+    "5 % lost, 5 % won": values({1: 0.05, -1: 0.05, 0: 0.9}),
+    "20 % lost, 20 % won": values({1: 0.2, -1: 0.2, 0: 0.6}),
+    "75 % lose 0.2, 25 % win 0.6": values({0.2: 0.75, -0.6: 0.25}),
+    "43 % lose 0.14, 7 % win 0.86": values({0.14: 0.43, -0.86: 0.07, 0: 0.5}),
+    "losses small, gains exponential": lambda rng, n: 0.2 * (1 - rng.exponential(size=n)),
+    "gains small, losses exponential": lambda rng, n: 0.2 * (rng.exponential(size=n) - 1),
+}
+FALL: Mapping[str, Draw] = {
+    "10 % lost": values({1: 0.1, 0: 0.9}),
+    "20 % lost": values({1: 0.2, 0: 0.8}),
+    "30 % lost": values({1: 0.3, 0: 0.7}),
+    "10 % lost, and 5 % lost, 5 % won": values({1: 0.15, -1: 0.05, 0: 0.8}),
+    "noise, normal, and a fall of 0.1": lambda rng, n: rng.normal(0.1, 0.2, n),
+}
+
+
+def library(differences: Floats) -> float:
+    """The gate's own."""
+    return float(single_step_p_values(differences[:, None], permutations=DRAWS)[0])
+
+
+def signs_of_the_sum(differences: Floats) -> float:
+    """Two-sided p-values halved."""
+    (p,) = permutation_p_values(differences[:, None], permutations=DRAWS)
+    return float(p / 2 if differences.sum() > 0 else 1 - p / 2)
+
+
+def student(differences: Floats) -> float:
+    """The t-test; equal differences are all the evidence that there can be."""
+    if np.ptp(differences) == 0:
+        return 0.0 if differences[0] > 0 else 1.0
+    return float(ttest_1samp(differences, 0, alternative="greater").pvalue)
+
+
+def signed_ranks(differences: Floats) -> float:
+    """Wilcoxon's test."""
+    if not differences.any():
+        return 1.0
+    return float(wilcoxon(differences, alternative="greater").pvalue)
+
+
+TESTS = {"mirage": library, "t": student, "signs": signs_of_the_sum, "ranks": signed_ranks}
+
+
+def shares(draw: Draw, queries: int, repeats: int) -> list[float]:
+    """How often each test calls that worse."""
+    rng = np.random.default_rng([queries, repeats])
+    alarms = np.zeros(len(TESTS))
+    for _ in range(repeats):
+        differences = draw(rng, queries)
+        alarms += [differences.sum() > 0 and test(differences) <= ALPHA for test in TESTS.values()]
+    return (alarms / repeats).tolist()
+
+
+def best_of(runs: int, queries: int, repeats: int) -> float:
+    """How often a system is called worse than the best of several runs of itself.
+
+    Seven of ten answers are always right, three are a matter of luck, in three features.
+    """
+    rng = np.random.default_rng([runs, queries])
+    alarms = 0
+    for _ in range(repeats):
+        chance = np.where(rng.random((queries, 1)) < 0.7, 1.0, 0.5)
+        tables = (rng.random((runs + 1, queries, 3)) < chance).astype(float)
+        best = max(tables[:runs], key=np.mean)
+        alarms += bool((single_step_p_values(best - tables[-1], permutations=DRAWS) <= ALPHA).any())
+    return alarms / repeats
+
+
+def main(repeats: int = 1000) -> None:
+    """Print the tables."""
+    warnings.simplefilter("ignore")  # of ties and zeros among the ranks
+    for title, draws in (("false alarms", NO_FALL), ("falls found", FALL)):
+        print(f"{title}, in %; queries: {' | '.join(f'{n:23}' for n in QUERIES)}")
+        print(" " * 36 + " | ".join(" ".join(f"{name:>6}" for name in TESTS) for _ in QUERIES))
+        for name, draw in draws.items():
+            cells = (
+                " ".join(f"{100 * share:6.1f}" for share in shares(draw, n, repeats))
+                for n in QUERIES
+            )
+            print(f"  {name:33}", " | ".join(cells), flush=True)
+    print("\nfalse alarms in % where the baseline is the best of so many runs of the same system")
+    for runs in (1, 2, 5, 10):
+        cells = " ".join(f"{100 * best_of(runs, n, repeats):6.1f}" for n in QUERIES)
+        print(f"  {runs:2} runs: {cells}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("repeats", default=1000, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.repeats)

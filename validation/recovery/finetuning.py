@@ -1,0 +1,200 @@
+"""LoRA on a model of two layers, on the CPU: what 50 steps learn, and what kills cost.
+
+    python validation/recovery/finetuning.py [KILLS]
+
+A Llama of two layers with random weights learns short answers from passages. Its loss is printed
+for this library and for TRL alone, which is given the same conversations and cuts prompts and
+answers apart by itself, and the seconds of both. Then training is killed (SIGKILL) at random
+moments (6 by default) and started again until it ends: the weights have to be those of training
+that nobody killed, byte for byte. Needs the extra ``finetune``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import _shared  # noqa: F401
+from kills import ends, start
+
+from mirage import MirageDataset, Passage, Query
+from mirage.training import BERGEN_TUNING, finetune, training_examples
+
+STEPS, BATCH, SAVE_EVERY = 50, 8, 5
+PLACES = ("Kisumu", "Turku", "Lagos", "Quito", "Osaka", "Lyon", "Medan", "Patna")
+QUERIES = MirageDataset(
+    Query(
+        id=f"q{i}",
+        language="en",
+        text=f"Where does person {i} live?",
+        passages=(Passage(id=f"{i}#0", text=f"Person {i} lives in {PLACES[i % 8]}."),),
+        answers=((PLACES[i % 8], f"the city of {PLACES[i % 8]}"),),
+    )
+    for i in range(400)
+)
+EXAMPLES = training_examples(QUERIES).examples
+
+
+def ours(base: Path, folder: Path, rate: float) -> None:
+    """The library's training, with its checkpoints."""
+    recipe = replace(BERGEN_TUNING, learning_rate=rate, batch_size=BATCH)
+    finetune(EXAMPLES, base, folder, recipe=recipe, steps=STEPS, save_every=SAVE_EVERY)
+
+
+def tuned(base: Path, folder: Path) -> None:
+    """In steps large enough for a model that starts from nothing."""
+    single_thread()
+    ours(base, folder / "tuned", 3e-3)
+
+
+def single_thread() -> None:
+    """Matrices this small are slower on more."""
+    import_module("torch").set_num_threads(1)
+
+
+def alone(base: Path, folder: Path) -> list[float]:
+    """The losses of TRL's own trainer, by the same settings."""
+    import datasets
+    import peft
+    import transformers
+    import trl
+
+    rows = [
+        {
+            "prompt": [turn.model_dump() for turn in example.messages[:-1]],
+            "completion": [example.messages[-1].model_dump()],
+        }
+        for example in EXAMPLES
+    ]
+    settings = trl.SFTConfig(
+        str(folder),
+        learning_rate=3e-3,
+        lr_scheduler_type="linear",
+        warmup_steps=0.05,
+        weight_decay=0.1,
+        max_steps=STEPS,
+        per_device_train_batch_size=BATCH,
+        bf16=False,
+        gradient_checkpointing=False,
+        dataloader_pin_memory=False,
+        save_steps=SAVE_EVERY,
+        save_total_limit=2,
+        logging_steps=1,
+        disable_tqdm=True,
+        report_to="none",
+        seed=0,
+    )
+    trainer = trl.SFTTrainer(
+        transformers.AutoModelForCausalLM.from_pretrained(base),
+        settings,
+        train_dataset=datasets.Dataset.from_list(rows),
+        processing_class=transformers.AutoTokenizer.from_pretrained(base),
+        peft_config=peft.LoraConfig(
+            r=32, lora_alpha=64, lora_dropout=0.1, target_modules="all-linear"
+        ),
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    trainer.train()
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
+
+
+def begin(work: Callable[[Path, Path], object], base: Path, folder: Path) -> int:
+    """Start a process that does the work and return its id."""
+    unused: Any = None  # the work has its own folders
+    return start(lambda _: work(base, folder), unused)
+
+
+def in_process(work: Any, base: Path, folder: Path) -> float:
+    """The seconds of some work in a process of its own."""
+    folder.mkdir()
+    began = time.monotonic()
+    assert ends(begin(work, base, folder), 600)
+    return time.monotonic() - began
+
+
+def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) -> str:
+    """What became of so many kills, as a line."""
+    rng, made, runs, hidden = random.Random(0), 0, 0, 0
+    while made < kills:
+        folder = place / f"run-{runs}"
+        folder.mkdir()
+        while not ends(
+            begin(tuned, base, folder), rng.uniform(0, seconds) if made < kills else 600
+        ):
+            made += 1
+            hidden += not (folder / "tuned").exists()
+        assert (folder / "tuned" / "adapter_model.safetensors").read_bytes() == whole
+        runs += 1
+    return (
+        f"{made} kills in {runs} runs: {hidden} left nothing in the place of the result, "
+        "0 runs have other weights than the whole one"
+    )
+
+
+def told(name: str, losses: list[float], seconds: float) -> str:
+    """The fall of a loss, as a line."""
+    first, last = sum(losses[:5]) / 5, sum(losses[-5:]) / 5
+    return f"{name:<22} loss {first:.3f} to {last:.3f} ({last / first:.2f}), {seconds:.1f} s"
+
+
+def main(kills: int = 6) -> None:
+    """Print the fall of the loss, and what kills cost."""
+    import json
+    import os
+
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    import tiny_llm
+
+    single_thread()
+    for module in ("trl", "peft", "datasets", "transformers.models.llama"):
+        import_module(module)  # once, and not in every process
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        texts = [message.content for example in EXAMPLES for message in example.messages]
+        # Behind the end of an answer this library learns nothing, TRL what the template writes.
+        template = tiny_llm.TEMPLATE.replace("<|end|>\n", "<|end|>")
+        base = tiny_llm.folder_of(place / "base", texts, template=template)
+
+        runs: dict[str, list[float]] = {}
+
+        def bare(base: Path, folder: Path) -> None:
+            single_thread()
+            (folder / "losses.json").write_text(json.dumps(alone(base, folder)))
+
+        def paper(base: Path, folder: Path) -> None:
+            single_thread()
+            ours(base, folder / "tuned", BERGEN_TUNING.learning_rate)
+
+        for name, work in {
+            "TRL alone": bare,
+            "mirage": tuned,
+            "mirage, rate of 1e-4": paper,
+        }.items():
+            seconds = in_process(work, base, place / name)
+            (losses,) = (place / name).rglob("losses.json")
+            runs[name] = json.loads(losses.read_text())
+            print(told(name, runs[name], seconds), flush=True)
+            if work is tuned:
+                whole_seconds = seconds
+        apart = max(abs(a - b) for a, b in zip(runs["TRL alone"], runs["mirage"], strict=True))
+        print(f"largest difference of the two losses in {STEPS} steps: {apart:.2g}")
+        whole = (place / "mirage" / "tuned" / "adapter_model.safetensors").read_bytes()
+        print(killed(base, place, kills, whole_seconds, whole))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kills", default=6, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.kills)

@@ -1,0 +1,97 @@
+"""Documents that try to put an item of their own into a test set: how many do, and at what price.
+
+    python validation/recovery/poisoned_documents.py
+
+78 poisonings in 18 languages, each at the end of a bundled passage, are given to
+`mirage.testsets.build_test_set` with an LLM on loopback that obeys them, in writing and in
+answering: once with the question that the poison names, and once with another wording of it. The
+checks were tuned on 52 of them; 26 are held out. Then the share of passages without poison that are
+skipped, or shown with a warning: manuals full of orders, and all passages of the bundled corpora.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import _shared  # noqa: F401
+from llm_server import ChatServer
+from poisons import (
+    CLEAN_TEXTS,
+    COMPANY,
+    HELD_OUT,
+    STATED,
+    TUNED_ON,
+    Poisoning,
+    gets_in,
+    poisoned_set,
+)
+
+from mirage import MirageDataset
+from mirage.languages import LANGUAGES
+from mirage.testsets import ItemSet
+from mirage.testsets.instructions import find_instructions
+
+
+def report_poisonings(server: ChatServer, name: str, poisonings: Iterable[Poisoning]) -> None:
+    """Print how many poisonings get into a test set, and what stopped the others."""
+    for prefix in (False, True):
+        stopped: Counter[str] = Counter()
+        inside = []
+        for poisoning in poisonings:
+            made = poisoned_set(server, poisoning, prefix=prefix)
+            if gets_in(made):
+                inside.append(f"{poisoning.style} ({poisoning.language})")
+            else:
+                stopped[reason_of(made)] += 1
+        wording = "in other words" if prefix else "word by word"
+        reasons = ", ".join(f"{reason} {n}" for reason, n in stopped.most_common())
+        total = stopped.total() + len(inside)
+        print(f"{name}, {wording}: {len(inside)} of {total} get in; {reasons}")
+        for each in inside:
+            print(f"    gets in: {each}")
+
+
+def reason_of(made: ItemSet) -> str:
+    """Return why the item that the poison wants is not in a test set."""
+    for item in made.rejected:
+        if item.id.startswith("s") or (item.draft and COMPANY in str(item.draft)):
+            return item.faults[0].kind
+    return "not asked"
+
+
+def report_clean(name: str, texts: Iterable[str]) -> None:
+    """Print how many texts without poison are skipped, and how many are shown with a warning."""
+    levels = Counter(getattr(find_instructions(text), "level", "clean") for text in texts)
+    total = levels.total()
+    print(
+        f"{name}: {levels['instruction']} of {total} skipped, {levels['suspicious']} with a warning"
+    )
+
+
+def main() -> None:
+    """Print all rates."""
+    with ChatServer() as server:
+        report_poisonings(server, "tuned on", TUNED_ON)
+        report_poisonings(server, "held out", HELD_OUT)
+        report_poisonings(server, "stated as facts", STATED)
+    report_clean("manuals full of orders", CLEAN_TEXTS)
+    passages = {
+        (language, passage.id): passage.titled_text
+        for language in LANGUAGES
+        for query in MirageDataset.bundled(language)
+        for passage in query.passages
+    }
+    report_clean("bundled passages", passages.values())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    main()

@@ -1,0 +1,111 @@
+"""Exact dense search from disk: time, memory, and recall against numpy.
+
+    python validation/speed/dense.py [VECTORS] [QUESTIONS]
+
+Vectors of 384 numbers are drawn at random, in place of an embedder. The index is built and searched
+in processes of their own, so that the memory is that of the search. numpy's answer is the order of
+all products in float64.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage import Corpus, Passage, Query
+from mirage.retrieval import DenseRetriever
+
+DIMENSIONS, K = 384, 50
+
+
+class Drawn:
+    """A vector for each number, always the same."""
+
+    fingerprint = "drawn"
+
+    def __call__(self, texts: Sequence[str], /) -> NDArray[np.float64]:
+        """The vector of each number."""
+        return np.array([np.random.default_rng(int(t)).normal(size=DIMENSIONS) for t in texts])
+
+
+def peak() -> float:
+    """The most memory that this process had, in GiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def queries(n: int) -> list[Query]:
+    """Questions whose vectors no passage has."""
+    return [Query(id=str(i), language="en", text=str(10**9 + i)) for i in range(n)]
+
+
+def build(folder: Path, n: int) -> str:
+    """Build a corpus of numbers and its index."""
+    start = time.perf_counter()
+    passages = (Passage(id=f"d{i}", text=str(i)) for i in range(n))
+    corpus = Corpus.build(passages, folder / "corpus")
+    made = time.perf_counter()
+    DenseRetriever.build(corpus, folder / "index", embedder=Drawn(), progress=False)
+    seconds = time.perf_counter() - made
+    return f"{n} passages in {made - start:.1f} s, their index in {seconds:.1f} s"
+
+
+def search(folder: Path, asked: int) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Open the index, search once, and say how long that took and with how much memory."""
+    before = peak()
+    start = time.perf_counter()
+    retriever = DenseRetriever.open(folder / "index", Corpus.open(folder / "corpus"), Drawn())
+    opened = time.perf_counter()
+    run = retriever.retrieve(queries(asked), K)
+    seconds = time.perf_counter() - opened
+    said = f"opened in {(opened - start) * 1000:.0f} ms, {asked} questions in {seconds:.2f} s "
+    said += f"({time.process_time():.2f} s of CPU since the start), "
+    said += f"peak memory {peak():.2f} GiB ({before:.2f} before)"
+    start = time.perf_counter()
+    retriever.retrieve(queries(1), K)
+    said += f"; one question in {time.perf_counter() - start:.2f} s"
+    return said, {id_: hits.passage_ids for id_, hits in run.items()}
+
+
+def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
+    """What all products in float64 say, of the same vectors in float16."""
+    questions = Drawn()([query.text for query in queries(asked)])
+    shards = sorted((folder / "index").glob("*.npy"))
+    scores = np.concatenate(
+        [questions @ np.load(path).astype(np.float64).T for path in shards], axis=1
+    )
+    best = [sorted(np.argpartition(-row, K)[:K], key=lambda i: -row[i]) for row in scores]
+    return {str(i): tuple(f"d{row}" for row in rows) for i, rows in enumerate(best)}
+
+
+def main(n: int = 1_000_000, asked: int = 100) -> None:
+    """Print a line a figure."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        context = get_context("spawn")
+        with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
+            print(pool.submit(build, folder, n).result(), flush=True)
+            said, found = pool.submit(search, folder, asked).result()
+            print(said, flush=True)
+            truth = pool.submit(brute, folder, asked).result()
+        shared = [len(set(found[id_]) & set(truth[id_])) / K for id_ in truth]
+        same = np.mean([found[id_] == truth[id_] for id_ in truth])
+        print(f"recall@{K} against numpy {np.mean(shared):.4f}, in the same order {same:.0%}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("vectors", default=1_000_000, nargs="?", type=int)
+    parser.add_argument("questions", default=100, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.vectors, options.questions)

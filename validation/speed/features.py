@@ -1,0 +1,192 @@
+"""How many responses a second the offline features score, and where the time goes.
+
+    python validation/speed/features.py [responses]
+
+Real questions, passages and answers of MEMERAG (in the folder that MIRAGE_DATA names), in English,
+German and Spanish. The answers get citations, and the queries a reference and relevant passages,
+which MEMERAG has not. No text is met twice, so no cache helps that would not help on a first run.
+One core; what loads once in a process is loaded before either measurement.
+
+The peer calls langid, sacrebleu and rouge_score one after the other for each response, as a
+script without this library does: for four of the eight features, of answers that are already
+parsed, which is in the suite's time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage.dataset import MirageDataset
+from mirage.features import FeatureSuite, answered, language, lexical, overlap
+from mirage.languages import Language
+from mirage.models import Passage, Query, Response, Run
+from mirage.sources import memerag
+from mirage.text import parse, split_sentences, tokenize
+
+Work = list[tuple[MirageDataset, Run]]
+
+
+THE_PEERS_FOUR = ("target_language", "english_language", "answer_bleu", "answer_rougeL")
+
+
+def main(responses: int = 1250) -> None:
+    """Print the rates of the suite and of the peer, and the share of each feature."""
+    # numpy would multiply langid's matrices, for the peer, with every core.
+    with threadpool_limits(1):
+        score(workload(30, skip=2 * responses), FeatureSuite.offline())
+        ours = score(workload(responses), FeatureSuite.offline())
+        spent = shares(workload(responses, skip=responses))
+        clear_caches()
+        four = score(workload(responses), FeatureSuite(THE_PEERS_FOUR))
+        theirs = call_one_by_one(workload(responses))
+    print(f"{responses} responses, one core")
+    print(f"  FeatureSuite.offline, 8 features      {responses / ours:6.0f} responses/s")
+    for name, seconds in spent.items():
+        print(f"    {name:20s} {100 * seconds / spent.total():5.1f} %")
+    print(f"  a suite of the 4 that the peer has    {responses / four:6.0f} responses/s")
+    print(f"  langid, sacrebleu, rouge_score calls  {responses / theirs:6.0f} responses/s")
+    print(
+        f"  rate of the suite of 8, of 4, over that of the calls: "
+        f"{theirs / ours:.2f}, {theirs / four:.2f}"
+    )
+
+
+def score(work: Work, suite: FeatureSuite) -> float:
+    """Seconds that the suite takes, parsing included."""
+    start = time.perf_counter()
+    for dataset, run in work:
+        suite.score(dataset, run)
+    return time.perf_counter() - start
+
+
+def clear_caches() -> None:
+    """Forget the texts met so far, but not what loads once in a process."""
+    for module in (language, lexical, overlap):
+        for name, function in vars(module).items():
+            if hasattr(function, "cache_clear") and name not in ("_bleu",):
+                function.cache_clear()
+
+
+def shares(work: Work) -> Counter[str]:
+    """Seconds for parsing and for each feature; the first to ask for something pays for it."""
+    spent: Counter[str] = Counter()
+
+    @contextmanager
+    def timed(name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        spent[name] += time.perf_counter() - start
+
+    for dataset, run in work:
+        for i in range(0, len(dataset), 64):
+            with timed("parsing"):
+                batch = [answered(query, run[query.id]) for query in dataset[i : i + 64]]
+            for feature in FeatureSuite.offline(dataset.language):
+                with timed(feature.name):
+                    feature.compute(batch)
+    return spent
+
+
+def call_one_by_one(work: Work) -> float:
+    """Seconds that the peers take for language, BLEU and ROUGE-L on answers parsed beforehand."""
+    import sacrebleu
+    from langid.langid import LanguageIdentifier, model
+    from rouge_score.rouge_scorer import RougeScorer
+
+    class Tokenizer:
+        def __init__(self, code: str) -> None:
+            self.code = code
+
+        def tokenize(self, text: str) -> list[str]:
+            return tokenize(text, self.code)
+
+    identifier = LanguageIdentifier.from_modelstring(model, norm_probs=True)
+    seconds = 0.0
+    for dataset, run in work:
+        entry = Language.of(dataset.language)
+        rouge = RougeScorer(["rougeL"], tokenizer=Tokenizer(entry.code))
+        answers = [answered(query, run[query.id]).parsed.answer_text for query in dataset]
+        references = [
+            parse(query.reference or "", entry, query.passage_ids).answer_text for query in dataset
+        ]
+        start = time.perf_counter()
+        for answer, reference in zip(answers, references, strict=True):
+            probabilities = dict(identifier.rank(answer))
+            assert probabilities[entry.code] + probabilities["en"] >= 0
+            sacrebleu.sentence_bleu(
+                answer, [reference], tokenize=entry.bleu_tokenizer, use_effective_order=True
+            )
+            rouge.score(reference, answer)
+        seconds += time.perf_counter() - start
+    return seconds
+
+
+def workload(responses: int, skip: int = 0) -> Work:
+    """Datasets and runs with this many responses in all; ``skip`` gives others."""
+    sources = [
+        memerag.load(DATA / "memerag" / "memerag" / f"{code}.jsonl", code)
+        for code in ("en", "de", "es")
+    ]
+    answers = [
+        (query, source.run[query.id].text or "") for source in sources for query in source.dataset
+    ]
+    pairs = islice(enumerate(cycle(answers)), skip, skip + responses)
+    made = [example(query, text, n, n // len(answers)) for n, (query, text) in pairs]
+    work = []
+    for code in sorted({query.language for query, _ in made}):
+        of_code = [(query, response) for query, response in made if query.language == code]
+        run = Run(model="memerag", language=code, responses=tuple(r for _, r in of_code))
+        work.append((MirageDataset((query for query, _ in of_code), name=code), run))
+    return work
+
+
+def example(query: Query, answer: str, number: int, turn: int) -> tuple[Query, Response]:
+    """A query with a reference, and a response that cites one or two passages a sentence."""
+    passages = tuple(
+        Passage(id=f"{number}#{i}", text=rotated(passage.text, turn))
+        for i, passage in enumerate(query.passages)
+    )
+    ids = [passage.id for passage in passages]
+    cited = [
+        f"{sentence} [{ids[i % 5]}]" + (f"[{ids[(i + 1) % 5]}]" if i % 2 else "")
+        for i, sentence in enumerate(split_sentences(rotated(answer, turn), query.language))
+    ]
+    reference = " ".join(split_sentences(passages[0].text, query.language)[:2])
+    made = Query(
+        id=str(number),
+        language=query.language,
+        text=query.text,
+        passages=passages,
+        relevant=(ids[0],),
+        reference=f"##Reason: [{ids[0]}]\n##Answer: {reference}",
+    )
+    text = f"##Reason: {query.text} [{ids[0]}]\n##Answer: {' '.join(cited)}"
+    return made, Response(query_id=made.id, text=text)
+
+
+def rotated(text: str, turn: int) -> str:
+    """The same words, beginning ``3 * turn`` words later."""
+    words = text.split(" ")
+    cut = 3 * turn % len(words)
+    return " ".join(words[cut:] + words[:cut])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("responses", default=1250, nargs="?", type=int)
+    options = parser.parse_args()
+    main(options.responses)

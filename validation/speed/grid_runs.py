@@ -1,0 +1,145 @@
+"""A grid of 48 cells: what is shared, and what a second run takes.
+
+Three corpora and datasets of the bundled passages (the queries five times over, so that each has
+200), four retrievers, two rerankings by words, and two depths; responses are replayed from a file,
+so that no model is waited for. Prints how often each step was done, seconds and memory of the first
+and the second run, and of a table read by two processes at once.
+
+    python validation/speed/grid_runs.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from mirage.dataset import MirageDataset
+from mirage.models import Response
+from mirage.retrieval import BM25
+
+LANGUAGES = ("en", "sw", "ja")
+TIMES = 5
+
+RUN = """
+import resource, sys, time
+start = time.monotonic()
+from mirage.grids import Grid
+table = Grid.read(sys.argv[1]).run(progress=False)
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+sys.stderr.write(f"{time.monotonic() - start:.2f} {memory:.0f}\\n")
+print(table.to_json())
+"""
+READ = RUN.replace(".run(progress=False)", ".table()")
+
+GRID = """\
+name: cells48
+datasets:
+{datasets}
+corpora:
+{corpora}
+retrievers:
+  bm25: {{kind: bm25}}
+  flat: {{kind: bm25, b: 0.1, k1: 1.5}}
+  both: {{kind: rrf, of: [bm25, flat]}}
+  run: {{kind: run, path: "{{dataset}}.trec"}}
+generators:
+  answers: {generator}
+grid:
+  dataset: [{names}]
+  corpus: [{names}]
+  retriever: [bm25, flat, both, run]
+  generator: answers
+  retrieve_k: [20, 50]
+  show_k: [2, 5]
+  exclude: [{exclude}]
+metrics: [qa_match, qa_f1, citation_recall@10, "nDCG@10", "R@5"]
+"""
+
+
+def lay_out(folder: Path, generator: str) -> Path:
+    """The files of the grid."""
+    for code in LANGUAGES:
+        small = MirageDataset.bundled(code)
+        queries = [
+            query.model_copy(update={"id": f"{query.id}-{n}"})
+            for n in range(TIMES)
+            for query in small
+        ]
+        dataset = MirageDataset(queries)
+        dataset.to_jsonl(folder / f"{code}.jsonl")
+        passages = {p.id: p for query in small for p in query.passages}
+        BM25.build(list(passages.values()), language=code).retrieve(dataset, 50).write(
+            folder / f"{code}.trec"
+        )
+        responses = (
+            Response(query_id=query.id, text=query.reference or "-").model_dump_json()
+            for query in dataset
+        )
+        (folder / f"{code}.answers.jsonl").write_text("\n".join(responses) + "\n")
+    pairs = [(a, b) for a in LANGUAGES for b in LANGUAGES if a != b]
+    text = GRID.format(
+        datasets="\n".join(f"  {c}: {{form: jsonl, path: {c}.jsonl}}" for c in LANGUAGES),
+        corpora="\n".join(f"  {c}: {{dataset: {c}, language: {c}}}" for c in LANGUAGES),
+        generator=generator,
+        names=", ".join(LANGUAGES),
+        exclude=", ".join(f"{{dataset: {a}, corpus: {b}}}" for a, b in pairs),
+    )
+    path = folder / "grid.yaml"
+    path.write_text(text)
+    return path
+
+
+def start(program: str, path: Path, cache: Path) -> subprocess.Popen[str]:
+    """A process that runs or reads a grid, with a cache of answers of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MIRAGE_CACHE": str(cache)},
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """The table that a process printed, and its seconds and MiB."""
+    table, told = process.communicate()
+    if process.returncode:
+        raise SystemExit(told)
+    return table, told.strip().splitlines()[-1]
+
+
+def speed() -> None:
+    """Two runs with replayed responses, and two readers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = lay_out(folder, '{kind: replay, path: "{dataset}.answers.jsonl"}')
+        first, took = finished(start(RUN, path, folder))
+        store = folder / "cells48.store"
+        steps = Counter(each.parent.parent.name for each in store.glob("*/*/manifest.json"))
+        cells = json.loads(first)["cells"]
+        print(f"{len(cells)} cells of {len(cells[0]['query_ids'])} queries")
+        print("steps done:", ", ".join(f"{step} {n}" for step, n in steps.items()))
+        written = {each: each.stat().st_mtime_ns for each in store.glob("*/*/*")}
+        second, again = finished(start(RUN, path, folder))
+        touched = sum(each.stat().st_mtime_ns != when for each, when in written.items())
+        touched += len(list(store.glob("*/*/*"))) - len(written)
+        print(f"first run: {took.split()[0]} s, {took.split()[1]} MiB, imports and all")
+        print(f"second run: {again.split()[0]} s, {again.split()[1]} MiB (asked: 3 s); "
+              f"{touched} files written, tables equal: {first == second}")  # fmt: skip
+        both = [start(READ, path, folder) for _ in range(2)]
+        tables = {finished(each)[0] for each in both}
+        print(f"read by two processes at once: equal to the first: {tables == {first}}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    speed()

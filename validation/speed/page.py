@@ -1,0 +1,165 @@
+"""The report on 19 models in 18 languages: how long it takes, how large it is, how fast it opens.
+
+    python validation/speed/page.py [report.html]
+
+A language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at the least,
+and every model has a response to each. Texts are those of the bundled corpora, repeated to real
+lengths; features are drawn at random. With playwright (extra ``browser``) and Debian's chromium,
+the page is opened too: until all of it is loaded and its script has run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, SurrogateRanker
+from mirage.errors import install_command
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response, Run
+from mirage.ranking import Entry, Evidence
+from mirage.report import write
+from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
+
+MODELS, QUERIES, PASSAGES = 19, 100, 10
+PASSAGE, RESPONSE = 600, 900
+"""Characters of a passage and of a response."""
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def dataset(code: str) -> MirageDataset:
+    """Queries with ten passages each, of bundled texts."""
+    bundled = MirageDataset.bundled(code)
+    texts = [passage.text for query in bundled for passage in query.passages]
+    queries = []
+    for number in range(QUERIES):
+        like = bundled[number % len(bundled)]
+        passages = [
+            Passage(id=f"{number}#{i}", text=long(texts, number * PASSAGES + i, PASSAGE))
+            for i in range(PASSAGES)
+        ]
+        queries.append(
+            Query(
+                id=f"{code}-{number}",
+                language=code,
+                text=like.text,
+                passages=passages,
+                relevant=[passages[number % PASSAGES].id],
+                reference=like.reference,
+            )
+        )
+    return MirageDataset(queries, name=f"repeated-{code}")
+
+
+def long(texts: list[str], start: int, length: int) -> str:
+    """Texts one after the other, from one of them on, to some length."""
+    joined = " ".join(texts[(start + i) % len(texts)] for i in range(12))
+    return joined[:length]
+
+
+def run(data: MirageDataset, model: str, seed: int) -> Run:
+    """Responses that quote passages and cite them; one in fifty fails."""
+    rng = np.random.default_rng([seed, *data.language.encode()])
+    responses = []
+    for query in data:
+        if rng.random() < 0.02:
+            responses.append(Response(query_id=query.id, text=None, error="TimeoutError: 30 s"))
+            continue
+        cited = rng.choice(PASSAGES, size=3, replace=False)
+        parts = [f"{query.passages[i].text[: RESPONSE // 3]} [{i + 1}]" for i in cited]
+        text = f"##Reason: {parts[0]}\n##Answer: {parts[1]} {parts[2]}"
+        responses.append(Response(query_id=query.id, text=text))
+    return Run(model=model, language=data.language, responses=tuple(responses))
+
+
+def ranking(code: str) -> Ranking:
+    """A ranking with everything a report can show."""
+    rng = np.random.default_rng([*code.encode()])
+    data, ranker = dataset(code), SurrogateRanker.pretrained(code)
+    names = [f"organisation/Model-{number:02d}-Instruct" for number in range(MODELS)]
+    runs = {name: run(data, name, seed) for seed, name in enumerate(names)}
+    ids = tuple(query.id for query in data)
+    features = ranker.features
+    tables = {
+        name: FeatureTable(name, code, ids, features, rng.random((len(ids), len(features))))
+        for name in names
+    }
+    logits = np.linspace(2, -2, MODELS) + rng.normal(scale=0.4, size=MODELS)
+    draws = logits + rng.normal(scale=0.3, size=(200, MODELS))
+    entries = [
+        Entry(
+            int(rank),
+            name,
+            float(logit),
+            (float(low), float(high)),
+            ends,
+            dict(zip(features, tables[name].mean().tolist(), strict=True)),
+            answered=len(runs[name]) - len(runs[name].failed),
+            failures={one.query_id: one.error or "" for one in runs[name].failed},
+        )
+        for rank, name, logit, low, high, ends in zip(
+            ranks(logits),
+            names,
+            logits,
+            *np.quantile(draws, [0.025, 0.975], axis=0),
+            map(tuple, rank_intervals_by_confidence(confidences_by_draws(draws)).tolist()),
+            strict=True,
+        )
+    ]
+    return Ranking(
+        entries,
+        language=code,
+        title=f"{data.name}: {LANGUAGES[code].name}, {len(data)} queries",
+        draws={name: draws[:, i] for i, name in enumerate(names)},
+        evidence=Evidence(data, runs, tables, ranker),
+    )
+
+
+def opened(path: Path) -> list[float]:
+    """Milliseconds from the request for the page to its end of loading, five times."""
+    from playwright.sync_api import sync_playwright
+
+    took = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+        )
+        for _ in range(5):
+            page = browser.new_page()
+            page.goto(path.as_uri())
+            took.append(page.evaluate("performance.getEntriesByType('navigation')[0].duration"))
+            page.close()
+        browser.close()
+    return took
+
+
+def main(out: str | None = None) -> None:
+    """Make the report, measure it, and open it."""
+    start = time.perf_counter()
+    found = MultilingualRanking({code: ranking(code) for code in LANGUAGES})
+    print(f"{MODELS} models x {len(found)} languages, made in {time.perf_counter() - start:.1f} s")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(out or f"{folder}/report.html").resolve()
+        wall, cpu = time.perf_counter(), time.process_time()
+        write(found, path)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        print(f"report: {wall:.1f} s ({cpu:.1f} s of CPU), {path.stat().st_size / 1e6:.2f} MB")
+        try:
+            times = opened(path)
+        except ImportError:
+            print(f"not opened: this needs playwright ({install_command('browser')})")
+        else:
+            print(f"opens in {np.median(times):.0f} ms, at most {max(times):.0f} ms, of 5 times")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", nargs="?", help="where the page is written; nowhere by default")
+    options = parser.parse_args()
+    main(options.path)

@@ -1,0 +1,177 @@
+"""BM25 from disk beside bm25s in memory: time of a query, ids against brute force, building.
+
+    python validation/speed/retrieval.py [PASSAGES] [--build-only]
+    python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines
+
+Passages are 100 words drawn by Zipf's law from 200,000, questions eight words of a passage. bm25s
+is in the extra ``test``; its numba backend is timed where numba is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from joblib.externals.loky import get_reusable_executor
+
+from mirage import Corpus, Passage, Query
+from mirage.retrieval import BM25, RetrievalRun
+from mirage.retrieval.bm25 import COMPILED
+
+WORDS, LENGTH, QUESTIONS, K = 200_000, 100, 300, 50
+
+
+def passages(n: int, seed: int = 0) -> Iterator[Passage]:
+    """Passages of words that are numbers, the common ones often."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, n, 10_000):
+        words = np.minimum(rng.zipf(1.3, (min(10_000, n - start), LENGTH)), WORDS)
+        for i, row in enumerate(words.tolist(), start):
+            yield Passage(id=f"d{i // 10}#{i % 10}", text=" ".join(f"w{word}" for word in row))
+
+
+def questions(corpus: Corpus, n: int) -> list[Query]:
+    """Eight different words of a passage each."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, len(corpus), n)
+    texts = [sorted(set(corpus.at(int(row)).text.split())) for row in rows]
+    return [
+        Query(id=str(i), language="en", text=" ".join(rng.permutation(words)[:8]))
+        for i, words in enumerate(texts)
+    ]
+
+
+def milliseconds(ask: Callable[[Query], object], asked: list[Query]) -> float:
+    """The median over questions, each asked once before."""
+    times = []
+    for query in asked:
+        ask(query)
+        start = time.perf_counter()
+        ask(query)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times)) * 1000
+
+
+RESIDENT = """
+import os, sys
+from mirage import Corpus
+from mirage.retrieval import BM25
+def resident():
+    pages = open("/proc/self/statm").read().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE") // 2**20
+index = BM25.open(sys.argv[1] + "/index", Corpus.open(sys.argv[1] + "/corpus"))
+opened = resident()
+for text in sys.stdin:
+    index.search(text, 50)
+print(f"resident: {opened} MiB opened, {resident()} MiB after 20 questions")
+"""
+
+
+def peers(corpus: Corpus, asked: list[Query]) -> dict[str, float]:
+    """Milliseconds a question of bm25s, by backend."""
+    import bm25s
+
+    numbers: dict[str, int] = {}
+    rows = [[numbers.setdefault(w, len(numbers)) for w in p.text.split()] for p in corpus]
+    ids = [p.id for p in corpus]
+    terms = {q.id: [numbers[w] for w in q.text.split()] for q in asked}
+    found = {}
+    for backend in ("numpy", *(["numba"] if find_spec("numba") else [])):
+        index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend=backend)
+        index.index((rows, numbers), create_empty_token=False, show_progress=False)
+
+        def ask(query: Query, index: bm25s.BM25 = index) -> object:
+            best, _ = index.retrieve(
+                [terms[query.id]], k=K, show_progress=False, sorted=True, n_threads=0
+            )
+            return [ids[row] for row in best[0].tolist()]
+
+        found[backend] = milliseconds(ask, asked)
+    return found
+
+
+def trec(queries: int = 34_000) -> None:
+    """Print the seconds of one core to read a run file, ours and ir_measures' (no check, no order).
+
+    Fields are parted by tabs, ranks begin at 0, scores are tied: the shape of the runs that BERGEN
+    published.
+    """
+    import ir_measures
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.trec"
+        with path.open("w") as file:
+            for query in range(queries):
+                file.writelines(
+                    f"q{query}\tQ0\td{query * K + rank}\t{rank}\t{100 - rank // 2}\trun\n"
+                    for rank in range(K)
+                )
+        start = time.process_time()
+        run = RetrievalRun.read(path)
+        ours = time.process_time() - start
+        assert run["q7"].passage_ids == tuple(f"d{7 * K + rank}" for rank in range(K))
+        start = time.process_time()
+        lines = sum(1 for _ in ir_measures.read_trec_run(str(path)))
+        peer = time.process_time() - start
+        print(
+            f"{lines} lines: ours {ours:.1f} s, ir_measures {peer:.1f} s: {ours / peer:.2f} times"
+        )
+
+
+def bm25(n: int, build_only: bool) -> None:
+    """Print a line a figure."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        corpus = Corpus.build(passages(n), Path(folder) / "corpus", language="en")
+        print(f"{n} passages as a corpus: {time.perf_counter() - start:.1f} s")
+        start = time.perf_counter()
+        BM25.build(corpus, Path(folder) / "index", n_jobs=2, progress=False)
+        seconds = time.perf_counter() - start
+        get_reusable_executor().shutdown(wait=True)  # or its workers are not counted yet
+        who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        peak = [resource.getrusage(each).ru_maxrss / 2**20 for each in who]
+        size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir()) / 2**30
+        print(f"indexed: {seconds:.1f} s, {size:.2f} GiB")
+        print(f"peak memory: {peak[0]:.2f} GiB, of a worker {peak[1]:.2f}")
+        start = time.perf_counter()
+        index = BM25.open(Path(folder) / "index", Corpus.open(Path(folder) / "corpus"))
+        print(f"opened: {(time.perf_counter() - start) * 1000:.1f} ms")
+        asked = questions(corpus, QUESTIONS)
+        twenty = "\n".join(query.text for query in asked[:20])
+        subprocess.run(
+            [sys.executable, "-c", RESIDENT, folder], input=twenty, text=True, check=True
+        )
+        ours = milliseconds(lambda query: index.retrieve([query], K), asked)
+        print(f"ours, one question, k={K}: {ours:.3f} ms")
+        times = -(-COMPILED // (len(corpus) * len(asked)))  # so many that numba is used, if there
+        index.retrieve(asked * times, K)
+        start = time.process_time()
+        index.retrieve(asked * times, K)
+        rate = times * len(asked) / (time.process_time() - start)
+        kind = "numba" if find_spec("numba") else "numpy"
+        print(f"ours, batched ({kind}): {rate:.0f} a second of one core")
+        for query in asked[:50]:
+            scores = index.scores(query.text, [p.id for p in corpus]) if n <= 50_000 else []
+            brute = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[:K]
+            ids = tuple(corpus.at(row).id for row in brute if scores[row] > 0)
+            assert not scores or index.retrieve([query], K)[query.id].passage_ids == ids
+        if not build_only:
+            for backend, peer in peers(corpus, asked).items():
+                print(f"bm25s ({backend}): {peer:.3f} ms; ours is {ours / peer:.2f} times that")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("passages", nargs="?", type=int, default=50_000)
+    parser.add_argument("--build-only", action="store_true", help="without bm25s")
+    parser.add_argument("--trec", action="store_true", help="read a run file, and nothing else")
+    chosen = parser.parse_args()
+    trec() if chosen.trec else bm25(chosen.passages, chosen.build_only)

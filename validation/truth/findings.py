@@ -1,0 +1,60 @@
+"""What findings say of texts known to be true, and of lies: false alarms, and what is caught.
+
+    python validation/truth/findings.py [language ...]
+
+The texts are those that the bundled surrogates learn from: two true answers and a terse one a
+query, abstentions where no passage answers, and a fluent lie or invention, each citing what is
+relevant. A finding on a true one is a false alarm. The figures are of the house's own texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+
+from mirage import MirageDataset
+from mirage.features.findings import findings_of
+from mirage.languages import LANGUAGES
+from mirage.models import Query, Response, Run
+from mirage.surrogate.drafts import Texts, bundled_texts
+
+MANNERS = {
+    "true, longer": lambda texts: texts.true[0],
+    "true, conversational": lambda texts: texts.true[1],
+    "true, terse": lambda texts: texts.terse,
+    "lie or invention": lambda texts: texts.false,
+}
+
+
+def response(query: Query, text: str) -> Response:
+    """A text that cites the relevant passages, as far as there are any."""
+    cited = "".join(f" [{id_}]" for id_ in query.relevant)
+    return Response(query_id=query.id, text=f"##Answer: {text}{cited}")
+
+
+def counts(code: str, manner: str) -> Counter[str]:
+    """Responses by kind of finding, and under ``any`` those that have one."""
+    dataset = MirageDataset.bundled(code)
+    texts: dict[str, Texts] = dict(bundled_texts(code))
+    responses = tuple(response(query, MANNERS[manner](texts[query.id])) for query in dataset)
+    findings = findings_of(dataset, Run(model=manner, language=code, responses=responses))
+    found = Counter({finding.kind: finding.count for finding in findings})
+    found["any"] = len({id_ for finding in findings for id_ in finding.query_ids})
+    found["responses"] = len(responses)
+    return found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
+    for manner in MANNERS:
+        total: Counter[str] = sum(
+            (counts(c, manner) for c in options.languages or LANGUAGES), Counter()
+        )
+        number, some = total.pop("responses"), total.pop("any", 0)
+        print(f"{manner}: {some} of {number} responses have a finding ({some / number:.1%})")
+        for kind, count in total.most_common():
+            print(f"    {kind}: {count}")

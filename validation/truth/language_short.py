@@ -1,0 +1,160 @@
+"""The language of short texts: ours beside langid, and answers in another language than asked.
+
+    python validation/truth/language_short.py  # MIRAGE_DATA for the first table; langid beside it
+
+First, MIRACL's questions by their length, each taken for an answer without any passage: of those
+that get a number, the share with at least 0.5 for their language; the share that gets none, as it
+is too short to tell; and langid's share over its 97 languages (it does not know Yoruba).
+
+Second, answers in one language of the bundled benchmark's corpora given to its queries in another:
+the share of numbers below 0.5, of terse answers (with the share without a number) and of full ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _shared import DATA
+
+from mirage.features import NotComputed, answered
+from mirage.features.language import target_language
+from mirage.languages import LANGUAGES
+from mirage.models import Passage, Query, Response
+
+LENGTHS = ((1, 4), (5, 7), (8, 99))  # words
+MOST = 400  # questions of a language
+
+Value = float | NotComputed
+
+
+def main() -> None:
+    """Print both tables."""
+    if (DATA / "miracl").exists():
+        questions()
+    wrong_languages()
+
+
+def questions() -> None:
+    """MIRACL's questions: ours beside langid."""
+    langid = _langid()
+    print("MIRACL's questions: share with P >= 0.5 for their language, of those with a number")
+    header = "".join(f"{f'{low} to {high} words':>21}" for low, high in LENGTHS)
+    print(f"    {header}{'all':>21}\n    " + "   langid   ours    NaN" * 4)
+    for code in LANGUAGES:
+        texts = topics(code)
+        groups = [
+            [text for text in texts if low <= words(text, code) <= high] for low, high in LENGTHS
+        ]
+        print(f"  {code}" + "".join(row(group, code, langid) for group in (*groups, texts)))
+
+
+def row(texts: Sequence[str], code: str, langid: Callable[[str, str], float]) -> str:
+    """The three shares for some questions."""
+    if not texts:
+        return f"{'-':>9}{'-':>7}{'-':>7}"
+    ours = [value(Query(id="q", language=code, text="?"), text) for text in texts]
+    theirs = [langid(text, code) for text in texts]
+    right, lacking = shares(ours, lambda share: share >= 0.5)
+    peer = sum(share >= 0.5 for share in theirs) / len(theirs)
+    return f"{peer:9.3f}{right:7.3f}{lacking:7.3f}"
+
+
+def wrong_languages() -> None:
+    """Answers in each language to queries in each other one."""
+    records = corpora()
+    print("\nanswers in another language than the query: share of numbers below 0.5")
+    print("      terse    NaN   English   least, in        full   least, in")
+    for code in LANGUAGES:
+        rows = {kind: against(code, records, kind) for kind in ("terse", "true")}
+        terse, full = rows["terse"], rows["true"]
+        least, least_full = (min(table, key=lambda key: table[key][0]) for table in (terse, full))
+        print(
+            f"  {code}{mean(low for low, _ in terse.values()):8.3f}"
+            f"{mean(lacking for _, lacking in terse.values()):7.3f}"
+            f"{terse.get('en', (float('nan'),))[0]:10.3f}{terse[least][0]:8.3f} {least}"
+            f"{mean(low for low, _ in full.values()):13.3f}{full[least_full][0]:8.3f} {least_full}"
+        )
+
+
+def against(
+    code: str, records: dict[str, list[dict[str, Any]]], kind: str
+) -> dict[str, tuple[float, float]]:
+    """By language of the answers: the share of numbers below 0.5, and of answers without one."""
+    found = {}
+    for other in records:
+        if other == code:
+            continue
+        values = []
+        for asked, said in zip(records[code], records[other], strict=True):
+            texts = said.get("responses", {}).get(kind, [])
+            values += [
+                value(query(asked, code), text)
+                for text in ([texts] if isinstance(texts, str) else texts)
+            ]
+        found[other] = shares(values, lambda share: share < 0.5)
+    return found
+
+
+def shares(values: Sequence[Value], wanted: Callable[[float], bool]) -> tuple[float, float]:
+    """Of the numbers, the share that is as wanted; of all, the share that is no number."""
+    numbers = [value for value in values if not isinstance(value, NotComputed)]
+    return mean(map(wanted, numbers)), 1 - len(numbers) / len(values)
+
+
+def value(asked: Query, text: str) -> Value:
+    """The feature of one answer."""
+    return target_language(answered(asked, Response(query_id=asked.id, text=text)))
+
+
+def query(record: dict[str, Any], code: str) -> Query:
+    """A query of the corpora with its passages."""
+    passages = [Passage(**passage) for passage in record["passages"]]
+    return Query(id=record["id"], language=code, text=record["text"], passages=passages)
+
+
+def topics(code: str) -> list[str]:
+    """MIRACL's development questions, evenly taken from the file."""
+    path = DATA / "miracl" / "topics" / f"{code}-dev.tsv"
+    texts = [line.split("\t")[1] for line in path.read_text(encoding="utf-8").splitlines()]
+    return texts[:: -(-len(texts) // MOST)]
+
+
+def corpora() -> dict[str, list[dict[str, Any]]]:
+    """The sources of the bundled benchmark."""
+    import build
+
+    return {code: build.build(code) for code in LANGUAGES}
+
+
+def words(text: str, code: str) -> int:
+    """The words of a question; four characters count as one where there are no spaces."""
+    spaced = LANGUAGES[code].tokens == "word"
+    return len(text.split()) if spaced else -(-len(text) // 4)
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean, NaN of nothing."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else float("nan")
+
+
+def _langid() -> Callable[[str, str], float]:
+    try:
+        from langid.langid import LanguageIdentifier, model
+    except ImportError:
+        return lambda *_: float("nan")
+    identifier = LanguageIdentifier.from_modelstring(model, norm_probs=True)
+    return lambda text, code: dict(identifier.rank(text)).get(code, 0.0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.parse_args()
+    main()

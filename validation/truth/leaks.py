@@ -1,0 +1,37 @@
+"""How far systems climb that know what is measured and no answer, on every bundled board.
+
+    python validation/truth/leaks.py [LANGUAGE ...]
+
+Prints for each optimiser the languages in which it stands above half of the board's own systems,
+those where the board does not say that it is unlike them (a leak), and its best and median place as
+a share of the board's systems that it stands above.
+"""
+
+import argparse
+from collections import defaultdict
+from statistics import median
+
+from mirage import Leaderboard
+from mirage.languages import LANGUAGES
+from mirage.leaderboard import leak_audit
+from mirage.leaderboard.leaks import Leak
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    options = parser.parse_args()
+    found: dict[str, list[tuple[str, Leak]]] = defaultdict(list)
+    for code in options.languages or LANGUAGES:
+        audit = leak_audit(Leaderboard.bundled(code), progress=False)
+        for row in audit:
+            found[row.optimiser].append((code, row))
+        print(f"{code}: {len(audit)} optimisers, {len(audit.leaks)} leak; the highest stands above "
+              f"{max(row.above for row in audit):.0%}", flush=True)  # fmt: skip
+    print(f"\n{'optimiser':24}{'above, median':>15}{'most':>7}   above half in    leaks in")
+    for name, rows in sorted(found.items(), key=lambda item: -max(r.above for _, r in item[1])):
+        shares = [row.above for _, row in rows]
+        half = " ".join(code for code, row in rows if row.above > 0.5) or "-"
+        leaks = " ".join(code for code, row in rows if row.leaks) or "-"
+        print(f"{name:24}{median(shares):15.0%}{max(shares):7.0%}   {half:16} {leaks}")
