@@ -20,13 +20,12 @@
 
 MEMERAG is for evaluation only: nothing that ships is fitted to it.
 
-    python validation/coverage/abstaining.py [--quick]  # 1 and 2 need MIRAGE_DATA; 8 minutes
+    python validation/coverage/abstaining.py             # 1 and 2 need MIRAGE_DATA; 8 minutes
     python validation/coverage/abstaining.py --decide     # 4 alone
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
@@ -40,6 +39,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
 from mirage.errors import JudgmentError
@@ -121,7 +121,7 @@ class World:
 
     def folds(self, seed: int) -> np.ndarray:
         """The part of each sentence's query."""
-        rng = np.random.default_rng(seed)
+        rng = seeded(seed)
         return (rng.permutation(self.query.max() + 1) % FOLDS)[self.query]
 
     def probabilities(self, kind: str, fold: np.ndarray) -> np.ndarray:
@@ -178,11 +178,11 @@ def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
         f"{100 * world.positive.mean():.1f} % supported; balanced accuracy in %"
     )
     print("decided    " + "".join(f"{100 * share:>13.0f} %" for share in COVERAGES))
-    fold, rng = world.folds(0), np.random.default_rng(0)
+    fold, rng = world.folds(0), seeded(0)
     weights = rng.multinomial(
         world.query.max() + 1, np.ones(world.query.max() + 1) / (world.query.max() + 1), 400
     )[:, world.query].astype(float)
-    for kind in ("support_lexical", "lr", "trees", "both")[2 if quick else 0 :]:
+    for kind in ("lr",) if quick else ("support_lexical", "lr", "trees", "both"):
         given = world.probabilities(kind, fold)
         right, cells = (given >= 0.5) == world.positive, []
         for share in COVERAGES:
@@ -194,18 +194,20 @@ def against_coverage(variant: str, quick: bool) -> tuple[World, np.ndarray]:
             drawn = [world.balanced(right, chosen, weight) for weight in weights]
             low, high = np.nanquantile(drawn, [0.025, 0.975])
             cells.append(f"{100 * value:5.1f} ({100 * low:.0f}-{100 * high:.0f})")
+            for name, number in ("value", value), ("low", low), ("high", high):
+                add_figure(number, "balanced accuracy", variant, kind, f"{share:.0%} decided", name)
         print(f"{kind:16}" + "  ".join(f"{cell:>13}" for cell in cells), flush=True)
     return world, given
 
 
-def splits(world: World, given: np.ndarray, number: int) -> None:
+def splits(world: World, given: np.ndarray, number: int, variant: str) -> None:
     """How often a stated risk is exceeded, where some of the queries calibrate."""
     queries = world.query.max() + 1
     own = [np.flatnonzero(world.query == query) for query in range(queries)]
     for balanced, risk in ((False, 0.2), (False, 0.3), (True, 0.25)):
         rows = []
         for seed in range(number):
-            rng = np.random.default_rng(seed)
+            rng = seeded(seed)
             half = rng.permutation(queries)[: queries // 2]
             drawn = rng.integers(queries, size=queries // 2)
             others = ~np.isin(world.query, half)
@@ -231,6 +233,10 @@ def splits(world: World, given: np.ndarray, number: int) -> None:
             f"population in {100 * truth:.1f} % of {number}",
             flush=True,
         )
+        names = "risk in halves", variant, f"{'balanced ' if balanced else ''}error <= {risk}"
+        add_figure(coverage, *names, "decided")
+        add_figure(other, *names, "exceeded on the other half")
+        add_figure(truth, *names, "exceeded on the population")
 
 
 def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
@@ -255,7 +261,7 @@ def drawn_data(replications: int) -> None:
             for balanced in (False, True):
                 cells = []
                 for labels in (50, 100, 250):
-                    rng = np.random.default_rng(labels)
+                    rng = seeded(labels)
                     rows = np.array(
                         [
                             one(rng, labels, largest, alike, balanced, informed)
@@ -268,6 +274,14 @@ def drawn_data(replications: int) -> None:
                     cells.append(
                         f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}"
                     )
+                    names = (
+                        *("drawn data", "informed" if informed else "say nothing"),
+                        *(f"clusters of 1 to {largest}, alike {alike}",),
+                        *("balanced" if balanced else "share", f"{labels} labels"),
+                    )
+                    add_figure(exceeded, *names, "exceeded")
+                    add_figure(decided, *names, "decided")
+                    add_figure(refused, *names, "refused")
                 name, kind = (
                     "informed" if informed else "say nothing",
                     "balanced" if balanced else "share",
@@ -327,7 +341,7 @@ def fitted(replications: int) -> None:
         for largest, alike in ((1, 0.0), (3, 0.8)):
             cells = []
             for labels in (50, 100, 250):
-                rng = np.random.default_rng(labels)
+                rng = seeded(labels)
                 rows = np.array(
                     [one_fitted(rng, labels, largest, alike, informed) for _ in range(replications)]
                 )
@@ -335,6 +349,13 @@ def fitted(replications: int) -> None:
                 exceeded, decided = kept.mean(axis=0) if len(kept) else (np.nan, np.nan)
                 refused = 1 - len(kept) / replications
                 cells.append(f"{100 * exceeded:4.1f} /{100 * decided:3.0f} /{100 * refused:3.0f}")
+                names = (
+                    *("fitted score", "informed" if informed else "say nothing"),
+                    *(f"clusters of 1 to {largest}, alike {alike}", f"{labels} labels"),
+                )
+                add_figure(exceeded, *names, "exceeded")
+                add_figure(decided, *names, "decided")
+                add_figure(refused, *names, "refused")
             name = "informed" if informed else "say nothing"
             print(f"{name:12} 1 to {largest:<6} {alike:5}  ", *cells, sep="  ", flush=True)
 
@@ -365,7 +386,7 @@ def one_fitted(
         tuple(("Supported" if one else "Not Supported",) for one in positive),
         ((),) * labels,
     )
-    noise = np.random.default_rng(labels).standard_normal((2, 20_000)).tolist()
+    noise = seeded(labels).standard_normal((2, 20_000)).tolist()
     parts = [
         score(lambda s: known[s.text], name="drawn"),
         *(score(lambda s, n=n: noise[n][int(s.text)], name=f"noise {n}") for n in range(2)),
@@ -405,7 +426,7 @@ def decided_languages(number: int) -> None:
             queries = np.unique([s.query.id for s in labelled], return_inverse=True)[1]
             rows = []
             for seed in range(number):
-                rng = np.random.default_rng(seed)
+                rng = seeded(seed)
                 half = np.isin(queries, rng.permutation(queries.max() + 1)[: queries.max() // 2])
                 judge = cascade([cheap], None, part(labelled, half), seed=seed)
                 others = part(labelled, ~half)
@@ -419,6 +440,8 @@ def decided_languages(number: int) -> None:
                 f"{number}",
                 flush=True,
             )
+            add_figure(share, "mirage decide", variant, code, "decided")
+            add_figure(over, "mirage decide", variant, code, "exceeded on the other half")
 
 
 def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
@@ -433,22 +456,23 @@ def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--decide", action="store_true", help="4 alone")
     parser.add_argument("--decide-memerag", action="store_true", help="4 on MEMERAG, too")
-    asked = parser.parse_args()
-    quick = asked.quick
-    for variant in ("memerag_ext_w_majority_vote", "memerag") if not asked.decide else ():
+    options = parser.parse_args()
+    quick = options.quick
+    variants: tuple[str, ...] = ()
+    if (DATA / "memerag").is_dir() and not options.decide:
+        variants = ("memerag",) if quick else ("memerag_ext_w_majority_vote", "memerag")
+    for variant in variants:
         world, given = against_coverage(variant, quick)
-        splits(world, given, 50 if quick else 1000)
-    if not asked.decide:
-        drawn_data(30 if quick else 200)
-    fitted(30 if quick else 200)
-    if asked.decide_memerag:
+        splits(world, given, 5 if quick else 1000, variant)
+    if not options.decide:
+        drawn_data(10 if quick else 200)
+    fitted(3 if quick else 200)
+    if options.decide_memerag:
         decided_languages(20 if quick else 200)
+    save(parser, options)
 
 
 if __name__ == "__main__":

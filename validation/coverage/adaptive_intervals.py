@@ -15,7 +15,6 @@ no choice of near pairs finds the latter. Rankings of adaptive judgments say so 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
 from itertools import product
@@ -24,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
 import judged_ranking
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import BradleyTerry, Judgment, Judgments, Leaderboard
 from mirage.arena import AdaptivePairs
@@ -39,7 +38,7 @@ def drawn(
     logits: np.ndarray, queries: int, spread: float, seed: int
 ) -> dict[tuple[str, ...], float]:
     """What the first of two models gets on a query, for every pair."""
-    random = np.random.default_rng([seed, queries, len(logits)])
+    random = seeded([seed, queries, len(logits)])
     table = judged_ranking.draw(logits, queries, spread, random)
     rows = zip(table.query, table.a, table.b, table.score, strict=True)
     return {(table.query_ids[q], table.models[a], table.models[b]): float(s) for q, a, b, s in rows}
@@ -69,7 +68,7 @@ def adaptive(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Jud
 def at_random(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Judgments:
     """So many verdicts on random pairs."""
     keys = list(scores)
-    chosen = np.random.default_rng([seed, 1]).permutation(len(keys))[:count]
+    chosen = seeded([seed, 1]).permutation(len(keys))[:count]
     return Judgments.from_records(judged(scores, [Pair(*keys[i]) for i in chosen]))
 
 
@@ -85,9 +84,10 @@ def holds(judgments: Judgments, true: np.ndarray) -> tuple[float, list[bool]]:
 
 def main() -> None:
     """Print a row for each size of arena."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=60)
-    arenas = parser.parse_args().arenas
+    options = parser.parse_args()
+    arenas = 3 if options.quick else options.arenas
     published = np.array([entry.logit for entry in Leaderboard.published("en")])
     designs = {
         "published, en": (published - published.mean(), 0.0),
@@ -123,7 +123,13 @@ def main() -> None:
             f"   {np.mean(held['random']):12.3f}",
             flush=True,
         )
+        for kind in held:
+            names = name, f"{queries} queries, {share:.0%} judged", kind
+            add_figure(np.mean(held[kind]), *names, "coverage")
+            add_figure(slopes[kind], *names, "slope")
     print(f"intervals of halves that hold the truth, of all: {np.mean(total):.3f}")
+    add_figure(np.mean(total), "coverage of all halves")
+    save(parser, options)
 
 
 if __name__ == "__main__":

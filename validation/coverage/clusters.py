@@ -20,7 +20,6 @@ A dash is shown where the library gives no alarm or interval.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -30,7 +29,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, save, script_parser, seeded
 from judged_ranking import truth
 
 from mirage import Judgments, Query, Ranking
@@ -75,7 +74,7 @@ def alarm(differences: np.ndarray) -> bool:
 
 def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
     """Shares of alarms: normal by query and cluster, sparse by each, and power."""
-    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    rng = seeded([queries, int(10 * correlation), len(kind)])
     alarms = np.zeros((repeats, 6))
     for row in alarms:
         codes = dealt(kind, queries, correlation, rng)
@@ -91,7 +90,7 @@ def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[floa
 
 def means(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
     """Shares of intervals that hold, by query and by cluster, of five features."""
-    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    rng = seeded([queries, int(10 * correlation), len(kind)])
     held = np.zeros((repeats, 10))
     low, high = np.array([0.0] * 4 + [-np.inf]), np.array([1.0] * 4 + [np.inf])
     true = np.array([*SHARES.values(), 0.75, 0.0])
@@ -108,7 +107,7 @@ def means(kind: str, queries: int, correlation: float, repeats: int) -> list[flo
 
 def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
     """Shares of intervals of logits that hold: by query, by cluster, from tournaments."""
-    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    rng = seeded([queries, int(10 * correlation), len(kind)])
     logits = np.linspace(1, -1, MODELS)
     true, names = truth(logits, SPREAD), np.array([f"m{i}" for i in range(MODELS)])
     a, b = np.triu_indices(MODELS, 1)
@@ -141,7 +140,7 @@ def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[
 
 def judges(kind: str, queries: int, correlation: float, repeats: int) -> list[float]:
     """Shares of intervals of balanced accuracy that hold, by query and by cluster."""
-    rng = np.random.default_rng([queries, int(10 * correlation), len(kind)])
+    rng = seeded([queries, int(10 * correlation), len(kind)])
     held = np.zeros((repeats, 2))
     for row in held:
         codes = np.repeat(dealt(kind, queries, correlation, rng), 3)
@@ -199,22 +198,41 @@ PARTS = {
     "judges against labels: by query, by cluster": judges,
 }
 
+BY = ("by query", "by cluster")
+COLUMNS = {
+    "gate": [f"{kind}, {by}" for kind in ("normal", "sparse", "fall of 0.5") for by in BY],
+    "means": [
+        f"{kind}, {by}"
+        for kind in (*map(str, SHARES.values()), "three levels", "no ends")
+        for by in BY
+    ],
+    "rankings": [*BY, "by cluster from tournaments"],
+    "judges": [*BY],
+}
+
 
 def main() -> None:
     """Print a table for each part."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--repeats", type=int, default=300)
     parser.add_argument("--part", choices=[one.__name__ for one in PARTS.values()])
     options = parser.parse_args()
     for title, part in PARTS.items():
         if options.part not in (None, part.__name__):
             continue
+        columns = COLUMNS[part.__name__]
         print(f"{title}\nclusters  correlation  queries")
         for kind, queries, correlation in settings():
-            cells = part(kind, queries, correlation, options.repeats)
+            if options.quick and queries > 14:
+                continue
+            cells = part(kind, queries, correlation, 5 if options.quick else options.repeats)
             shown = "  ".join("    -" if np.isnan(cell) else f"{cell:.3f}" for cell in cells)
             name = kind if correlation else "none"
             print(f"{name:8}  {correlation:11.1f}  {queries:7}  {shown}", flush=True)
+            row = f"clusters {name}, correlation {correlation}", f"{queries} queries"
+            for column, cell in zip(columns, cells, strict=True):
+                add_figure(cell, part.__name__, *row, column)
+    save(parser, options)
 
 
 if __name__ == "__main__":

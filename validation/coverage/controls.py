@@ -11,10 +11,14 @@ of effects that hold the truth.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import BradleyTerry, Judgment, Passage, Query, Response, Run
 from mirage.arena.controls import formatting, length, position
@@ -67,14 +71,15 @@ def text(words: int, marks: int) -> str:
 
 def main() -> None:
     """Print a row for each bias and number of queries."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=40)
-    arenas = parser.parse_args().arenas
+    options = parser.parse_args()
+    arenas = 2 if options.quick else options.arenas
     print("bias queries  tau without   with   logits held  effects held")
     for bias, queries in product((1.0, 0.0), (5, 20, 100)):
-        random = np.random.default_rng([queries, int(bias)])
+        random = seeded([queries, int(bias)])
         rows = []
-        for _ in range(arenas if queries < 100 else max(arenas // 2, 10)):
+        for _ in range(arenas if queries < 100 else max(arenas // 2, 1 if options.quick else 10)):
             controls, verdicts, _ = arena(queries, bias, random)
             fit = BradleyTerry(controls=controls).fit(verdicts)
             ends = fit.interval()
@@ -92,6 +97,12 @@ def main() -> None:
             f"  {effects:12.3f}",
             flush=True,
         )
+        names = f"bias {bias}", f"{queries} queries"
+        add_figure(without, *names, "tau without")
+        add_figure(with_, *names, "tau with")
+        add_figure(held, *names, "coverage of logits")
+        add_figure(effects, *names, "coverage of effects")
+    save(parser, options)
 
 
 if __name__ == "__main__":

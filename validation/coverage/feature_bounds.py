@@ -13,11 +13,15 @@ Then how often a bound of 0.8 holds, is broken or is inconclusive, by the true r
 
 from __future__ import annotations
 
-import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage.statistics.bounds import mean_bounds
 from mirage.testing.feature_bounds import ALPHA
@@ -55,7 +59,7 @@ def wrong_verdicts(repeats: int) -> None:
         for size in (1, 5):
             if queries // size < 2:
                 continue
-            rng = np.random.default_rng([queries, size])
+            rng = seeded([queries, size])
             values, means = values_of(drawn(queries, size, repeats, rng))
             codes = np.arange(queries) // size
             for name, columns in values.items():
@@ -69,6 +73,10 @@ def wrong_verdicts(repeats: int) -> None:
                     f"{held.mean():14.3f}  {none.mean():8.3f}",
                     flush=True,
                 )
+                names = "at the bound", f"{queries} queries, clusters of {size}", name
+                add_figure(broken.mean(), *names, "called broken")
+                add_figure(held.mean(), *names, "called to hold")
+                add_figure(none.mean(), *names, "no bound")
 
 
 def outcomes(repeats: int, least: float = 0.8) -> None:
@@ -76,7 +84,7 @@ def outcomes(repeats: int, least: float = 0.8) -> None:
     print(f"\nge={least}: holds, broken, inconclusive")
     print("queries  " + "  ".join(f"  true rate {rate:<4}" for rate in (0.4, 0.7, 0.8, 0.9, 1.0)))
     for queries in (5, 20, 100):
-        rng = np.random.default_rng(queries)
+        rng = seeded(queries)
         cells = []
         for rate in (0.4, 0.7, 0.8, 0.9, 1.0):
             values = (rng.random((queries, repeats)) < rate).astype(float)
@@ -84,12 +92,15 @@ def outcomes(repeats: int, least: float = 0.8) -> None:
             low, high = mean_bounds(values, np.arange(queries), *ends, level=1 - ALPHA).T
             holds, broken = np.mean(low >= least), np.mean(high < least)
             cells.append(f"{holds:.2f} {broken:.2f} {1 - holds - broken:.2f}")
+            names = f"bound of {least}", f"{queries} queries", f"true rate {rate}"
+            add_figure(holds, *names, "holds")
+            add_figure(broken, *names, "broken")
         print(f"{queries:7}    " + "    ".join(cells), flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few repetitions")
-    few = parser.parse_args().quick
-    wrong_verdicts(500 if few else 2000)
-    outcomes(500 if few else 2000)
+    parser = script_parser(__doc__, seed=True)
+    options = parser.parse_args()
+    wrong_verdicts(500 if options.quick else 2000)
+    outcomes(500 if options.quick else 2000)
+    save(parser, options)

@@ -11,13 +11,17 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import BradleyTerry, Judgments
 from mirage.arena import estimation, fragility
@@ -30,7 +34,7 @@ COLUMNS = ("query", "a", "b", "score")
 
 def draw(models: int, queries: int, share: float, seed: int, end: float = 1.0) -> Judgments:
     """A share of all pairs on all queries, a fifth of them ties; logits in even steps."""
-    random = np.random.default_rng([models, queries, seed])
+    random = seeded([models, queries, seed])
     logits = np.linspace(end, -end, models)
     a, b = np.triu_indices(models, 1)
     score = (random.random((queries, len(a))) < 1 / (1 + np.exp(logits[b] - logits[a]))) * 1.0
@@ -83,6 +87,8 @@ def against_all(arenas: int) -> None:
             count += models
     for kind, number in equal.items():
         print(f"as small as the smallest of all removals of {kind}: {number} of {count} ranks")
+        add_figure(number, "against all removals", kind, "as small")
+        add_figure(count, "against all removals", kind, "ranks")
 
 
 def first_order(judgments: Judgments) -> int:
@@ -101,16 +107,23 @@ def first_order(judgments: Judgments) -> int:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=20)
-    against_all(parser.parse_args().arenas)
-    for end, seed in product((2.0, 1.0), (0, 1)):
+    options = parser.parse_args()
+    against_all(1 if options.quick else options.arenas)
+    for end, seed in product((2.0, 1.0), (0,) if options.quick else (0, 1)):
         judgments = draw(19, 100, 1.0, seed, end)
         start = time.perf_counter()
         found = fragility(judgments)
         taken = time.perf_counter() - start
         (top,) = [one for one in found if one.rank == 1]
         print(f"19 models: {taken:.2f} s; by first-order influence {first_order(judgments)}; {top}")
+        names = "19 models", f"logits to {end:g}, seed {seed}"
+        add_figure(taken, *names, "seconds")
+        add_figure(first_order(judgments), *names, "queries by first-order influence")
+        for kind, removal in ("queries", top.queries), ("verdicts", top.verdicts):
+            add_figure(len(removal.dropped) if removal else np.nan, *names, f"{kind} to remove")
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,14 @@ the library gives no interval.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, known_mean, save, script_parser, seeded
 
 from mirage.grids import Cell, ResultTable
 from mirage.grids.effects import component_effects
@@ -110,7 +114,7 @@ def main(repeats: int = 300) -> None:
     print(f"{repeats} draws each; in brackets is how often there is an interval")
     print("population      queries  cell mean     difference    share         setting       tau")
     for name, effects in EFFECTS.items():
-        rng = np.random.default_rng(len(name))
+        rng = seeded(len(name))
         chances, twice = population(effects, rng), name == "asked twice"
         means, shares, settings, tau = truth_of(chances)
         if twice:  # one in fifty answers is another the second time
@@ -147,12 +151,14 @@ def main(repeats: int = 300) -> None:
                 alarms.append(alarm(chances, queries, rng, twice))
             columns = "  ".join(f"{share(some):12}" for some in held.values())
             print(f"{name:15} {queries:7}  {columns}  alarms {np.mean(alarms):.3f}", flush=True)
+            for kind, hits in held.items():
+                add_figure(known_mean(hits), name, f"{queries} queries", f"coverage: {kind}")
+            add_figure(np.mean(alarms), name, f"{queries} queries", "false positive rate")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("repeats", default=300, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.repeats)
+    main(2 if options.quick else options.repeats)
+    save(parser, options)

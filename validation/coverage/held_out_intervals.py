@@ -12,7 +12,6 @@ hang together. Widths are medians of the finite intervals, in standard deviation
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor
@@ -22,6 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from _nomiracl import LANGUAGES, arena
+from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
 from mirage import FeatureTable, SurrogateRanker, Tournaments
@@ -44,7 +44,7 @@ NOISES: dict[str, Noise] = {
 
 def simulated(models: int, noise: Noise, seed: int) -> Data:
     """One language whose logits hang on two features of three, and as much on what has none."""
-    rng = np.random.default_rng(seed)
+    rng = seeded(seed)
     tournaments = queries = 40
     quality = rng.normal(size=(models, 3))
     values = quality[:, None] + rng.normal(0, 0.3, (models, queries, 3))
@@ -125,27 +125,31 @@ def show(name: str, found: Mapping[str, list[np.ndarray]]) -> None:
         finite = np.isfinite(high)
         width = np.median((high - low)[finite]) if finite.any() else np.nan
         print(f"{name:28}{kind:6}{inside:9.3f}{width:9.2f}{1 - finite.mean():11.2f}", flush=True)
+        add_figure(inside, name, kind, "coverage")
+        add_figure(width, name, kind, "median width")
+        add_figure(1 - finite.mean(), name, kind, "no ends")
 
 
 def main() -> None:
     """Print what holds how often."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=200)
     options = parser.parse_args()
     print(f"{'arena':28}{'errors':6}{'holds':>9}{'width':>9}{'no ends':>11}")
     for models in (12, 19, 40):
         for noise, draw in NOISES.items():
             found: dict[str, list[np.ndarray]] = {}
-            for seed in range(options.arenas):
+            for seed in range(2 if options.quick else options.arenas):
                 data = simulated(models + NEW, draw, seed)
                 collect(found, data, [tuple(shared_models(data)[:NEW])])
             show(f"{models} models, {noise}", found)
-    if (DATA / "nomiracl").is_dir():
+    if (DATA / "nomiracl").is_dir() and not options.quick:
         data = recorded()
         for holdout in (2, 4):
             found = {}
             collect(found, data, deal_splits(shared_models(data), holdout, 50, 0))
             show(f"NoMIRACL, {holdout} held out", found)
+    save(parser, options)
 
 
 def collect(

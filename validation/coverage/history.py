@@ -16,18 +16,21 @@ times at each commit, and two features go together. Nothing here is drawn by the
   citations, scored by the gate's features. Besides, a commit that answers in another manner.
 
     python validation/coverage/history.py            # some hours on two slow cores
-    python validation/coverage/history.py --quick  # ten minutes: 50 series, two languages
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import norm
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import FeatureSuite, MirageDataset
 from mirage.features import FeatureTable
@@ -73,7 +76,7 @@ def commit(name: str, values: Floats, size: int) -> Commit:
 
 def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
     """Whether a series without a change has any alarm."""
-    rng = np.random.default_rng([seed, queries, times, size])
+    rng = seeded([seed, queries, times, size])
     chances = chances_of(rng, queries)
     rows = [commit(str(i), answers(rng, chances, times, size), size) for i in range(COMMITS + 1)]
     return (any(one.worse for one in compare_commits(rows, alpha=ALPHA, length=COMMITS).commits),)
@@ -81,7 +84,7 @@ def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
 
 def told(seed: int, queries: int, times: int, place: int) -> tuple[bool, ...]:
     """Whether a commit that loses a tenth of its facts is told here, by the gate and by bounds."""
-    rng = np.random.default_rng([seed, queries, times, 9])
+    rng = seeded([seed, queries, times, 9])
     before = chances_of(rng, queries)
     after = before.copy()
     after[rng.choice(queries, round(LOSS * queries), replace=False), 0] = 0.0
@@ -99,7 +102,7 @@ def told(seed: int, queries: int, times: int, place: int) -> tuple[bool, ...]:
 
 def two_way(seed: int, queries: int, times: int, share: float) -> tuple[bool]:
     """Whether a commit at which that share of the questions change places is told as worse."""
-    rng = np.random.default_rng([seed, queries, times, 11])
+    rng = seeded([seed, queries, times, 11])
     before = chances_of(rng, queries)
     after = before.copy()
     some = rng.choice(queries, round(share * queries), replace=False)
@@ -163,7 +166,7 @@ def run_of_texts(
 
 def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[bool, ...]:
     """Whether there is an alarm: without a change, where a tenth lies, in another manner."""
-    rng = np.random.default_rng([seed, *code.encode()])
+    rng = seeded([seed, *code.encode()])
     suite = FeatureSuite(like.features)
     lower = tuple(n for n, facts in suite.facts.items() if facts.direction_in(code) == "lower")
 
@@ -191,23 +194,28 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
 
 def main() -> None:
     """Print the shares."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--series", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--queries", type=int, help="of all numbers of queries this one alone")
-    parser.add_argument("--quick", action="store_true", help="50 series of 40 queries")
     given = parser.parse_args()
     if given.quick:
-        given.series, given.queries = 50, 40
+        given.series, given.queries, given.jobs = 3, 40, 1
     run = Parallel(n_jobs=given.jobs)
     seeds = range(given.series)
 
-    def shares(function: Callable[..., tuple[bool, ...]], *settings: float) -> None:
+    def shares(
+        columns: tuple[str, ...],
+        function: Callable[..., tuple[bool, ...]],
+        *settings: float,
+    ) -> None:
         if given.queries not in (None, settings[0]):
             return
         rows = run(delayed(function)(seed, *settings) for seed in seeds)
         words = " ".join(f"{share:.3f}" for share in np.mean(rows, axis=0))
         print(" ".join(f"{each:5}" for each in settings), "", words, flush=True)
+        for column, share in zip(columns, np.mean(rows, axis=0), strict=True):
+            add_figure(share, function.__name__, " ".join(map(str, settings)), column)
 
     print(f"share of {given.series} series of {COMMITS} commits without a change that alarm,")
     print(f"at the level {ALPHA}: queries, repeats, queries a cluster")
@@ -220,7 +228,7 @@ def main() -> None:
         (40, 5, 1),
         (40, 3, 5),
     ):
-        shares(alarm, queries, times, size)
+        shares(("alarm",), alarm, queries, times, size)
     print(
         "share of commits that lose a tenth of their facts that are told: here, by the gate, by a"
     )
@@ -235,11 +243,11 @@ def main() -> None:
         (20, 3, 15),
         (100, 3, 15),
     ):
-        shares(told, queries, times, place)
+        shares(("series", "gate", "mean", "ratio"), told, queries, times, place)
     print("share of commits told as worse that change a share both ways: queries, repeats, share")
     for share in (0.1, 0.3):
-        shares(two_way, 40, 3, share)
-    codes = sorted(LANGUAGES)[: 2 if given.quick else None]
+        shares(("worse",), two_way, 40, 3, share)
+    codes = sorted(LANGUAGES)[: 1 if given.quick else None]
     count = max(2, given.series // len(codes))
     print(f"texts, 40 queries, 3 repeats, {count} series a language: alarms without a change, told")
     print("where a tenth lies, told where all is in another manner")
@@ -250,6 +258,10 @@ def main() -> None:
         words = " ".join(f"{share:.3f}" for share in np.mean(rows[-count:], axis=0))
         print(f"{code}  {words}", flush=True)
     print("all", " ".join(f"{share:.3f}" for share in np.mean(rows, axis=0)))
+    columns = "alarm without a change", "a tenth lies", "another manner"
+    for column, share in zip(columns, np.mean(rows, axis=0), strict=True):
+        add_figure(share, "texts", column)
+    save(parser, given)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,12 @@ queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the 
 means and shares where :mod:`mirage.metaeval` corrects them.
 
     python validation/coverage/intervals.py  # all, 300 replications: half an hour
-    python validation/coverage/intervals.py --part votes --quick       # one part, 60 replications
+    python validation/coverage/intervals.py --part votes --replications 60
     python validation/coverage/intervals.py --part gate --replications 2000 --design "clusters 0.7"
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -37,7 +36,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, known_mean, save, script_parser, seeded
 from held_out_intervals import NOISES
 
 from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
@@ -128,7 +127,7 @@ def judgments(design: str, queries: int, random: Random) -> Judgments:
 def rankings(design: str) -> Callable[[int, Random, Row], None]:
     """Verdicts to logits, ranks and confidence."""
     model = BradleyTerry(ties=TIES.get(design, "half"))
-    true = model.fit(judgments(design, LARGE, np.random.default_rng(1))).logits
+    true = model.fit(judgments(design, LARGE, seeded(1))).logits
     places = ranks(true)
     order = np.argsort(-true)
 
@@ -189,10 +188,10 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
         "kappa": (labels, fleiss_of),
     }
     true = {
-        name: float(of(make(LARGE, np.random.default_rng(2)).sum(axis=(0, 1))))
+        name: float(of(make(LARGE, seeded(2)).sum(axis=(0, 1))))
         for name, (make, of) in kinds.items()
     }
-    long = slope(compared(design, LARGE // 4, np.random.default_rng(3)))
+    long = slope(compared(design, LARGE // 4, seeded(3)))
 
     def once(queries: int, random: Random, row: Row) -> None:
         for name, (make, of) in kinds.items():
@@ -273,8 +272,8 @@ def sentences(design: str) -> Callable[[int, Random, Row], None]:
         label = np.where(random.random(shape) < sure, truth, random.choice(3, p=shares, size=shape))
         return terms(np.eye(3)[label].sum(axis=2).reshape(-1, 3))
 
-    accuracy = cl.recalls(tallied(LARGE, np.random.default_rng(4))).mean(axis=0)
-    sums = given(LARGE, np.random.default_rng(5)).sum(axis=0)
+    accuracy = cl.recalls(tallied(LARGE, seeded(4))).mean(axis=0)
+    sums = given(LARGE, seeded(5)).sum(axis=0)
     true = {"AC1": float(ac1_of(sums)), "alpha": float(alpha_of(sums))}
 
     def once(queries: int, random: Random, row: Row) -> None:
@@ -387,7 +386,9 @@ def add(row: Row, name: str, values: np.ndarray) -> None:
     row.setdefault(name, []).extend(np.asarray(values, dtype=float).tolist())
 
 
-def lines(part: str, replications: int, chosen: Sequence[str]) -> Iterator[str]:
+def lines(
+    part: str, replications: int, chosen: Sequence[str], sizes: Sequence[int]
+) -> Iterator[str]:
     """The table of a part, row by row."""
     make, columns, designs = PARTS[part]
     yield f"{part}, {replications} replications"
@@ -396,11 +397,13 @@ def lines(part: str, replications: int, chosen: Sequence[str]) -> Iterator[str]:
         if design not in designs or design not in chosen:
             continue
         once = make(design)
-        for queries in QUERIES:
+        for queries in sizes:
             row: Row = {}
             for replication in range(replications):
-                once(queries, np.random.default_rng([number, queries, replication]), row)
+                once(queries, seeded([number, queries, replication]), row)
             yield f"{design:14}{queries:8}" + "".join(f"{cell(row, name):>11}" for name in columns)
+            for name in columns:
+                add_figure(known_mean(row.get(name, [])), part, design, f"{queries} queries", name)
 
 
 def cell(row: Row, name: str) -> str:
@@ -412,17 +415,18 @@ def cell(row: Row, name: str) -> str:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--part", choices=PARTS, action="append")
     parser.add_argument("--design", choices=DESIGNS, action="append")
     parser.add_argument("--replications", type=int, default=300)
-    parser.add_argument("--quick", action="store_true", help="60 replications")
     options = parser.parse_args()
+    replications, designs, sizes = options.replications, options.design or [*DESIGNS], QUERIES
+    if options.quick:
+        replications, designs, sizes = 2, ["no ties", "clusters 0.7"], QUERIES[:2]
     for part in options.part or PARTS:
-        for line in lines(
-            part, 60 if options.quick else options.replications, options.design or [*DESIGNS]
-        ):
+        for line in lines(part, replications, designs, sizes):
             print(line, flush=True)
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,14 @@ tournaments (``tournaments=500``).
 
 from __future__ import annotations
 
-import argparse
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import Judgments, Ranking
 from mirage.arena import estimation
@@ -69,15 +73,16 @@ def held(ranking: Ranking, logits: np.ndarray) -> tuple[list[bool], list[bool], 
 
 def main() -> None:
     """Print a row for each size of arena."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=300)
-    arenas = parser.parse_args().arenas
+    options = parser.parse_args()
+    arenas = 3 if options.quick else options.arenas
     print("models  spread  logits to  queries   logit  shown   rank  worst  width    boot   rank")
     lowest = 1.0
     for models, spread, end, queries in product((4, 10), (0.0, 1.5), (0.3, 2.0), (5, 20, 100)):
         logits = np.linspace(end, -end, models)
         true = truth(logits, spread)
-        random = np.random.default_rng([models, queries, int(10 * spread), int(10 * end)])
+        random = seeded([models, queries, int(10 * spread), int(10 * end)])
         found, drawn = [], []
         for seed in range(arenas):
             judgments = draw(logits, queries, spread, random)
@@ -100,7 +105,17 @@ def main() -> None:
             f"  {np.mean([row[2] for row in found]):5.2f}   {boot[0]:.3f}  {boot[1]:.3f}",
             flush=True,
         )
+        names = f"{models} models to {end}, spread {spread}", f"{queries} queries"
+        add_figure(np.mean(of_logit), *names, "coverage: logit")
+        add_figure(len(of_logit) / of_rank.size, *names, "logits with an interval")
+        add_figure(of_rank.mean(), *names, "coverage: rank")
+        add_figure(of_rank.mean(axis=0).min(), *names, "coverage: rank of the worst model")
+        add_figure(np.mean([row[2] for row in found]), *names, "width: rank")
+        add_figure(boot[0], *names, "coverage: logit, tournaments")
+        add_figure(boot[1], *names, "coverage: rank, tournaments")
     print(f"lowest coverage of what is shown: {lowest:.3f} (at least {LEAST})")
+    add_figure(lowest, "lowest coverage")
+    save(parser, options)
 
 
 if __name__ == "__main__":

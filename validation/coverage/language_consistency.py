@@ -6,14 +6,18 @@ probability, and by itself otherwise; items on one query are alike. The true alp
 those of alpha over all languages, of one pair of languages, and of one language with the others,
 and how many had one of alpha: with fewer than 14 queries, or 5 on which verdicts differ, none has.
 
-    python validation/coverage/language_consistency.py [--quick]    # minutes; half of one
+    python validation/coverage/language_consistency.py    # minutes
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage.metaeval import language_consistency
 
@@ -22,7 +26,7 @@ def held(queries: int, items: int, languages: int, common: float, drawn: int) ->
     """Shares of intervals that hold the truth, of those that are shown; and share shown."""
     truth, rows = common**2, []
     for seed in range(drawn):
-        rng = np.random.default_rng(seed)
+        rng = seeded(seed)
         query = np.repeat(np.arange(queries), items)
         # A third of the items of a query have the query's own verdict.
         own = rng.random(queries * items) < 0.4
@@ -49,11 +53,9 @@ def held(queries: int, items: int, languages: int, common: float, drawn: int) ->
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true")
-    drawn = 60 if parser.parse_args().quick else 400
+    parser = script_parser(__doc__, seed=True)
+    options = parser.parse_args()
+    drawn = 4 if options.quick else 400
     print("queries  items each  languages  true alpha   alpha   pair   one with others   shown")
     for languages in (3, 18):
         for common in (0.55, 0.8, 0.95):
@@ -68,6 +70,14 @@ def main() -> None:
                     + "   ".join(f"{value:.3f}" for value in row),
                     flush=True,
                 )
+                names = (
+                    f"{languages} languages, alpha {common**2:.2f}",
+                    f"{queries} x {items} items",
+                )
+                columns = "alpha", "pair", "one with others", "shown"
+                for column, value in zip(columns, row, strict=True):
+                    add_figure(value, *names, column)
+    save(parser, options)
 
 
 if __name__ == "__main__":

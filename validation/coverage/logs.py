@@ -37,14 +37,12 @@ the other way round, and where it puts answers that people found faithful to the
 answers that they did not (MEMERAG). And where it puts the quotation of a passage that answers, and
 that of one that does not.
 
-    python validation/coverage/logs.py --quick
     python validation/coverage/logs.py --part intervals
     python validation/coverage/logs.py --part place sw en
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -55,6 +53,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
@@ -112,7 +111,7 @@ def intervals(repeats: int, draws: int) -> None:
     print("clusters  larger  " + "  ".join(f"{name:>13}" for name in NAMES) + "  false alarms")
     for before, after in CLUSTERS:
         for larger in (1.0, 3.0):
-            rng = np.random.default_rng([before, after, int(larger)])
+            rng = seeded([before, after, int(larger)])
             held, shown, alarms = np.zeros(len(MEANS)), np.zeros(len(MEANS)), 0
             for _ in range(repeats):
                 sets = (*drawn(before, 1.0, rng), *drawn(after, larger, rng))
@@ -130,13 +129,17 @@ def intervals(repeats: int, draws: int) -> None:
                 + f"  {alarms / repeats:.3f}",
                 flush=True,
             )
+            names = "differences", f"{before} and {after} clusters, sizes x {larger:g}"
+            for name, hits, count in zip(NAMES, held, shown, strict=True):
+                add_figure(hits / count if count else np.nan, *names, f"coverage: {name}")
+            add_figure(alarms / repeats, *names, "false positive rate")
 
 
 def no_worse(repeats: int) -> None:
     """How often a loss of the margin, 0.1, is called no worse: about 0.025 is what should be."""
     print("clusters  called no worse at a loss of 0.1, from " + ", ".join(map(str, (0.5, 0.98))))
     for before, after in CLUSTERS:
-        rng = np.random.default_rng([before, after])
+        rng = seeded([before, after])
         told = np.zeros(2)
         for _ in range(repeats):
             earlier, codes = drawn(before, 1.0, rng)
@@ -147,6 +150,8 @@ def no_worse(repeats: int) -> None:
                 (row,) = mean_differences(*sets, np.zeros(1), np.ones(1), permutations=1)
                 told[i] += -row.interval[0] <= 0.1
         print(f"{before:3} {after:4}  " + "  ".join(f"{share:.3f}" for share in told / repeats))
+        for rate, share in zip((0.5, 0.98), told / repeats, strict=True):
+            add_figure(share, "called no worse", f"{before} and {after} clusters", f"rate {rate}")
 
 
 # Users who share their questions ------------------------------------------------------------------
@@ -199,7 +204,7 @@ def sessions(repeats: int, draws: int) -> None:
     ends = np.zeros(3), np.ones(3)
     for pools, (size, share) in POOLS.items():
         for users in (5, 20, 100):
-            rng = np.random.default_rng([size, users, len(pools)])
+            rng = seeded([size, users, len(pools)])
             counts = np.zeros(5)
             for _ in range(repeats):
                 pool = rng.normal(size=(size, 3))
@@ -225,6 +230,12 @@ def sessions(repeats: int, draws: int) -> None:
                 f"{found:.3f}",
                 flush=True,
             )
+            names = "sessions", pools, f"{users} users"
+            add_figure(by_session, *names, "clustered by session")
+            add_figure(shown, *names, "intervals shown")
+            add_figure(held / shown if shown else np.nan, *names, "coverage")
+            add_figure(alarms, *names, "false positive rate")
+            add_figure(found, *names, "power for a fall of 0.3")
 
 
 # Weeks of real answers ----------------------------------------------------------------------------
@@ -250,7 +261,7 @@ def weeks(code: str, repeats: int) -> None:
     broken = measure_log(moved, run, progress=False).table
     for clusters in (5, 20, 100):
         for share in (0.0, 0.1, 0.3):
-            rng = np.random.default_rng([clusters, int(10 * share)])
+            rng = seeded([clusters, int(10 * share)])
             told = [
                 _fell(
                     dataset, *(_week(sound, broken, clusters, amount, rng) for amount in (0, share))
@@ -264,6 +275,11 @@ def weeks(code: str, repeats: int) -> None:
                 + (f"; intervals hold {held:.3f}" if not share else ""),
                 flush=True,
             )
+            names = "weeks", f"{code}, {clusters} clusters", f"{share:.0%} with other passages"
+            add_figure(seen, *names, "changed")
+            add_figure(fell, *names, "worse")
+            if not share:
+                add_figure(held, *names, "coverage")
 
 
 def _week(
@@ -366,6 +382,10 @@ def kinds(name: str, part: TrainingData) -> None:
                 above[kind].append(prediction.logit >= truth.logit)
     lies = ", ".join(f"{kind} {sum(some)} of {len(some)}" for kind, some in above.items())
     print(f"{part.language}, {name}: intervals hold {np.mean(covered):.3f}; above truth: {lies}")
+    names = "place", part.language, f"unseen kinds of fault, {name}"
+    add_figure(np.mean(covered), *names, "coverage")
+    for kind, flags in above.items():
+        add_figure(np.mean(flags), *names, f"above truth: {kind}")
 
 
 def quoted(query: Query, *, relevant: bool) -> str:
@@ -389,6 +409,10 @@ def quotations(part: TrainingData) -> None:
         low, high = prediction.interval()
         better = 100 * np.mean(part.mean_y < prediction.logit)
         texts.append(f"{prediction.logit:.2f} [{low:.2f}, {high:.2f}], above {better:.0f} %")
+        source = "relevant" if relevant else "irrelevant"
+        names = "place", part.language, f"quotation of a passage that is {source}"
+        add_figure(prediction.logit, *names, "logit")
+        add_figure(better, *names, "percent of systems below")
     print(
         f"{part.language}: a passage that answers quoted {texts[0]}; one that does not {texts[1]}"
     )
@@ -403,6 +427,7 @@ def languages(learnt: TrainingData, unseen: TrainingData) -> None:
     ]
     share = f"intervals hold {np.mean(held):.3f}"
     print(f"{unseen.language} from {learnt.language}: {share} of {len(held)} systems")
+    add_figure(np.mean(held), "place", unseen.language, f"from {learnt.language}: coverage")
 
 
 def nomiracl_order(part: TrainingData) -> None:
@@ -428,6 +453,9 @@ def nomiracl_order(part: TrainingData) -> None:
         f"{part.language}, NoMIRACL: tau {tau:.2f}; sure of {sure} pairs of 45, {wrong} of them "
         f"the other way round; {unlike} of {len(runs)} unlike any system it knows"
     )
+    add_figure(tau, "place", part.language, "NoMIRACL", "tau")
+    add_figure(sure, "place", part.language, "NoMIRACL", "sure pairs")
+    add_figure(wrong, "place", part.language, "NoMIRACL", "sure pairs that are wrong")
 
 
 def memerag_places(part: TrainingData) -> None:
@@ -449,6 +477,7 @@ def memerag_places(part: TrainingData) -> None:
             f"[{low:.2f}, {high:.2f}], above {100 * better:.0f} % of the simulated systems"
             + (f"; unlike any: {prediction.unfamiliar}" if prediction.unfamiliar else "")
         )
+        add_figure(prediction.logit, "place", part.language, "MEMERAG", name, "logit")
 
 
 def place(codes: Sequence[str]) -> None:
@@ -469,23 +498,25 @@ def place(codes: Sequence[str]) -> None:
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("languages", nargs="*", default=["en", "de", "sw"])
     parser.add_argument(
         "--part", choices=("intervals", "sessions", "weeks", "place", "all"), default="all"
     )
-    parser.add_argument("--quick", action="store_true", help="few repetitions, one language")
     options = parser.parse_args()
     if options.part in ("intervals", "all"):
-        intervals(100 if options.quick else 1000, 499 if options.quick else 999)
-        no_worse(300 if options.quick else 2000)
+        intervals(3 if options.quick else 1000, 99 if options.quick else 999)
+        no_worse(20 if options.quick else 2000)
     if options.part in ("sessions", "all"):
-        sessions(100 if options.quick else 1000, 499 if options.quick else 999)
+        sessions(2 if options.quick else 1000, 99 if options.quick else 999)
+    codes = options.languages[:1] if options.quick else options.languages
     if options.part in ("weeks", "all"):
-        for code in options.languages[:1] if options.quick else options.languages:
-            weeks(code, 20 if options.quick else 300)
-    if options.part in ("place", "all"):
-        place(options.languages[:1] if options.quick else options.languages)
+        for code in codes:
+            if (DATA / "nomiracl" / "relevant" / f"{code}.jsonl").is_file():
+                weeks(code, 1 if options.quick else 300)
+    if options.part in ("place", "all") and not options.quick:
+        place(codes)
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,14 @@ shown; of the intervals of the place by mean rank; and how often a model is sure
 
 from __future__ import annotations
 
-import argparse
+import sys
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import Judgments, MultilingualRanking, Ranking
 from mirage.languages import LANGUAGES
@@ -88,15 +92,16 @@ def held(ranking: MultilingualRanking, logits: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """Print a row for each size of arena."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--arenas", type=int, default=300)
-    arenas = parser.parse_args().arenas
+    options = parser.parse_args()
+    arenas = 1 if options.quick else options.arenas
     print("logits  shared  languages  queries   mean  width  percentiles  place  width  false")
     lowest, most = 1.0, 0.0
     for design, shared, languages, queries in product(ENDS, (0.14, 0.54), (1, 4, 18), (5, 14, 40)):
         if languages == 1 and shared > 0.14:  # nothing is shared with one language
             continue
-        random = np.random.default_rng([languages, queries, len(design), int(100 * shared)])
+        random = seeded([languages, queries, len(design), int(100 * shared)])
         rows = []
         for _ in range(arenas):
             logits = truth(design, languages, random)
@@ -108,8 +113,18 @@ def main() -> None:
             f"  {plain:11.3f}  {place:.3f}  {places:5.2f}  {false:.3f}",
             flush=True,
         )
+        names = f"{design}, shared {shared}, {languages} languages", f"{queries} queries"
+        add_figure(mean, *names, "coverage: mean rank")
+        add_figure(width, *names, "width: mean rank")
+        add_figure(plain, *names, "coverage: percentiles")
+        add_figure(place, *names, "coverage: rank")
+        add_figure(places, *names, "width: rank")
+        add_figure(false, *names, "surely better and wrong")
     print(f"lowest coverage of what is shown: {lowest:.3f} (at least {LEAST})")
     print(f"most often sure and wrong: {most:.3f} (at most 0.025)")
+    add_figure(lowest, "lowest coverage")
+    add_figure(most, "most often surely better and wrong")
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,14 @@ disagree about 0.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage.statistics import paired_means
 
@@ -67,9 +71,10 @@ POPULATIONS: dict[str, tuple[Draw, float, int]] = {
 }
 
 
-def measure(draw: Draw, mean: float, cluster: int, queries: int, repeats: int) -> Iterator[str]:
+def measure(name: str, queries: int, repeats: int) -> Iterator[str]:
     """Yield coverage, share of significant draws, and disagreements."""
-    rng = np.random.default_rng(queries)
+    draw, mean, cluster = POPULATIONS[name]
+    rng = seeded(queries)
     gaps = np.stack([draw(rng, queries) for _ in range(repeats)], axis=1)
     rows = paired_means(gaps, np.arange(queries) // cluster, permutations=PERMUTATIONS)
     ends = np.array([row.interval for row in rows])
@@ -81,21 +86,25 @@ def measure(draw: Draw, mean: float, cluster: int, queries: int, repeats: int) -
     yield f"{(p <= 0.05).mean():.3f}"
     disagree = ((low <= 0) & (high >= 0)) != (p[there] > 0.05)
     yield f"{int(disagree.sum())}"
+    names = name, f"{queries} queries"
+    add_figure(held.mean() if there.any() else np.nan, *names, "coverage")
+    add_figure(there.mean(), *names, "draws with an interval")
+    add_figure((p <= 0.05).mean(), *names, "significant")
+    add_figure(disagree.sum(), *names, "disagreements")
 
 
 def main(repeats: int = 1000) -> None:
     """Print a line per population."""
     print(f"{repeats} draws each; coverage (share with an interval), p <= 0.05, disagreements")
     print(f"{'population':28}" + "".join(f"{f'{queries} queries':>28}" for queries in QUERIES))
-    for name, (draw, mean, cluster) in POPULATIONS.items():
-        columns = ("  ".join(measure(draw, mean, cluster, n, repeats)) for n in QUERIES)
+    for name in POPULATIONS:
+        columns = ("  ".join(measure(name, n, repeats)) for n in QUERIES)
         print(f"{name:28}" + "".join(f"{column:>28}" for column in columns), flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("repeats", default=1000, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.repeats)
+    main(30 if options.quick else options.repeats)
+    save(parser, options)

@@ -12,7 +12,6 @@ shown where the library gives no interval.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, known_mean, save, script_parser, seeded
+from _shared import DATA, require_data
 
 from mirage.retrieval import BM25, evaluate
 from mirage.retrieval.evaluation import RetrievalEvaluation
@@ -70,7 +70,7 @@ def main(repeats: int = 1000) -> None:
     print(f"{len(first)} topics; {repeats} draws each")
     print("queries  measure   mean   held (of)  difference   held (of)  called different")
     for queries in QUERIES:
-        rng = np.random.default_rng(queries)
+        rng = seeded(queries)
         means, gaps, alarms = [], [], []
         for _ in range(repeats):
             rows = rng.integers(0, len(first), queries)
@@ -90,6 +90,10 @@ def main(repeats: int = 1000) -> None:
             shown = [share(np.array(each)[:, j]) for each in (means, gaps)]
             mean, gap = first.mean(axis=0)[j], (first - second).mean(axis=0)[j]
             alarm = np.mean(np.array(alarms)[:, j])
+            names = name, f"{queries} queries"
+            add_figure(known_mean(np.array(means)[:, j].tolist()), *names, "coverage: mean")
+            add_figure(known_mean(np.array(gaps)[:, j].tolist()), *names, "coverage: difference")
+            add_figure(alarm, *names, "false positive rate")
             print(
                 f"{queries:7}  {name:8} {mean:5.3f} {shown[0]:>12}      {gap:+.3f} {shown[1]:>12}"
                 f"             {alarm:.3f}",
@@ -98,9 +102,9 @@ def main(repeats: int = 1000) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("repeats", default=1000, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.repeats)
+    require_data("nomiracl", "miracl")
+    main(5 if options.quick else options.repeats)
+    save(parser, options)

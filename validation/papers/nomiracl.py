@@ -14,13 +14,11 @@ how far the verdicts are above the forest. With ``--splits`` models are shuffled
 often, so that each is held out about as often as any other.
 
     python validation/papers/nomiracl.py               # needs MIRAGE_DATA; an hour on two cores
-    python validation/papers/nomiracl.py --quick  # two languages, two held out, no means: a minute
     python validation/papers/nomiracl.py es zh --only verdicts forest
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -30,6 +28,8 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from _nomiracl import FEATURES, LANGUAGES, MODELS, REFUSAL, Arena, arena
+from _results import add_figure, save, script_parser
+from _shared import require_data
 
 from mirage import SurrogateRanker
 from mirage.surrogate.ranker import Validation
@@ -64,17 +64,17 @@ def validate(
 
 def main() -> None:
     """Print each measure by language, a row a method."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", default=LANGUAGES)
     parser.add_argument("--only", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--held-out", type=int, nargs="+", default=(2, 4))
     parser.add_argument("--splits", type=int, help="by default all there are")
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
     if options.quick:
-        options.languages, options.held_out = options.languages[:2], (2,)
-        options.only = ("verdicts", "forest")
+        options.languages, options.held_out = options.languages[:1], (2,)
+        options.only, options.splits, options.jobs = ("forest",), 1, 1
+    require_data("nomiracl")
     arenas = {code: arena(code) for code in options.languages}
     for holdout in options.held_out:
         for title, features in (("", FEATURES), (", with refusal", (*FEATURES, *REFUSAL))):
@@ -88,11 +88,16 @@ def main() -> None:
                 found[method] = validate(method, arenas, features, holdout, splits, options.jobs)
                 for what, values in found[method].items():
                     show(method, what, [values[code] for code in arenas])
+                    names = f"{holdout} held out{title}", method, what
+                    for code in arenas:
+                        add_figure(values[code], *names, code)
+                    add_figure(mean(values[code] for code in arenas), *names, "mean")
                 print(f"  {time.perf_counter() - started:.0f} s", flush=True)
             if "verdicts" in found and "forest" in found:
                 for what in ("r2", "tau"):
                     ours, theirs = found["verdicts"][what], found["forest"][what]
                     show("ahead by", what, [ours[code] - theirs[code] for code in arenas])
+    save(parser, options)
 
 
 def show(name: str, what: str, values: Sequence[float]) -> None:

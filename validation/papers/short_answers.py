@@ -8,7 +8,6 @@ module gave, the seconds that a thousand responses take, and the same for the ``
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage.features import Answered, answered, feature
 from mirage.models import Query, Response
@@ -34,10 +34,10 @@ MEASURES = {
 }
 
 
-def main() -> None:
-    """Print a line a measure."""
+def main(most: int | None) -> None:
+    """Print a line a measure, of at most so many responses."""
     path = DATA / "bergen" / "metrics.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[:most]]
     items = [
         answered(
             Query(id="q", language=row["language"], text="?", answers=[row["labels"]]),
@@ -54,6 +54,9 @@ def main() -> None:
         qa, qa_seconds = timed(f"qa_{name}", items)
         numbers = [value for value in qa if isinstance(value, float)]
         mean = sum(numbers) / len(numbers)
+        add_figure(worst, measure, "largest difference")
+        add_figure(seconds, measure, "s per thousand responses")
+        add_figure(mean, f"qa_{name}", "mean")
         print(f"{name:18}{worst:20.1e}{seconds:10.2f}{mean:12.3f}{qa_seconds:10.2f}")
 
 
@@ -65,8 +68,8 @@ def timed(name: str, items: list[Answered]) -> tuple[list[Any], float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    main()
+    parser = script_parser(__doc__)
+    options = parser.parse_args()
+    require_data("bergen")
+    main(100 if options.quick else None)
+    save(parser, options)

@@ -19,7 +19,6 @@ FOLDER (or MIRAGE_DATA, or ../shared/data) holds nomiracl/; without it that part
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -31,6 +30,7 @@ from scipy.special import ndtr
 from sklearn.isotonic import IsotonicRegression
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
 from mirage import Judgment, Judgments, Leaderboard
@@ -97,7 +97,7 @@ def drawn(logits: np.ndarray, seed: int) -> Arena:
     """A verdict for every pair on every query, each by the Bradley-Terry model alone."""
     size = len(logits)
     chance = est.win_probabilities(logits)[..., None]
-    won = np.random.default_rng([seed, 0]).random((size, size, QUERIES)) < chance
+    won = seeded([seed, 0]).random((size, size, QUERIES)) < chance
     above = np.triu(np.ones((size, size), dtype=bool), 1)[..., None]
     return Arena(np.where(above, won, 0.0) + np.where(above, ~won, 0.0).swapaxes(0, 1))
 
@@ -254,7 +254,7 @@ def random_pairs(arena: Arena, seed: int) -> Course:
     """Judge all pairs on all queries in random order."""
     size, _, queries = arena.score.shape
     first, second = np.triu_indices(size, 1)
-    cells = np.random.default_rng([seed, 1]).permutation(len(first) * queries)
+    cells = seeded([seed, 1]).permutation(len(first) * queries)
     i, j, q = first[cells // queries], second[cells // queries], cells % queries
     asked = np.arange(size, len(cells) + 1, size)
     wins = np.zeros((len(asked), size, size))
@@ -288,7 +288,7 @@ def until_mean(courses: Sequence[Course]) -> float:
 # Tables -------------------------------------------------------------------------------------------
 
 
-def compare(arenas: dict[str, list[Arena]]) -> list[Course]:
+def compare(title: str, arenas: dict[str, list[Arena]]) -> list[Course]:
     """Random and adaptive, language by language; returns the adaptive courses."""
     print(f"{'':10}{'tau first 0.95':>24}{'tau stays 0.95':>24}{'mean tau 0.95':>24}")
     print(f"{'':10}" + f"{'random':>9}{'adapt.':>8}{'ratio':>7}" * 3)
@@ -300,9 +300,19 @@ def compare(arenas: dict[str, list[Arena]]) -> list[Course]:
         ours += [adaptive(arena, seed) for seed, arena in enumerate(many)]
         rows.append((needed(random[-len(many) :]), needed(ours[-len(many) :])))
         print(row(language, *rows[-1]), flush=True)
+        add_needed(title, language, *rows[-1])
     print(row("mean", *np.mean(rows, axis=0)))
+    add_needed(title, "mean", *np.mean(rows, axis=0).tolist())
     print(row("together", needed(random), needed(ours)))
+    add_needed(title, "together", needed(random), needed(ours))
     return ours
+
+
+def add_needed(title: str, name: str, random: Sequence[float], ours: Sequence[float]) -> None:
+    """Record the counts of both."""
+    for kind, counts in (("random", random), ("adaptive", ours)):
+        for column, count in zip(("first", "stays", "mean"), counts, strict=True):
+            add_figure(count, title, "judgments for tau 0.95", name, column, kind)
 
 
 def row(name: str, random: Sequence[float], ours: Sequence[float]) -> str:
@@ -311,7 +321,7 @@ def row(name: str, random: Sequence[float], ours: Sequence[float]) -> str:
     return f"{name:10}" + "".join(f"{r:9.0f}{o:8.0f}{o / r:7.2f}" for r, o in parts)
 
 
-def curves(arenas: dict[str, list[Arena]], grid: Sequence[int], seeds: int) -> None:
+def curves(title: str, arenas: dict[str, list[Arena]], grid: Sequence[int], seeds: int) -> None:
     """Mean tau of other rules and batch sizes after so many judgments."""
     some = [(seed, arena) for many in arenas.values() for seed, arena in enumerate(many[:seeds])]
     models = len(some[0][1].models)
@@ -328,9 +338,11 @@ def curves(arenas: dict[str, list[Arena]], grid: Sequence[int], seeds: int) -> N
         courses = [choose(arena, seed) for seed, arena in some]
         mean = np.mean([np.interp(grid, course.asked, course.tau) for course in courses], axis=0)
         print(f"{name:28}" + "".join(f"{tau:8.3f}" for tau in mean), flush=True)
+        for count, tau in zip(grid, mean, strict=True):
+            add_figure(tau, title, "mean tau", name, f"{count} judgments")
 
 
-def calibration(courses: Sequence[Course], grid: Sequence[int]) -> None:
+def calibration(title: str, courses: Sequence[Course], grid: Sequence[int]) -> None:
     """Expected tau against the true one, and what comes of stopping by it."""
     print(f"{'judgments':28}" + "".join(f"{n:8}" for n in grid))
     for name in ("expected", "tau"):
@@ -338,6 +350,8 @@ def calibration(courses: Sequence[Course], grid: Sequence[int]) -> None:
             [np.interp(grid, course.asked, getattr(course, name)) for course in courses], axis=0
         )
         print(f"{name + ', mean':28}" + "".join(f"{tau:8.3f}" for tau in mean))
+        for count, tau in zip(grid, mean, strict=True):
+            add_figure(tau, title, "expected and true tau", name, f"{count} judgments")
     stops = [(course, int(np.argmax(course.expected >= TARGET))) for course in courses]
     asked = np.mean([course.asked[stop] for course, stop in stops])
     taus = np.array([course.tau[stop] for course, stop in stops])
@@ -345,29 +359,36 @@ def calibration(courses: Sequence[Course], grid: Sequence[int]) -> None:
         f"stopped when a tau of {TARGET} is expected: after {asked:.0f} judgments in the mean; "
         f"tau {taus.mean():.3f} in the mean, {np.quantile(taus, 0.05):.3f} at the 5 % quantile"
     )
+    add_figure(asked, title, "stopped at an expected tau of 0.95", "judgments")
+    add_figure(taus.mean(), title, "stopped at an expected tau of 0.95", "tau")
 
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--seeds", type=int, default=8)
     options = parser.parse_args()
+    if options.quick:
+        options.seeds = 1
     worlds = [("arenas drawn from published logits", published(options.seeds), 1)]
     if (options.data / "nomiracl").is_dir():
         real = recorded(options.data / "nomiracl", 2 * options.seeds)
         worlds.append(("NoMIRACL", real, options.seeds))
     for title, arenas, seeds in worlds:
+        if options.quick:
+            arenas = dict(list(arenas.items())[:1])
         score = next(iter(arenas.values()))[0].score
         pairs = len(score) * (len(score) - 1) // 2
         total = pairs * score.shape[2]
         print(
             f"\n{title}: {len(score)} models, {score.shape[2]} queries, {total:,} judgments in all"
         )
-        courses = compare(arenas)
+        courses = compare(title, arenas)
         grid = [3 * pairs, 6 * pairs, 12 * pairs, 24 * pairs]
-        calibration(courses, grid)
-        curves(arenas, grid, seeds)
+        calibration(title, courses, grid)
+        curves(title, arenas, grid, seeds)
+    save(parser, options)
 
 
 if __name__ == "__main__":

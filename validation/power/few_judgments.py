@@ -13,12 +13,11 @@ between numbers of judgments on a log scale), in the mean over models and langua
 
 Then coverage on drawn arenas where models are far apart, and with a rule to stop.
 
-    python validation/power/few_judgments.py [--quick]       # needs MIRAGE_DATA; 10 minutes, or one
+    python validation/power/few_judgments.py       # needs MIRAGE_DATA; 10 minutes
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +28,8 @@ import numpy as np
 from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser, seeded
+from _shared import DATA, require_data
 
 from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageDataset
 from mirage.arena.placement import Anchors, level_of_looks, place, sample
@@ -54,7 +54,7 @@ class World(NamedTuple):
 
 def worlds(quick: bool) -> Iterator[World]:
     """NoMIRACL's languages, and HalluQA."""
-    for code in LANGUAGES[1:3] if quick else LANGUAGES:
+    for code in LANGUAGES[1:2] if quick else LANGUAGES:
         dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
         tables = _scored(FEATURES, dataset, runs.values())
         right = [
@@ -158,7 +158,7 @@ def case_of(world: World, model: int) -> Case:
         {
             "with predictions": predictions.from_verdicts(own, anchors, judgments),
             "features alone": predictions.from_verdicts(own, anchors, judgments, form=False),
-            "random numbers": np.random.default_rng(model).random(got.shape),
+            "random numbers": seeded(model).random(got.shape),
             "verdicts alone": np.full(got.shape, 0.5),
         },
         among,
@@ -219,14 +219,14 @@ def held(rows: list[tuple[float, float, float]]) -> tuple[float, float]:
 
 def real(quick: bool) -> None:
     """Savings and coverage on NoMIRACL and HalluQA."""
-    rng = np.random.default_rng(0)
+    rng = seeded(0)
     by_world: dict[str, dict[str, list[list[float]]]] = {}
     everything: Told = {}
     for world in worlds(quick):
         models = range(len(world.right))
-        for model in list(models)[:: 4 if quick else 1 if len(models) < 12 else 2]:
+        for model in list(models)[:: 8 if quick else 1 if len(models) < 12 else 2]:
             told: Told = {}
-            replicate(case_of(world, model), 20 if quick else 60, rng, told)
+            replicate(case_of(world, model), 2 if quick else 60, rng, told)
             kind = by_world.setdefault(world.name, {})
             for name in ("with predictions", "features alone", "random numbers"):
                 kind.setdefault(name, []).append(saved(told, name))
@@ -241,8 +241,10 @@ def real(quick: bool) -> None:
             each = np.mean(kind[name], axis=0)
             means.append(each)
             print(f"  {world_name:14}" + "".join(f"{x:7.2f}" for x in (*each, each.mean())))
+            add_figure(each.mean(), "judgments saved", name, world_name)
         mean = np.mean(means[:-1], axis=0)
         print("  NoMIRACL mean " + "".join(f"{x:7.2f}" for x in (*mean, mean.mean())))
+        add_figure(mean.mean(), "judgments saved", name, "NoMIRACL mean")
     print("\n95 % intervals that hold the truth (and share shown), by queries and judgments")
     for name in ("with predictions", "random numbers", "verdicts alone"):
         print(name)
@@ -252,6 +254,9 @@ def real(quick: bool) -> None:
                 if (rows := everything.get((name, queries, pairs))) is not None:
                     hit, shown = held(rows)
                     cells.append(f"{pairs:4}: {hit:.3f} ({shown:.2f})")
+                    names = name, f"{queries} queries", f"{pairs} judgments"
+                    add_figure(hit, "coverage", *names)
+                    add_figure(shown, "intervals shown", *names)
             print(f"  {queries:4}  " + "  ".join(cells))
 
 
@@ -277,11 +282,11 @@ def drawn_case(own: float, spread: float, size: int, rng: np.random.Generator) -
 def far_apart(quick: bool) -> None:
     """Coverage where the model is near the anchors' mean, and far above it."""
     print("\ndrawn arenas: 8 anchors, 20 % ties; intervals that hold the truth (and share shown)")
-    rng = np.random.default_rng(1)
+    rng = seeded(1)
     for own in (0.0, 2.0, 4.0):
         for spread in (0.0, 1.5):
             told: Told = {}
-            replicate(drawn_case(own, spread, 8, rng), 100 if quick else 500, rng, told)
+            replicate(drawn_case(own, spread, 8, rng), 2 if quick else 500, rng, told)
             print(f"  logit {own}, spread of queries {spread}")
             for queries in QUERIES:
                 cells = []
@@ -290,13 +295,15 @@ def far_apart(quick: bool) -> None:
                     if rows is not None:
                         hit, shown = held(rows)
                         cells.append(f"{pairs:4}: {hit:.3f} ({shown:.2f})")
+                        names = f"logit {own}, spread {spread}", f"{queries} queries"
+                        add_figure(hit, "far apart", *names, f"coverage, {pairs} judgments")
                 print(f"    {queries:4}  " + "  ".join(cells), flush=True)
 
 
 def stopping(quick: bool) -> None:
     """Coverage where asking stops as soon as the model is surely above or below an anchor."""
     print("\nstopping once it is sure whether the model is above an anchor (8 looks, 100 queries)")
-    rng = np.random.default_rng(2)
+    rng = seeded(2)
     looks = [50 * (n + 1) for n in range(8)]
     level = level_of_looks(0.95, looks)
     for own in (0.286, 0.6):
@@ -304,7 +311,7 @@ def stopping(quick: bool) -> None:
         truth, other = case.truth, case.anchors(np.arange(2000)).logits[4]
         tally: Mapping[str, list[float]] = {"plain": [], "widened": []}
         asked, wrong = [], []
-        for _ in range(150 if quick else 600):
+        for _ in range(10 if quick else 600):
             drawn = rng.integers(2000, size=100)
             anchors, seed = case.anchors(drawn), int(rng.integers(1 << 30))
             for name, at in (("plain", 0.95), ("widened", level)):
@@ -326,16 +333,22 @@ def stopping(quick: bool) -> None:
             f"the looks; {np.mean(asked):.0f} judgments in the mean, order wrong in "
             f"{np.mean(wrong):.3f}"
         )
+        names = "stopping", f"logit {own}"
+        add_figure(np.mean(tally["plain"]), *names, "coverage: plain")
+        add_figure(np.mean(tally["widened"]), *names, "coverage: widened")
+        add_figure(np.mean(asked), *names, "judgments")
+        add_figure(np.mean(wrong), *names, "order wrong")
 
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser = script_parser(__doc__, seed=True)
+    options = parser.parse_args()
+    require_data("nomiracl", "halluqa")
     parts: list[Callable[[bool], None]] = [real, far_apart, stopping]
     for part in parts:
-        part(quick)
+        part(options.quick)
+    save(parser, options)
 
 
 if __name__ == "__main__":

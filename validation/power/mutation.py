@@ -9,10 +9,10 @@ with quotations). A test that fails there fails falsely. Slacks were chosen on t
 Swahili and Thai.
 
     python validation/power/mutation.py [--manners reference,casual] [LANGUAGE ...]    # 30 minutes
-    python validation/power/mutation.py --quick    # te, ar, fi and ja
+    python validation/power/mutation.py te ar fi ja    # languages that no slack was chosen on
 """
 
-import argparse
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import MirageDataset, Response, Run
 from mirage.dataset import write_run
@@ -29,9 +32,6 @@ from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.testing import write_tests
 from mirage.testing.mutation import Bound, _Effects, suggested_bounds
-
-HELD_OUT = ("te", "ar", "fi", "ja")
-
 
 # True answers in manners that nothing was set by --------------------------------------------------
 
@@ -114,12 +114,11 @@ class Failures:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", default=list(LANGUAGES))
     parser.add_argument("--manners", default="reference", help="whose responses, with commas")
-    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    codes = list(HELD_OUT) if options.quick else options.languages
+    codes = options.languages[:1] if options.quick else options.languages
     scores: dict[str, list[tuple[float, float]]] = {}
     failures = {"manners of the arena": Failures(), "manners held out": Failures()}
     slowest = (0.0, 0.0)
@@ -137,6 +136,8 @@ if __name__ == "__main__":
             missed = dict.fromkeys(fate.kind for fate in score.missed if fate.share == 1)
             print(f"{code} {manner}: {score.counted(1.0)}; at a quarter {score.counted(0.25)}; "
                   f"missed: {', '.join(missed) or '-'}", flush=True)  # fmt: skip
+            add_figure(score.at(1.0), "kinds of fault caught", code, manner, "all queries")
+            add_figure(score.at(0.25), "kinds of fault caught", code, manner, "a quarter")
             for other in runs.keys() - {manner}:
                 kind = "manners of the arena" if other in simulated else "manners held out"
                 failures[kind].count(bounds, intervals[other])
@@ -146,5 +147,13 @@ if __name__ == "__main__":
         whole, quarter = np.array(rows).T
         print(f"{manner}: kinds caught, mean {whole.mean():.1%}, least {whole.min():.1%}; "
               f"at a quarter {quarter.mean():.1%}")  # fmt: skip
+        add_figure(whole.mean(), "kinds of fault caught", "mean", manner, "all queries")
+        add_figure(whole.min(), "kinds of fault caught", "least", manner, "all queries")
+        add_figure(quarter.mean(), "kinds of fault caught", "mean", manner, "a quarter")
     for kind, counted in failures.items():
         print(f"on the {kind}: {counted}")
+        read = max(1, counted.read.total())
+        add_figure(counted.failed.total() / read, "true answers", kind, "tests that fail")
+        add_figure(counted.broken / max(1, counted.files), "true answers", kind, "files that fail")
+        add_figure(counted.unclear.total() / read, "true answers", kind, "inconclusive tests")
+    save(parser, options)

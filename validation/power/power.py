@@ -21,13 +21,17 @@ plans.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Callable, Mapping
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage import MirageDataset, Query
 from mirage.features import FeatureTable
@@ -127,7 +131,7 @@ def verdicts(
     kind: str, queries: int, times: int, size: int, lost: bool, repeats: int
 ) -> dict[str, float]:
     """How often each verdict is given."""
-    rng = np.random.default_rng([queries, times, size, lost])
+    rng = seeded([queries, times, size, lost])
     counts = dict.fromkeys(("worse", "no worse", "cannot tell"), 0.0)
     codes = np.arange(queries) // size
     for _ in range(repeats):
@@ -141,7 +145,7 @@ def predicted(queries: int, times: int, size: int) -> list[float]:
     dataset = MirageDataset([Query(id=id_, language="en", text="?") for id_ in ids], name="asked")
     powers = []
     for seed in range(BASELINES):
-        rng = np.random.default_rng([seed, 7])
+        rng = seeded([seed, 7])
         codes = np.arange(BASELINE) // size
         baseline = table(answers(rng, chances_of(rng, BASELINE), 3))
         clusters = {f"q{i}": str(code) for i, code in enumerate(codes.tolist())} if size > 1 else {}
@@ -161,7 +165,7 @@ def predicted(queries: int, times: int, size: int) -> list[float]:
     return powers
 
 
-def show_verdicts(repeats: int) -> None:
+def show_verdicts(repeats: int, quick: bool) -> None:
     """Print how often each verdict is given."""
     print(f"verdicts in %, of {repeats} comparisons; margin {LOSS}; two features")
     print("                                            nothing lost            margin lost")
@@ -170,30 +174,38 @@ def show_verdicts(repeats: int) -> None:
         (kind, queries, times, size)
         for kind, queries, times, size in product(KINDS, QUERIES, TIMES, SIZES)
         if (queries > size or size == 1) and (times == 1 or kind == "right or wrong")
+        if queries <= 20 or not quick
     ]
     jobs = (
         delayed(verdicts)(*setting, lost, repeats) for setting in settings for lost in (False, True)
     )
-    told = list(Parallel(n_jobs=2)(jobs))
+    told = list(Parallel(n_jobs=1 if quick else 2)(jobs))
     worst = [0.0, 0.0]
     for place, (kind, queries, times, size) in enumerate(settings):
         kept, lost = told[2 * place : 2 * place + 2]
         worst = [max(worst[0], kept["worse"]), max(worst[1], lost["no worse"])]
         cells = [f"{100 * share:8.1f}" for counts in (kept, lost) for share in counts.values()]
         print(f"{kind:20} {queries:7} {times:5} {size:8} {''.join(cells)}")
+        for title, counts in (("nothing lost", kept), ("margin lost", lost)):
+            for name, share in counts.items():
+                row = f"{queries} queries x {times}, clusters of {size}"
+                add_figure(share, "verdicts", kind, row, title, name)
     print(f"at most: false worse {100 * worst[0]:.1f} %, false no worse {100 * worst[1]:.1f} %")
+    add_figure(worst[0], "verdicts", "most often worse without a loss")
+    add_figure(worst[1], "verdicts", "most often no worse at the margin")
 
 
-def show_plan(repeats: int) -> None:
+def show_plan(repeats: int, quick: bool) -> None:
     """Print predicted and realised power."""
     print(f"power to find a loss of {LOSS}: predicted from a baseline of {BASELINE} questions")
     print("asked three times, realised in", repeats, "regressions")
     print("queries times clusters  predicted (sd)  realised  difference")
-    settings = list(product((40, 100, 200), (1, 2, 3), SIZES))
+    settings = list(product((40, 100, 200), (1, 2, 3), SIZES))[: 1 if quick else None]
+    run = Parallel(n_jobs=1 if quick else 2)
     jobs = (delayed(predicted)(*setting) for setting in settings)
-    powers = Parallel(n_jobs=2)(jobs)
+    powers = run(jobs)
     jobs = (delayed(verdicts)("right or wrong", *setting, True, repeats) for setting in settings)
-    realised = Parallel(n_jobs=2)(jobs)
+    realised = run(jobs)
     worst = 0.0
     for setting, powers_of, told in zip(settings, powers, realised, strict=True):
         mean, spread, found = np.mean(powers_of), np.std(powers_of), told["worse"]
@@ -203,19 +215,25 @@ def show_plan(repeats: int) -> None:
             f"{queries:7} {times:5} {size:8}  {100 * mean:9.1f} ({100 * spread:3.1f}) "
             f"{100 * found:9.1f} {100 * (mean - found):+11.1f}"
         )
+        names = "plan", f"{queries} queries x {times}, clusters of {size}"
+        add_figure(mean, *names, "predicted power")
+        add_figure(found, *names, "realised power")
     print(f"differ by at most {100 * worst:.1f} points")
+    add_figure(worst, "plan", "largest difference")
 
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--part", choices=["verdicts", "plan"])
     options = parser.parse_args()
+    repeats = 5 if options.quick else options.repeats
     if options.part != "verdicts":
-        show_plan(options.repeats)
+        show_plan(repeats, options.quick)
     if options.part != "plan":
-        show_verdicts(options.repeats)
+        show_verdicts(repeats, options.quick)
+    save(parser, options)
 
 
 if __name__ == "__main__":

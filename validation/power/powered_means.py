@@ -13,12 +13,11 @@
 MEMERAG is for evaluation only: nothing is fitted to it but what its own labels in a replication
 teach. Below ten labelled clusters, and with fewer than five labels of a kind, no interval is shown.
 
-    python validation/power/powered_means.py [--quick]      # needs MIRAGE_DATA; 6 minutes, or two
+    python validation/power/powered_means.py      # needs MIRAGE_DATA; 6 minutes
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from pathlib import Path
@@ -26,7 +25,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, known_mean, save, script_parser, seeded
+from _shared import DATA, require_data
 from few_judgments import case_of, worlds
 
 from mirage.metaeval import AnswerSentence, LabelledSentences, score
@@ -65,7 +65,7 @@ FEATURES = ("support_lexical", "passage_coverage", "unknown_facts", score(copied
 
 def memerag(quick: bool) -> None:
     """Shares of supported sentences."""
-    rng = np.random.default_rng(0)
+    rng = seeded(0)
     for variant in ("memerag_ext",) if quick else ("memerag_ext", "memerag"):
         labelled, _ = LabelledSentences.memerag(
             DATA / "memerag" / variant, ("en",) if quick else ("en", "de", "es")
@@ -79,7 +79,7 @@ def memerag(quick: bool) -> None:
         print("labels   worth by support_lexical, by five together; intervals hold, shown; alone")
         for labels in LABELS:
             rows = []
-            for seed in range(60 if quick else 300):
+            for seed in range(2 if quick else 300):
                 drawn = rng.integers(len(own), size=POOL)
                 places = np.concatenate([own[q] for q in drawn])
                 cluster = np.repeat(np.arange(POOL), [len(own[q]) for q in drawn])
@@ -102,21 +102,26 @@ def memerag(quick: bool) -> None:
                 f"{np.mean(~np.isnan(table[:, 3])):.2f}   {np.nanmean(table[:, 4]):.3f}",
                 flush=True,
             )
+            names = "supported sentences", variant, f"{labels} labels"
+            add_figure(np.nanmedian(table[:, 0]), *names, "worth: support_lexical")
+            add_figure(np.nanmedian(table[:, 1]), *names, "worth: five features")
+            add_figure(known_mean(table[:, 3].tolist()), *names, "coverage")
+            add_figure(np.mean(~np.isnan(table[:, 3])), *names, "intervals shown")
 
 
 def win_rates(quick: bool) -> None:
     """Win rates of each model against the one in the middle, with predicted verdicts."""
-    rng = np.random.default_rng(1)
+    rng = seeded(1)
     print("\nwin rates against one model: worth of predictions; intervals hold, shown")
     for world in worlds(quick):
         order = np.argsort(world.right.mean(axis=1))
         middle, worth, held = int(order[len(order) // 2]), [], []
         models = [m for m in range(len(order)) if m != middle]
-        for model in models[:: 3 if quick else 1]:
+        for model in models[:: 8 if quick else 1]:
             case = case_of(world, model)
             place = middle - (model < middle)
             got, guess = case.got[:, place], case.predicted["with predictions"][:, place]
-            for _ in range(20):
+            for _ in range(2 if quick else 20):
                 drawn = rng.integers(len(got), size=1000)
                 given = np.full(1000, np.nan)
                 given[:60] = got[drawn[:60]]
@@ -133,12 +138,15 @@ def win_rates(quick: bool) -> None:
             f"{np.mean(~np.isnan(held)):.2f}",
             flush=True,
         )
+        add_figure(np.median(worth), "win rates", world.name, "worth")
+        add_figure(known_mean(held), "win rates", world.name, "coverage")
+        add_figure(np.mean(~np.isnan(held)), "win rates", world.name, "intervals shown")
 
 
 def drawn_data(quick: bool) -> None:
     """Coverage of intervals of shares and of areas."""
-    rng = np.random.default_rng(2)
-    times = 400 if quick else 2000
+    rng = seeded(2)
+    times = 10 if quick else 2000
     print("\ndrawn shares, sentences in threes alike: intervals that hold, and share shown")
     for share in (0.5, 0.8, 0.95):
         for useful in (0.0, 1.5):
@@ -148,6 +156,9 @@ def drawn_data(quick: bool) -> None:
                 shown = ~np.isnan(hits)
                 hit = np.nanmean(hits) if shown.any() else np.nan
                 cells.append(f"{clusters}: {hit:.3f} ({shown.mean():.2f})")
+                names = f"share {share}, worth {useful}", f"{clusters} clusters"
+                add_figure(hit, "drawn shares", *names, "coverage")
+                add_figure(shown.mean(), "drawn shares", *names, "intervals shown")
             print(f"  share {share}, features worth {useful}:  " + "  ".join(cells), flush=True)
     print("drawn areas, sentences in threes alike: intervals that hold, and share shown")
     for distance in (0.0, 1.0, 2.0):
@@ -157,6 +168,9 @@ def drawn_data(quick: bool) -> None:
             shown = ~np.isnan(hits)
             hit = np.nanmean(hits) if shown.any() else np.nan
             cells.append(f"{clusters}: {hit:.3f} ({shown.mean():.2f})")
+            names = f"area {0.5 * math.erfc(-distance / 2):.2f}", f"{clusters} clusters"
+            add_figure(hit, "drawn areas", *names, "coverage")
+            add_figure(shown.mean(), "drawn areas", *names, "intervals shown")
         print(f"  area {0.5 * math.erfc(-distance / 2):.2f}:  " + "  ".join(cells), flush=True)
 
 
@@ -192,11 +206,12 @@ def _erfinv(value: float) -> float:
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser = script_parser(__doc__, seed=True)
+    options = parser.parse_args()
+    require_data("memerag", "nomiracl", "halluqa")
     for part in (drawn_data, memerag, win_rates):
-        part(quick)
+        part(options.quick)
+    save(parser, options)
 
 
 if __name__ == "__main__":

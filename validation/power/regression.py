@@ -10,13 +10,17 @@ one-sided at 0.05. Last, a baseline that was picked as the best of several runs 
 
 from __future__ import annotations
 
-import argparse
+import sys
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import ttest_1samp, wilcoxon
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser, seeded
 
 from mirage.statistics.permutation import permutation_p_values, single_step_p_values
 
@@ -82,7 +86,7 @@ TESTS = {"mirage": library, "t": student, "signs": signs_of_the_sum, "ranks": si
 
 def shares(draw: Draw, queries: int, repeats: int) -> list[float]:
     """How often each test calls that worse."""
-    rng = np.random.default_rng([queries, repeats])
+    rng = seeded([queries, repeats])
     alarms = np.zeros(len(TESTS))
     for _ in range(repeats):
         differences = draw(rng, queries)
@@ -95,7 +99,7 @@ def best_of(runs: int, queries: int, repeats: int) -> float:
 
     Seven of ten answers are always right, three are a matter of luck, in three features.
     """
-    rng = np.random.default_rng([runs, queries])
+    rng = seeded([runs, queries])
     alarms = 0
     for _ in range(repeats):
         chance = np.where(rng.random((queries, 1)) < 0.7, 1.0, 0.5)
@@ -112,21 +116,25 @@ def main(repeats: int = 1000) -> None:
         print(f"{title}, in %; queries: {' | '.join(f'{n:23}' for n in QUERIES)}")
         print(" " * 36 + " | ".join(" ".join(f"{name:>6}" for name in TESTS) for _ in QUERIES))
         for name, draw in draws.items():
-            cells = (
-                " ".join(f"{100 * share:6.1f}" for share in shares(draw, n, repeats))
-                for n in QUERIES
-            )
+            rows = {n: shares(draw, n, repeats) for n in QUERIES}
+            cells = (" ".join(f"{100 * share:6.1f}" for share in row) for row in rows.values())
             print(f"  {name:33}", " | ".join(cells), flush=True)
+            for n, row in rows.items():
+                for test, share in zip(TESTS, row, strict=True):
+                    add_figure(share, title, name, f"{n} queries", test)
     print("\nfalse alarms in % where the baseline is the best of so many runs of the same system")
     for runs in (1, 2, 5, 10):
-        cells = " ".join(f"{100 * best_of(runs, n, repeats):6.1f}" for n in QUERIES)
-        print(f"  {runs:2} runs: {cells}", flush=True)
+        rates = {n: best_of(runs, n, repeats) for n in QUERIES}
+        print(f"  {runs:2} runs: {' '.join(f'{100 * x:6.1f}' for x in rates.values())}", flush=True)
+        for n, share in rates.items():
+            add_figure(
+                share, "baseline is the best of several runs", f"{runs} runs", f"{n} queries"
+            )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__, seed=True)
     parser.add_argument("repeats", default=1000, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.repeats)
+    main(5 if options.quick else options.repeats)
+    save(parser, options)

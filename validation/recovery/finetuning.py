@@ -11,7 +11,6 @@ that nobody killed, byte for byte. Needs the extra ``finetune``.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, save, script_parser
 from kills import ends, start
 
 from mirage import MirageDataset, Passage, Query
@@ -183,18 +182,22 @@ def main(kills: int = 6) -> None:
             (losses,) = (place / name).rglob("losses.json")
             runs[name] = json.loads(losses.read_text())
             print(told(name, runs[name], seconds), flush=True)
+            add_figure(sum(runs[name][:5]) / 5, name, "mean loss of the first 5 steps")
+            add_figure(sum(runs[name][-5:]) / 5, name, "mean loss of the last 5 steps")
+            add_figure(seconds, name, "s")
             if work is tuned:
                 whole_seconds = seconds
         apart = max(abs(a - b) for a, b in zip(runs["TRL alone"], runs["mirage"], strict=True))
         print(f"largest difference of the two losses in {STEPS} steps: {apart:.2g}")
+        add_figure(apart, "largest difference of the losses from TRL's")
         whole = (place / "mirage" / "tuned" / "adapter_model.safetensors").read_bytes()
         print(killed(base, place, kills, whole_seconds, whole))
+        add_figure(kills, "kills")  # each run that was killed had the weights of the whole one
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("kills", default=6, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.kills)
+    main(1 if options.quick else options.kills)
+    save(parser, options)

@@ -9,8 +9,8 @@ with the square or the third power of the number of models, so their number has 
 
 from __future__ import annotations
 
-import argparse
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import FeatureSuite, Judgments, MirageDataset, Ranking, Run, read_run, write_run
 from mirage.arena.bradley_terry import MOST_MODELS
@@ -172,7 +175,7 @@ def seconds(work: Callable[[], Any]) -> float:
 
 def main() -> None:
     """Print a line per path."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("--only", default="", metavar="NAME", help="paths whose name holds this")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -186,10 +189,15 @@ def main() -> None:
         print(f"{'path':44} {'n':>6} {'s at n':>8} {'s at 8n':>8} {'ratio':>6}")
         for label, (size, prepare) in paths.items():
             if options.only in label:
+                size = size // 20 if options.quick else size
                 prepare(min(size, 50))()  # imports and caches
                 small, large = (seconds(prepare(factor * size)) for factor in (1, 8))
                 times = f"{small:8.3f} {large:8.3f} {large / small:6.1f}"
                 print(f"{label:44} {size:6} {times}", flush=True)
+                add_figure(small, label, "s at n")
+                add_figure(large, label, "s at 8 n")
+                add_figure(large / small if small else np.nan, label, "ratio")
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ sentences by a judge, through a cache), ratings (grades through a cache) and jud
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import http.server
@@ -38,7 +37,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, save, script_parser
 from item_llm import ItemWriter, documents_of
 
 from mirage import LLM, Corpus, MirageDataset, OpenAIGenerator, PairwiseJudge, Passage
@@ -444,10 +443,18 @@ def main(kinds: list[str], kills: int, seed: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("kinds", nargs="*", default=list(KINDS), metavar="KIND")
     parser.add_argument("--kills", type=int, default=20, help="of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    rows = main(chosen.kinds, chosen.kills, chosen.seed)
+    options = parser.parse_args()
+    kinds, kills = options.kinds, options.kills
+    if options.quick:
+        kinds, kills = ["generate"], 1
+    rows = main(kinds, kills, options.seed)
+    for row in rows:
+        for name, figure in row._asdict().items():
+            if name != "kind":
+                add_figure(figure, row.kind, name.replace("_", " "))
+    save(parser, options)
     sys.exit(any(row.lost or row.again > row.under_way for row in rows))

@@ -11,14 +11,14 @@ skipped, or shown with a warning: manuals full of orders, and all passages of th
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, save, script_parser
 from llm_server import ChatServer
 from poisons import (
     CLEAN_TEXTS,
@@ -37,12 +37,14 @@ from mirage.testsets import ItemSet
 from mirage.testsets.instructions import find_instructions
 
 
-def report_poisonings(server: ChatServer, name: str, poisonings: Iterable[Poisoning]) -> None:
+def report_poisonings(
+    server: ChatServer, name: str, poisonings: Iterable[Poisoning], most: int | None
+) -> None:
     """Print how many poisonings get into a test set, and what stopped the others."""
     for prefix in (False, True):
         stopped: Counter[str] = Counter()
         inside = []
-        for poisoning in poisonings:
+        for poisoning in islice(poisonings, most):
             made = poisoned_set(server, poisoning, prefix=prefix)
             if gets_in(made):
                 inside.append(f"{poisoning.style} ({poisoning.language})")
@@ -52,6 +54,8 @@ def report_poisonings(server: ChatServer, name: str, poisonings: Iterable[Poison
         reasons = ", ".join(f"{reason} {n}" for reason, n in stopped.most_common())
         total = stopped.total() + len(inside)
         print(f"{name}, {wording}: {len(inside)} of {total} get in; {reasons}")
+        add_figure(len(inside), name, wording, "get in")
+        add_figure(total, name, wording, "of")
         for each in inside:
             print(f"    gets in: {each}")
 
@@ -71,14 +75,17 @@ def report_clean(name: str, texts: Iterable[str]) -> None:
     print(
         f"{name}: {levels['instruction']} of {total} skipped, {levels['suspicious']} with a warning"
     )
+    add_figure(levels["instruction"], name, "skipped")
+    add_figure(levels["suspicious"], name, "with a warning")
+    add_figure(total, name, "of")
 
 
-def main() -> None:
-    """Print all rates."""
+def main(most: int | None) -> None:
+    """Print all rates, each of at most so many documents."""
     with ChatServer() as server:
-        report_poisonings(server, "tuned on", TUNED_ON)
-        report_poisonings(server, "held out", HELD_OUT)
-        report_poisonings(server, "stated as facts", STATED)
+        report_poisonings(server, "tuned on", TUNED_ON, most)
+        report_poisonings(server, "held out", HELD_OUT, most)
+        report_poisonings(server, "stated as facts", STATED, most)
     report_clean("manuals full of orders", CLEAN_TEXTS)
     passages = {
         (language, passage.id): passage.titled_text
@@ -90,8 +97,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    main()
+    parser = script_parser(__doc__)
+    options = parser.parse_args()
+    main(3 if options.quick else None)
+    save(parser, options)

@@ -8,7 +8,6 @@ part is left out. Needs the extra ``test`` (choix, evalica, pandas).
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import DATA
 
 from mirage.arena import BradleyTerry, Judgments, Tournaments
@@ -99,7 +99,7 @@ def against_choix(judgments: Judgments) -> None:
     peer = seconds(lambda: logits.extend(choix.ilsr_pairwise(MODELS, data) for data in inputs))
     compare("choix.ilsr_pairwise", ours, peer, "150")
     difference = np.abs(tournaments.logits - np.array(logits)).max()
-    line("  largest difference of a logit, with our default ridge", difference)
+    line("  largest difference of a logit from choix, with our default ridge", difference)
 
 
 def against_evalica(judgments: Judgments) -> None:
@@ -122,22 +122,23 @@ def against_evalica(judgments: Judgments) -> None:
     logits = np.log([result.scores.reindex(range(MODELS)) for result in results])
     logits -= logits.mean(axis=1, keepdims=True)
     difference = np.abs(tournaments.logits - logits).max()
-    line("  largest difference of a logit, with our default ridge", difference)
+    line("  largest difference of a logit from evalica, with our default ridge", difference)
 
 
-def large() -> None:
-    """A fit of 10 million judgments, in a fresh process."""
-    script = Path(__file__).with_name("bradley_terry_columns.py")
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+def large(judgments: int) -> None:
+    """Time a fit of so many judgments in a fresh process."""
+    script = Path(__file__).with_name("_bradley_terry_columns.py")
+    command = [sys.executable, str(script), "--judgments", str(judgments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     result = json.loads(done.stdout)
-    what = "1,000 models, 10 million judgments"
+    what = f"1,000 models, {judgments / 1e6:g} million judgments"
     line(f"{what}: labels to columns, s", result["columns_s"])
     line(f"{what}: fit with sandwich intervals, s", result["fit_s"], "< 30")
     line(f"{what}: peak memory of the process, GiB", result["peak_gib"], "< 2")
     line(f"{what}: share of true logits in their 95 % intervals", result["coverage"])
 
 
-def published(folder: Path) -> None:
+def published(folder: Path, seeds: int) -> None:
     """Kendall tau of logits fitted to drawn judgments against the logits they were drawn from.
 
     Every pair is compared equally often, so the fitted order is the order of total wins whatever
@@ -148,29 +149,31 @@ def published(folder: Path) -> None:
         print(f"\nno {path}: the published logits are left out")
         return
     tables = json.loads(path.read_text())["arena"]
-    print(f"\nKendall tau of fitted against published logits: 100 queries, {SEEDS} draws")
+    print(f"\nKendall tau of fitted against published logits: 100 queries, {seeds} draws")
     print("language   mean     5 %    95 %   lowest   share >= 0.95   draw 0")
-    every = np.ones(SEEDS, dtype=bool)
+    every = np.ones(seeds, dtype=bool)
     for language, table in tables.items():
         if language == "yo":  # the paper prints Thai's column there
             continue
-        taus = tau_of_draws(np.array([row["logit"] for row in table.values()]))
+        taus = tau_of_draws(np.array([row["logit"] for row in table.values()]), seeds)
         every &= taus >= 0.95
         low, high = np.quantile(taus, [0.05, 0.95])
         print(
             f"{language:8} {taus.mean():6.3f} {low:7.3f} {high:7.3f} {taus.min():8.3f} "
             f"{np.mean(taus >= 0.95):15.3f} {taus[0]:8.3f}"
         )
+        add_figure(taus.mean(), "tau to published logits", language, "mean")
+        add_figure(taus.min(), "tau to published logits", language, "lowest")
     print(f"share of draws with 0.95 or more in all languages at once: {every.mean():.3f}")
 
 
-def tau_of_draws(logits: np.ndarray) -> np.ndarray:
+def tau_of_draws(logits: np.ndarray, seeds: int) -> np.ndarray:
     """Kendall tau of each draw's fitted logits, one draw a seed from 0."""
     models = len(logits)
     i, j = np.triu_indices(models, 1)
     chance = est.win_probabilities(logits)[i, j]
-    wins = np.zeros((SEEDS, models, models))
-    for seed in range(SEEDS):
+    wins = np.zeros((seeds, models, models))
+    for seed in range(seeds):
         won = (np.random.default_rng(seed).random((QUERIES, len(i))) < chance).sum(axis=0)
         wins[seed, i, j], wins[seed, j, i] = won, QUERIES - won
     fitted = est.fit_bradley_terry(wins, ridge=0.1)
@@ -180,26 +183,28 @@ def tau_of_draws(logits: np.ndarray) -> np.ndarray:
 def line(what: str, figure: float, target: str = "") -> None:
     """One figure, and what it should reach."""
     print(f"{what:78} {figure:10.3g}   {target}")
+    add_figure(figure, what.strip())
 
 
 def compare(peer_name: str, ours: float, peer: float, times: str) -> None:
     """Our seconds, the peer's, and their ratio."""
     what = f"{TOURNAMENTS} tournaments x {MODELS} models x {QUERIES} queries"
-    line(f"{what}: ours, ms", ours * 1e3)
+    line(f"{what}: ours beside {peer_name}, ms", ours * 1e3)
     line(f"{what}: {TOURNAMENTS} calls of {peer_name}, ms", peer * 1e3)
-    line("  times faster", peer / ours, f">= {times}")
+    line(f"  times faster than {peer_name}", peer / ours, f">= {times}")
 
 
 def main() -> None:
     """Print everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    folder = parser.parse_args().data
+    options = parser.parse_args()
     same_logits(arena(ties=0.15))
     against_choix(arena(ties=0))
     against_evalica(arena(ties=0.15))
-    large()
-    published(folder)
+    large(100_000 if options.quick else 10_000_000)
+    published(options.data, 20 if options.quick else SEEDS)
+    save(parser, options)
 
 
 if __name__ == "__main__":

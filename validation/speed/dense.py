@@ -9,8 +9,8 @@ all products in float64.
 
 from __future__ import annotations
 
-import argparse
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,6 +20,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import Corpus, Passage, Query
 from mirage.retrieval import DenseRetriever
@@ -47,7 +50,7 @@ def queries(n: int) -> list[Query]:
     return [Query(id=str(i), language="en", text=str(10**9 + i)) for i in range(n)]
 
 
-def build(folder: Path, n: int) -> str:
+def build(folder: Path, n: int) -> dict[str, float]:
     """Build a corpus of numbers and its index."""
     start = time.perf_counter()
     passages = (Passage(id=f"d{i}", text=str(i)) for i in range(n))
@@ -55,13 +58,14 @@ def build(folder: Path, n: int) -> str:
     made = time.perf_counter()
     DenseRetriever.build(corpus, folder / "index", embedder=Drawn(), progress=False)
     seconds = time.perf_counter() - made
-    return f"{n} passages in {made - start:.1f} s, their index in {seconds:.1f} s"
+    print(f"{n} passages in {made - start:.1f} s, their index in {seconds:.1f} s", flush=True)
+    return {"corpus, s": made - start, "index, s": seconds}
 
 
-def search(folder: Path, asked: int) -> tuple[str, dict[str, tuple[str, ...]]]:
+def search(folder: Path, asked: int) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
     """Open the index, search once, and say how long that took and with how much memory."""
     before = peak()
-    start = time.perf_counter()
+    start = before_opening = time.perf_counter()
     retriever = DenseRetriever.open(folder / "index", Corpus.open(folder / "corpus"), Drawn())
     opened = time.perf_counter()
     run = retriever.retrieve(queries(asked), K)
@@ -71,8 +75,15 @@ def search(folder: Path, asked: int) -> tuple[str, dict[str, tuple[str, ...]]]:
     said += f"peak memory {peak():.2f} GiB ({before:.2f} before)"
     start = time.perf_counter()
     retriever.retrieve(queries(1), K)
-    said += f"; one question in {time.perf_counter() - start:.2f} s"
-    return said, {id_: hits.passage_ids for id_, hits in run.items()}
+    alone = time.perf_counter() - start
+    print(f"{said}; one question in {alone:.2f} s", flush=True)
+    figures = {
+        "opened, ms": (opened - before_opening) * 1000,
+        f"{asked} questions, s": seconds,
+        "one question, s": alone,
+        "peak memory, GiB": peak(),
+    }
+    return figures, {id_: hits.passage_ids for id_, hits in run.items()}
 
 
 def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
@@ -92,20 +103,22 @@ def main(n: int = 1_000_000, asked: int = 100) -> None:
         folder = Path(name)
         context = get_context("spawn")
         with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
-            print(pool.submit(build, folder, n).result(), flush=True)
-            said, found = pool.submit(search, folder, asked).result()
-            print(said, flush=True)
+            figures = pool.submit(build, folder, n).result()
+            searched, found = pool.submit(search, folder, asked).result()
+            for name, figure in (figures | searched).items():
+                add_figure(figure, name)
             truth = pool.submit(brute, folder, asked).result()
         shared = [len(set(found[id_]) & set(truth[id_])) / K for id_ in truth]
         same = np.mean([found[id_] == truth[id_] for id_ in truth])
         print(f"recall@{K} against numpy {np.mean(shared):.4f}, in the same order {same:.0%}")
+        add_figure(np.mean(shared), f"recall@{K} against numpy")
+        add_figure(same, "in the same order as by numpy")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("vectors", default=1_000_000, nargs="?", type=int)
     parser.add_argument("questions", default=100, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.vectors, options.questions)
+    main(5_000 if options.quick else options.vectors, options.questions)
+    save(parser, options)

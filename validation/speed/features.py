@@ -14,7 +14,6 @@ parsed, which is in the suite's time.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -26,7 +25,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite, answered, language, lexical, overlap
@@ -52,6 +52,13 @@ def main(responses: int = 1250) -> None:
         four = score(workload(responses), FeatureSuite(THE_PEERS_FOUR))
         theirs = call_one_by_one(workload(responses))
     print(f"{responses} responses, one core")
+    add_figure(responses / ours, "8 features, responses per second")
+    add_figure(responses / four, "4 features, responses per second")
+    add_figure(responses / theirs, "langid, sacrebleu and rouge_score, responses per second")
+    add_figure(theirs / ours, "8 features, times the peers' rate")
+    add_figure(theirs / four, "4 features, times the peers' rate")
+    for name, seconds in spent.items():
+        add_figure(seconds / spent.total(), "share of the time", name)
     print(f"  FeatureSuite.offline, 8 features      {responses / ours:6.0f} responses/s")
     for name, seconds in spent.items():
         print(f"    {name:20s} {100 * seconds / spent.total():5.1f} %")
@@ -184,9 +191,9 @@ def rotated(text: str, turn: int) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("responses", default=1250, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.responses)
+    require_data("memerag")
+    main(60 if options.quick else options.responses)
+    save(parser, options)

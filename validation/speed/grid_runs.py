@@ -10,7 +10,6 @@ and the second run, and of a table read by two processes at once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,6 +17,9 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage.dataset import MirageDataset
 from mirage.models import Response
@@ -62,13 +64,13 @@ metrics: [qa_match, qa_f1, citation_recall@10, "nDCG@10", "R@5"]
 """
 
 
-def lay_out(folder: Path, generator: str) -> Path:
+def lay_out(folder: Path, times: int, generator: str) -> Path:
     """The files of the grid."""
     for code in LANGUAGES:
         small = MirageDataset.bundled(code)
         queries = [
             query.model_copy(update={"id": f"{query.id}-{n}"})
-            for n in range(TIMES)
+            for n in range(times)
             for query in small
         ]
         dataset = MirageDataset(queries)
@@ -114,11 +116,11 @@ def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
     return table, told.strip().splitlines()[-1]
 
 
-def speed() -> None:
+def speed(times: int) -> None:
     """Two runs with replayed responses, and two readers."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        path = lay_out(folder, '{kind: replay, path: "{dataset}.answers.jsonl"}')
+        path = lay_out(folder, times, '{kind: replay, path: "{dataset}.answers.jsonl"}')
         first, took = finished(start(RUN, path, folder))
         store = folder / "cells48.store"
         steps = Counter(each.parent.parent.name for each in store.glob("*/*/manifest.json"))
@@ -129,17 +131,22 @@ def speed() -> None:
         second, again = finished(start(RUN, path, folder))
         touched = sum(each.stat().st_mtime_ns != when for each, when in written.items())
         touched += len(list(store.glob("*/*/*"))) - len(written)
+        add_figure(len(cells), "cells")
+        add_figure(float(took.split()[0]), "first run, s")
+        add_figure(float(took.split()[1]), "first run, MiB")
+        add_figure(float(again.split()[0]), "second run, s")
+        add_figure(touched, "files written by the second run")
         print(f"first run: {took.split()[0]} s, {took.split()[1]} MiB, imports and all")
         print(f"second run: {again.split()[0]} s, {again.split()[1]} MiB (asked: 3 s); "
               f"{touched} files written, tables equal: {first == second}")  # fmt: skip
         both = [start(READ, path, folder) for _ in range(2)]
         tables = {finished(each)[0] for each in both}
         print(f"read by two processes at once: equal to the first: {tables == {first}}")
+        add_figure(tables == {first} == {second}, "tables equal")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    speed()
+    parser = script_parser(__doc__)
+    options = parser.parse_args()
+    speed(1 if options.quick else TIMES)
+    save(parser, options)

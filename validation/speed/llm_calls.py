@@ -12,7 +12,10 @@ and at its peak (aim: flat, under 300 MiB). 5,000 calls of 50 ms, 64 at a time, 
 
 from __future__ import annotations
 
-import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import asyncio
 import json
 import resource
@@ -22,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import ClassVar
+
+from _results import add_figure, save, script_parser
 
 CALLS, LATENCY_S, CONCURRENCY, TURNS = 5_000, 0.05, 64, 3
 ANSWER = "##Reason: [36897421#2] says so. " * 20 + "##Answer: Ndiyo [36897421#2]."
@@ -153,12 +158,12 @@ def measured(client: str, url: str) -> dict[str, float]:
     return found
 
 
-def main() -> None:
+def main(turn_count: int) -> None:
     """Print the figures of both clients."""
     with subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
-        turns = [(measured("ours", url), measured("bare", url)) for _ in range(TURNS)]
+        turns = [(measured("ours", url), measured("bare", url)) for _ in range(turn_count)]
         server.terminate()
     own = min((turn[0] for turn in turns), key=lambda found: found["seconds"])
     peer = min(turn[1]["seconds"] for turn in turns)
@@ -170,17 +175,22 @@ def main() -> None:
         f"  memory of ours: {own['mib_after_1000']:.0f} MiB after 1,000 calls, "
         f"{own[f'mib_after_{CALLS}']:.0f} MiB after {CALLS}, {own['mib_peak']:.0f} MiB at the peak"
     )
+    add_figure(own["seconds"], "mirage, s")
+    add_figure(peer, "httpx, s")
+    add_figure(own["seconds"] / peer, "ratio")
+    add_figure(own["mib_after_1000"], "memory after 1,000 calls, MiB")
+    add_figure(own[f"mib_after_{CALLS}"], "memory after 5,000 calls, MiB")
+    add_figure(own["mib_peak"], "peak memory, MiB")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("part", nargs="?", choices=("serve", "ours", "bare"), help="all by default")
     parser.add_argument("url", nargs="?", help="the server that ours and bare ask")
     options = parser.parse_args()
     if options.part is None:
-        main()
+        main(1 if options.quick else TURNS)
+        save(parser, options)
     elif options.part == "serve":
         asyncio.run(serve())
     else:

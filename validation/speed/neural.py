@@ -14,7 +14,6 @@ beforehand, give torch the same threads, and keep nothing on disk.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import time
@@ -29,7 +28,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import AutoConfig, AutoModelForSequenceClassification, TokenizersBackend
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage.dataset import MirageDataset
 from mirage.features import answered
@@ -55,10 +55,11 @@ def main(number: int = 2000, threads: int = 2) -> None:
         print(f"{name}: {middle:.0f} tokens a pair, 5 % below {low:.0f}, 5 % above {high:.0f}")
         for layers, width in ((2, 32), (4, 256)):
             for kind in ("deberta-v2", "xlm-roberta"):
-                compare(small_model(kind, layers, width, len(tokenizer)), tokenizer, pairs)
+                model = small_model(kind, layers, width, len(tokenizer))
+                compare(f"{name}, {layers} layers of {width}", model, tokenizer, pairs)
 
 
-def compare(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> None:
+def compare(title: str, model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> None:
     """Time one model on these pairs, all of them and the distinct ones."""
     one_by_one(model, tokenizer, pairs[:20])  # what is compiled or allocated once
     scorer, again = (NLI(model, tokenizer, max_length=LONGEST) for _ in range(2))
@@ -77,6 +78,10 @@ def compare(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> None:
     print(f"    NLI.scores          {seconds:6.1f} s, {number / seconds:6.1f} pairs/s")
     print(f"    one pair at a time  {loop:6.1f} s, {number / loop:6.1f} pairs/s")
     print(f"    ratio               {loop / seconds:6.2f}, without repeats {without_repeats:.2f}")
+    add_figure(number / seconds, title, config.model_type, "pairs per second")
+    add_figure(loop / seconds, title, config.model_type, "times one pair at a time")
+    add_figure(without_repeats, title, config.model_type, "times, without repeats")
+    add_figure(np.abs(ours - plain).max(), title, config.model_type, "largest difference")
     print(f"    largest difference  {np.abs(ours - plain).max():.1e}", flush=True)
 
 
@@ -169,10 +174,10 @@ def small_model(kind: str, layers: int, width: int, pieces: int) -> Any:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("pairs", default=2000, nargs="?", type=int)
     parser.add_argument("threads", default=2, nargs="?", type=int)
     options = parser.parse_args()
-    main(options.pairs, options.threads)
+    require_data("memerag")
+    main(60 if options.quick else options.pairs, options.threads)
+    save(parser, options)

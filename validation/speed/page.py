@@ -10,12 +10,16 @@ the page is opened too: until all of it is loaded and its script has run.
 
 from __future__ import annotations
 
-import argparse
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import FeatureTable, MirageDataset, MultilingualRanking, Ranking, SurrogateRanker
 from mirage.errors import install_command
@@ -137,10 +141,10 @@ def opened(path: Path) -> list[float]:
     return took
 
 
-def main(out: str | None = None) -> None:
+def main(out: str | None, codes: Sequence[str]) -> None:
     """Make the report, measure it, and open it."""
     start = time.perf_counter()
-    found = MultilingualRanking({code: ranking(code) for code in LANGUAGES})
+    found = MultilingualRanking({code: ranking(code) for code in codes})
     print(f"{MODELS} models x {len(found)} languages, made in {time.perf_counter() - start:.1f} s")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(out or f"{folder}/report.html").resolve()
@@ -148,18 +152,23 @@ def main(out: str | None = None) -> None:
         write(found, path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         print(f"report: {wall:.1f} s ({cpu:.1f} s of CPU), {path.stat().st_size / 1e6:.2f} MB")
+        add_figure(wall, "written, s")
+        add_figure(cpu, "written, s of CPU")
+        add_figure(path.stat().st_size / 1e6, "size, MB")
+        if len(codes) == 1:
+            return
         try:
             times = opened(path)
         except ImportError:
             print(f"not opened: this needs playwright ({install_command('browser')})")
         else:
             print(f"opens in {np.median(times):.0f} ms, at most {max(times):.0f} ms, of 5 times")
+            add_figure(np.median(times), "opened, ms")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("path", nargs="?", help="where the page is written; nowhere by default")
     options = parser.parse_args()
-    main(options.path)
+    main(options.path, ["en"] if options.quick else list(LANGUAGES))
+    save(parser, options)

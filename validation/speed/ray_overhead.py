@@ -8,9 +8,13 @@ the same tasks as Ray's own `ray.get` of all of them at once, and as joblib's Ra
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage.executors import ray_executor
 from mirage.executors.base import Once
@@ -32,11 +36,10 @@ def wait(seconds: float) -> None:
 
 def main() -> None:
     """Print what each way takes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the tasks")
+    parser = script_parser(__doc__)
     parser.add_argument("--ms", type=float, default=50.0, help="milliseconds a task")
     options = parser.parse_args()
-    tasks, seconds = 200 if options.quick else 2000, options.ms / 1000
+    tasks, seconds = 20 if options.quick else 2000, options.ms / 1000
     ideal = tasks * seconds / WORKERS
     with ray_executor(num_cpus=WORKERS, log_to_driver=False) as executor:
         import joblib
@@ -68,6 +71,9 @@ def main() -> None:
         for name, work in runs.items():
             took = clocked(work)
             print(f"{name:20} {took:7.2f} s   overhead {100 * (took / ideal - 1):5.1f} %")
+            add_figure(took, name, "s")
+            add_figure(took / ideal - 1, name, "overhead")
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ is in the extra ``test``; its numba backend is timed where numba is installed.
 
 from __future__ import annotations
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -21,6 +20,9 @@ from pathlib import Path
 
 import numpy as np
 from joblib.externals.loky import get_reusable_executor
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import Corpus, Passage, Query
 from mirage.retrieval import BM25, RetrievalRun
@@ -124,6 +126,8 @@ def trec(queries: int = 34_000) -> None:
         print(
             f"{lines} lines: ours {ours:.1f} s, ir_measures {peer:.1f} s: {ours / peer:.2f} times"
         )
+        add_figure(ours, "TREC run", "ours, s")
+        add_figure(peer, "TREC run", "ir_measures, s")
 
 
 def bm25(n: int, build_only: bool) -> None:
@@ -140,6 +144,9 @@ def bm25(n: int, build_only: bool) -> None:
         peak = [resource.getrusage(each).ru_maxrss / 2**20 for each in who]
         size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir()) / 2**30
         print(f"indexed: {seconds:.1f} s, {size:.2f} GiB")
+        add_figure(seconds, "indexed, s")
+        add_figure(size, "index, GiB")
+        add_figure(peak[0], "peak memory, GiB")
         print(f"peak memory: {peak[0]:.2f} GiB, of a worker {peak[1]:.2f}")
         start = time.perf_counter()
         index = BM25.open(Path(folder) / "index", Corpus.open(Path(folder) / "corpus"))
@@ -151,6 +158,7 @@ def bm25(n: int, build_only: bool) -> None:
         )
         ours = milliseconds(lambda query: index.retrieve([query], K), asked)
         print(f"ours, one question, k={K}: {ours:.3f} ms")
+        add_figure(ours, "one question, ms")
         times = -(-COMPILED // (len(corpus) * len(asked)))  # so many that numba is used, if there
         index.retrieve(asked * times, K)
         start = time.process_time()
@@ -158,6 +166,7 @@ def bm25(n: int, build_only: bool) -> None:
         rate = times * len(asked) / (time.process_time() - start)
         kind = "numba" if find_spec("numba") else "numpy"
         print(f"ours, batched ({kind}): {rate:.0f} a second of one core")
+        add_figure(rate, "batched questions per second of one core")
         for query in asked[:50]:
             scores = index.scores(query.text, [p.id for p in corpus]) if n <= 50_000 else []
             brute = sorted(range(len(scores)), key=lambda row: (-scores[row], row))[:K]
@@ -166,12 +175,18 @@ def bm25(n: int, build_only: bool) -> None:
         if not build_only:
             for backend, peer in peers(corpus, asked).items():
                 print(f"bm25s ({backend}): {peer:.3f} ms; ours is {ours / peer:.2f} times that")
+                add_figure(peer, "bm25s", backend, "one question, ms")
+                add_figure(ours / peer, "bm25s", backend, "ours over theirs")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("passages", nargs="?", type=int, default=50_000)
     parser.add_argument("--build-only", action="store_true", help="without bm25s")
     parser.add_argument("--trec", action="store_true", help="read a run file, and nothing else")
-    chosen = parser.parse_args()
-    trec() if chosen.trec else bm25(chosen.passages, chosen.build_only)
+    options = parser.parse_args()
+    if options.trec:
+        trec(500 if options.quick else 34_000)
+    else:
+        bm25(2_000 if options.quick else options.passages, options.build_only)
+    save(parser, options)

@@ -15,11 +15,16 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker, Tournaments
 from mirage.ranking import Entry
@@ -88,6 +93,9 @@ def timed(what: str) -> Iterator[None]:
     yield
     took, used = time.perf_counter() - start, time.process_time() - used
     print(f"{what:42}{took:7.1f} s{used:7.1f} s{peak():7.0f} MiB", flush=True)
+    add_figure(took, what, "s")
+    add_figure(used, what, "s of CPU")
+    add_figure(peak(), what, "peak memory, MiB")
 
 
 def peak() -> float:
@@ -97,12 +105,14 @@ def peak() -> float:
 
 def main() -> None:
     """Draw the numbers and take them through everything."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("--estimator", default="auto")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--judged", type=int, default=max(QUERIES.values()))
     options = parser.parse_args()
+    if options.quick:
+        options.estimator, options.judged, options.repeats = "linear", 20, 1
     quality = np.random.default_rng(0).normal(size=MODELS + 1)
     scored = {code: tables(code, quality) for code in QUERIES}
     judged = {code: judgments(code, quality[:MODELS], options.judged) for code in QUERIES}
@@ -110,6 +120,7 @@ def main() -> None:
     print(f"{'':42}{'wall':>9}{'CPU':>9}{'peak':>11}")
     with timed("all"):
         through(options, scored, judged)
+    save(parser, options)
 
 
 def through(

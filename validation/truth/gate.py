@@ -28,14 +28,12 @@ texts, on 5 to 100 queries; in half of the runs, a wrong answer is given once in
 also prints how often a true text reads as right and another true text as wrong.
 
     python validation/truth/gate.py [SEEDS]     # 200 by default; some minutes on two cores
-    python validation/truth/gate.py --part verdicts --quick     # English and Japanese
     python validation/truth/gate.py --part power 20             # five languages
     python validation/truth/gate.py --part wording 400 --jobs 1
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -49,6 +47,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import ROOT
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Response, Run
@@ -158,6 +157,7 @@ def main(seeds: int = 200, codes: tuple[str, ...] = tuple(LANGUAGES), jobs: int 
                 code: counts[change, pair, "any"] / counts[change, pair, "runs"]
                 for code, counts in by_language.items()
             }
+            add_figure(alarms / runs, "alarms", change, pair)
             least, most = min(shares, key=shares.get), max(shares, key=shares.get)
             features = Counter({key[2]: n for key, n in found.items() if key[:2] == (change, pair)})
             del features["any"], features["runs"]
@@ -175,7 +175,6 @@ PHRASES = {
     False: ROOT / "mirage" / "data" / "phrases",
     True: ROOT / "tests" / "data" / "phrases",
 }
-QUICK = ("en", "ja")
 VERDICTS = ("worse", "no worse", "cannot tell")
 FLIPS = ("wrong answer", "refusal", "denial", "mention-lie", "invention")
 UNLABELLED: dict[str, Any] = {
@@ -351,6 +350,8 @@ def show_verdicts(codes: tuple[str, ...], held_back: bool, jobs: int) -> None:
             if counts[cell]["worse" if "style" in cell else "no worse"] and "identical" not in cell
         ]
         print(f"  {cell:42}{numbers}  {features} {' '.join(where)}")
+        for verdict in VERDICTS:
+            add_figure(total[verdict], "verdicts", cell, verdict)
 
 
 # Power --------------------------------------------------------------------------------------------
@@ -403,6 +404,9 @@ def show_power(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
         cells = [total[kind, repeats, varying, verdict] for verdict in VERDICTS]
         shares = "".join(f"{100 * n / sum(cells):7.1f}" for n in cells)
         rest = "others vary" if varying else "others stay"
+        for verdict, count in zip(VERDICTS, cells, strict=True):
+            names = kind, f"asked {repeats}x, {rest}", verdict
+            add_figure(count / sum(cells), "3 of 30 turned wrong", *names)
         print(f"  {kind:13} asked {repeats}x, {rest}: {shares}  ({', '.join(VERDICTS)})")
 
 
@@ -431,6 +435,7 @@ def show_wording(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
     pairs = list(permutations(range(len(MANNERS)), 2))
     flips = [((true[b] - true[a]) * sign)[:, columns] >= 0.5 for a, b in pairs]
     print(f"another true text reads as wrong: {100 * np.any(flips, axis=2).mean():.1f} %")
+    add_figure(np.any(flips, axis=2).mean(), "wording", "true texts that read as wrong")
     rng = np.random.default_rng(0)
     for unstable, queries in product((0.0, 0.05), (5, 20, 30, 40, 60, 100)):
         alarms = 0
@@ -451,19 +456,20 @@ def show_wording(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
             f"{100 * alarms / seeds:4.1f} %",
             flush=True,
         )
+        names = f"{unstable:.2f} wrong at random", f"{queries} queries"
+        add_figure(alarms / seeds, "wording", "false positive rate", *names)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("seeds", nargs="?", type=int, default=200)
     parser.add_argument("--part", choices=["alarms", "verdicts", "power", "wording"])
-    parser.add_argument("--quick", action="store_true", help="English and Japanese only")
     parser.add_argument("--held-back", action="store_true", help="phrases of the tests")
     parser.add_argument("--jobs", type=int, default=2, help="processes; 2 by default")
     options = parser.parse_args()
-    languages = QUICK if options.quick else tuple(LANGUAGES)
+    languages = ("en",) if options.quick else tuple(LANGUAGES)
+    if options.quick:
+        options.seeds, options.jobs = 1, 1
     if options.part in (None, "alarms"):
         main(options.seeds, languages, options.jobs)
     if options.part in (None, "verdicts"):
@@ -473,3 +479,4 @@ if __name__ == "__main__":
         show_power(some, options.seeds, options.jobs)
     if options.part in (None, "wording"):
         show_wording(languages, options.seeds, options.jobs)
+    save(parser, options)

@@ -12,13 +12,14 @@ the share of numbers below 0.5, of terse answers (with the share without a numbe
 
 from __future__ import annotations
 
-import argparse
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import DATA
 
 from mirage.features import NotComputed, answered
@@ -32,44 +33,60 @@ MOST = 400  # questions of a language
 Value = float | NotComputed
 
 
-def main() -> None:
+def main(codes: Sequence[str]) -> None:
     """Print both tables."""
     if (DATA / "miracl").exists():
-        questions()
-    wrong_languages()
+        questions(codes)
+    wrong_languages(codes)
 
 
-def questions() -> None:
+def questions(codes: Sequence[str]) -> None:
     """MIRACL's questions: ours beside langid."""
     langid = _langid()
     print("MIRACL's questions: share with P >= 0.5 for their language, of those with a number")
     header = "".join(f"{f'{low} to {high} words':>21}" for low, high in LENGTHS)
     print(f"    {header}{'all':>21}\n    " + "   langid   ours    NaN" * 4)
-    for code in LANGUAGES:
+    for code in codes:
         texts = topics(code)
         groups = [
             [text for text in texts if low <= words(text, code) <= high] for low, high in LENGTHS
         ]
-        print(f"  {code}" + "".join(row(group, code, langid) for group in (*groups, texts)))
+        cells = ""
+        for group, name in zip((*groups, texts), (*map(str, LENGTHS), "all"), strict=True):
+            figures = triple(group, code, langid)
+            cells += row(figures)
+            for column, figure in zip(("langid", "ours", "not computed"), figures, strict=True):
+                add_figure(figure, "MIRACL's questions", code, f"{name} words", column)
+        print(f"  {code}{cells}")
 
 
-def row(texts: Sequence[str], code: str, langid: Callable[[str, str], float]) -> str:
-    """The three shares for some questions."""
-    if not texts:
+def row(figures: tuple[float, float, float]) -> str:
+    """Return the cells of some questions."""
+    peer, right, lacking = figures
+    if math.isnan(peer) and math.isnan(right) and math.isnan(lacking):
         return f"{'-':>9}{'-':>7}{'-':>7}"
+    return f"{peer:9.3f}{right:7.3f}{lacking:7.3f}"
+
+
+def triple(
+    texts: Sequence[str], code: str, langid: Callable[[str, str], float]
+) -> tuple[float, float, float]:
+    """Return the shares by langid and by ours, and the share without a number."""
+    if not texts:
+        return math.nan, math.nan, math.nan
     ours = [value(Query(id="q", language=code, text="?"), text) for text in texts]
     theirs = [langid(text, code) for text in texts]
     right, lacking = shares(ours, lambda share: share >= 0.5)
     peer = sum(share >= 0.5 for share in theirs) / len(theirs)
-    return f"{peer:9.3f}{right:7.3f}{lacking:7.3f}"
+    return peer, right, lacking
 
 
-def wrong_languages() -> None:
+def wrong_languages(codes: Sequence[str]) -> None:
     """Answers in each language to queries in each other one."""
     records = corpora()
     print("\nanswers in another language than the query: share of numbers below 0.5")
     print("      terse    NaN   English   least, in        full   least, in")
-    for code in LANGUAGES:
+    for code in codes:
         rows = {kind: against(code, records, kind) for kind in ("terse", "true")}
         terse, full = rows["terse"], rows["true"]
         least, least_full = (min(table, key=lambda key: table[key][0]) for table in (terse, full))
@@ -79,6 +96,11 @@ def wrong_languages() -> None:
             f"{terse.get('en', (float('nan'),))[0]:10.3f}{terse[least][0]:8.3f} {least}"
             f"{mean(low for low, _ in full.values()):13.3f}{full[least_full][0]:8.3f} {least_full}"
         )
+        for kind, table in rows.items():
+            names = "answers in another language", code, kind
+            add_figure(mean(low for low, _ in table.values()), *names, "below 0.5")
+            add_figure(min(low for low, _ in table.values()), *names, "below 0.5, least")
+            add_figure(mean(none for _, none in table.values()), *names, "not computed")
 
 
 def against(
@@ -153,8 +175,7 @@ def _langid() -> Callable[[str, str], float]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.parse_args()
-    main()
+    parser = script_parser(__doc__)
+    options = parser.parse_args()
+    main(("en",) if options.quick else tuple(LANGUAGES))
+    save(parser, options)

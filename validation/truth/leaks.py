@@ -7,9 +7,13 @@ those where the board does not say that it is unlike them (a leak), and its best
 a share of the board's systems that it stands above.
 """
 
-import argparse
+import sys
 from collections import defaultdict
+from pathlib import Path
 from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import Leaderboard
 from mirage.languages import LANGUAGES
@@ -17,13 +21,11 @@ from mirage.leaderboard import leak_audit
 from mirage.leaderboard.leaks import Leak
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
     options = parser.parse_args()
     found: dict[str, list[tuple[str, Leak]]] = defaultdict(list)
-    for code in options.languages or LANGUAGES:
+    for code in ["en"] if options.quick else options.languages or LANGUAGES:
         audit = leak_audit(Leaderboard.bundled(code), progress=False)
         for row in audit:
             found[row.optimiser].append((code, row))
@@ -35,3 +37,8 @@ if __name__ == "__main__":
         half = " ".join(code for code, row in rows if row.above > 0.5) or "-"
         leaks = " ".join(code for code, row in rows if row.leaks) or "-"
         print(f"{name:24}{median(shares):15.0%}{max(shares):7.0%}   {half:16} {leaks}")
+        add_figure(median(shares), name, "systems below, median")
+        add_figure(max(shares), name, "systems below, most")
+        add_figure(sum(row.above > 0.5 for _, row in rows), name, "languages above half")
+        add_figure(sum(row.leaks for _, row in rows), name, "languages with a leak")
+    save(parser, options)

@@ -1,6 +1,6 @@
 """Mistakes in items for test sets, planted on purpose: which are caught, and what is rejected.
 
-    python validation/truth/made_tests.py [--quick] [--languages en,sw,...]
+    python validation/truth/made_tests.py [--languages en,sw,...]
 
 Items are those of the bundled corpora, written by people, as an LLM would hand them in. Of each of
 six languages, 38 mistakes of 21 kinds are planted in them, 228 in all, and checked as
@@ -15,7 +15,6 @@ three times (SIGKILL) and started again.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import multiprocessing
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import _shared  # noqa: F401
+from _results import add_figure, save, script_parser
 from item_llm import PASSAGE, QUESTION, draft_of
 from llm_server import ChatServer, last_user_text
 
@@ -344,11 +343,15 @@ def _catch(languages: Sequence[str], server: ChatServer, answerer: Answerer) -> 
         first = ", ".join(f"{kind} {n}" for kind, n in why[name].most_common(2))
         cells = (row["texts"], row["agreeing"], row["right"])
         print(f"{name:42} {row['planted']:7} {cells[0]:6} {cells[1]:9} {cells[2]:6}  {first}")
+        for column in ("planted", "texts", "agreeing", "right"):
+            add_figure(row[column], "mistakes", name, column)
     parts = [total["texts"], total["agreeing"], total["right"]]
     print(f"{'all':42} {total['planted']:7} {parts[0]:6} {parts[1]:9} {parts[2]:6}")
+    for column in ("planted", "texts", "agreeing", "right"):
+        add_figure(total[column], "mistakes", "all", column)
 
 
-def clean(languages: Sequence[str]) -> None:
+def clean(languages: Sequence[str], title: str) -> None:
     """Items without a mistake that are rejected, by their texts alone."""
     lost: Counter[str] = Counter()
     count = 0
@@ -362,6 +365,8 @@ def clean(languages: Sequence[str]) -> None:
     print(
         f"{lost.total()} of {count} ({lost.total() / count:.1%}) in {','.join(languages)}: {words}"
     )
+    add_figure(lost.total(), "items without a mistake", title, "rejected")
+    add_figure(count, "items without a mistake", title, "items")
 
 
 # From documents to a test set ---------------------------------------------------------------------
@@ -464,6 +469,10 @@ def _documents_to_items(languages: Sequence[str], kills: int) -> None:
             f"{asked.total() - len(asked)} of them again, as {kills} kills lost up to 4 under way "
             f"each; {needless} of what had been answered"
         )
+        names = "test sets from documents", language
+        add_figure(len(made), *names, "items")
+        add_figure(sum(each not in sound for each in made), *names, "items with a mistake")
+        add_figure(needless, *names, "requests repeated after an answer")
 
 
 def _whole(requests: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -478,22 +487,22 @@ def _digest(request: Mapping[str, Any]) -> str:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two languages")
+    parser = script_parser(__doc__)
     parser.add_argument("--languages", default=",".join(DESIGNED_ON))
     parser.add_argument("--parts", default="catch,clean,make")
     options = parser.parse_args()
-    languages = options.languages.split(",")[: 2 if options.quick else None]
+    languages = options.languages.split(",")[: 1 if options.quick else None]
     answerer = Answerer()
     if "catch" in options.parts:
         with ChatServer(answerer) as server:
             _catch(languages, server, answerer)
     if "clean" in options.parts:
-        clean(languages)
+        clean(languages, "these languages")
         if not options.quick:
-            clean([code for code in LANGUAGES if code not in languages])
+            clean([code for code in LANGUAGES if code not in languages], "other languages")
     if "make" in options.parts:
-        _documents_to_items(languages, 3)
+        _documents_to_items(languages, 1 if options.quick else 3)
+    save(parser, options)
 
 
 if __name__ == "__main__":

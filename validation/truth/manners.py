@@ -1,7 +1,6 @@
 """How much layout and small talk around an answer change what is measured.
 
     python validation/truth/manners.py  # all languages; some minutes on two cores
-    python validation/truth/manners.py --quick             # six queries of each language
     python validation/truth/manners.py en de --manner table --show
 
 The true answers and lies of ``mirage/data/responses`` and ``tests/data/truth`` are wrapped in
@@ -20,7 +19,6 @@ seen (``tests/data/phrases``). For each manner and for each language the tables 
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +29,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Response, Run, SurrogateRanker
 from mirage.features import answered, spans
@@ -163,7 +162,10 @@ def examples(
                 yield f"{query_id} {marks}: {response.text!r}"
 
 
-def show(rows: Sequence[Row], key: str) -> None:
+COLUMNS = ("accused", "refusals", "shift", "wrong_fact", "unknown_fact", "logit")
+
+
+def show(title: str, rows: Sequence[Row], key: str) -> None:
     """Print one table: a line for each manner, or for each language."""
     print(
         f"\n{key:20}{'accused':>9}{'refusals':>10}{'shift':>8}   {'greatest shift':28}"
@@ -180,6 +182,8 @@ def show(rows: Sequence[Row], key: str) -> None:
             f"{mean(group, 'wrong_fact'):11.1%}{mean(group, 'unknown_fact'):9.1%}"
             f"{mean(group, 'logit'):+8.2f}"
         )
+        for column in COLUMNS:
+            add_figure(mean(group, column), title, name, column)
 
 
 def mean(rows: Sequence[Row], name: str) -> float:
@@ -193,36 +197,34 @@ def main() -> None:
     """Print the tables."""
     from mannered_texts import MANNERS, PHRASES, phrases_of
 
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
-    parser.add_argument("--quick", action="store_true", help="six queries of each language")
     parser.add_argument("--manner", action="append", choices=MANNERS, help="all by default")
     parser.add_argument("--show", action="store_true", help="print the answers that are accused")
     parser.add_argument(
         "--phrases", type=Path, default=PHRASES, help="folder of phrases; default: the test set's"
     )
     options = parser.parse_args()
-    chosen = options.languages or list(LANGUAGES)
+    chosen = ["en"] if options.quick else options.languages or list(LANGUAGES)
     codes = [code for code in chosen if phrases_of(code, options.phrases) is not None]
     if not codes:
         parser.error(f"no phrases of {', '.join(chosen)} in {options.phrases}")
     if missing := [code for code in chosen if code not in codes]:
         print(f"without phrases, and left out: {', '.join(missing)}")
     manners = options.manner or list(MANNERS)
-    parts = Parallel(n_jobs=-1)(
+    parts = Parallel(n_jobs=1 if options.quick else -1)(
         delayed(one_language)(code, manners, options.quick, options.phrases) for code in codes
     )
     rows = [row for part in parts for row in part]
-    show(rows, "manner")
-    show([row for row in rows if row.manner == "plain"], "code")
+    show("manners", rows, "manner")
+    show("plain", [row for row in rows if row.manner == "plain"], "code")
     print("\nof all manners but plain:")
-    show([row for row in rows if row.manner != "plain"], "code")
+    show("all manners but plain", [row for row in rows if row.manner != "plain"], "code")
     if options.show:
         for row in rows:
             for example in row.examples:
                 print(f"\n{row.code} {row.manner} {example}")
+    save(parser, options)
 
 
 if __name__ == "__main__":

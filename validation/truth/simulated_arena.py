@@ -15,15 +15,19 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
+from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage import BradleyTerry, SurrogateRanker
 from mirage.languages import LANGUAGES
@@ -145,18 +149,23 @@ def show_held_out(codes: list[str], splits: int, nested: int, parallel: Parallel
         selected.update(one.selected)
         covered += one.covered
         print(f"  {code:6}" + "".join(f"{value:12.3f}" for value in rows[-1]), flush=True)
+        for column, value in zip(columns, rows[-1], strict=True):
+            add_figure(value, "systems held out", code, column)
     for title, what in (("mean", mean), ("worst", min)):
         values = [what(column) for column in zip(*rows, strict=True)]
         print(f"  {title:6}" + "".join(f"{value:12.3f}" for value in values))
+        for column, value in zip(columns, values, strict=True):
+            add_figure(value, "systems held out", title, column)
     for recipe, times in selected.most_common():
         print(f"  selected from the rest alone: {recipe}, in {times} of {selected.total()} splits")
     if covered:
         print(f"  its 95 % interval holds {mean(covered):.3f} of {len(covered)} systems")
+        add_figure(mean(covered), "systems held out", "coverage of the selected recipe")
 
 
 def main() -> None:
     """Print the three tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", default=list(LANGUAGES))
     parser.add_argument("--splits", type=int, default=len(SYSTEMS) // HELD_OUT)
     parser.add_argument("--nested", type=int, default=2)
@@ -164,19 +173,25 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1)
     options = parser.parse_args()
     codes = options.languages
+    if options.quick:
+        codes, options.splits, options.nested, options.jobs = codes[:1], 1, 0, 1
     with Parallel(n_jobs=options.jobs, return_as="generator") as parallel:
         if 1 in options.only:
             show_held_out(codes, options.splits, options.nested, parallel)
         if 2 in options.only:
             print("kinds never trained on: logits below the system without faults")
-            for kind in FAULTS:
+            for kind in list(FAULTS)[: 2 if options.quick else None]:
                 below = list(parallel(delayed(unseen_kind)(code, kind) for code in codes))
                 missed = [code for code, gap in zip(codes, below, strict=True) if gap <= 0]
                 where = f"not in {' '.join(missed)}" if missed else f"in all {len(codes)}"
                 print(f"  {kind:16} least {min(below):6.2f}   mean {mean(below):6.2f}   {where}")
+                add_figure(min(below), "kinds never trained on", kind, "least")
+                add_figure(mean(below), "kinds never trained on", kind, "mean")
     if 3 in options.only:
         right = [code for code in codes if in_order(code)]
         print(f"{' > '.join(ORDER)}: in {len(right)} of {len(codes)} languages")
+        add_figure(len(right) / len(codes), "six systems in order", "languages")
+    save(parser, options)
 
 
 if __name__ == "__main__":

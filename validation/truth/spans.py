@@ -16,7 +16,6 @@ the share of the true responses, unchanged, that get any mark. `--test` takes th
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 
 from mirage.features import answered, spans
 from mirage.languages import LANGUAGES
@@ -471,9 +471,7 @@ def false_marks(language: str, test: bool) -> tuple[int, int]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("--languages", default=",".join(LANGUAGES))
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--misses", default="")
@@ -481,7 +479,7 @@ def main() -> None:
     rows: dict[str, dict[str, Count]] = {}
     print("   " + " ".join(f"{kind:>13}" for kind in KINDS) + "   marked")
     wrong = all_ = 0
-    for language in options.languages.split(","):
+    for language in ["en"] if options.quick else options.languages.split(","):
         counts: dict[str, Count] = defaultdict(Count)
         for case in cases(language, options.test):
             counts[case.kind].add(case, case.kind in options.misses.split(","))
@@ -490,6 +488,9 @@ def main() -> None:
         wrong, all_ = wrong + marked, all_ + texts
         cells = (f"{counts[kind].f1:.2f} ({counts[kind].faults})" for kind in KINDS)
         print(language, " ".join(f"{cell:>13}" for cell in cells), f"  {marked / texts:.1%}")
+        for kind in KINDS:
+            add_figure(counts[kind].f1, "F1 by kind", language, kind)
+        add_figure(marked / texts, "true texts with a mark", language)
     print("Kinds that no rule was made with, mean F1 over languages:")
     later = {kind: mean(row[kind].f1 for row in rows.values()) for kind in HELD_OUT}
     print("  " + ", ".join(f"{kind} {value:.2f}" for kind, value in later.items()))
@@ -500,6 +501,13 @@ def main() -> None:
     }
     print("  " + ", ".join(f"{type_} {value:.2f}" for type_, value in means.items()))
     print(f"  all types {mean(means.values()):.2f}; true texts with a mark {wrong / all_:.1%}")
+    for type_, value in means.items():
+        add_figure(value, "mean F1 by type", type_)
+    for kind, value in later.items():
+        add_figure(value, "mean F1 of kinds that no rule was made with", kind)
+    add_figure(mean(means.values()), "mean F1 by type", "all types")
+    add_figure(wrong / all_, "true texts with a mark", "all")
+    save(parser, options)
 
 
 def of_type(row: dict[str, Count], type_: str) -> float:

@@ -22,7 +22,6 @@ languages were looked at afterwards.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -35,6 +34,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import DATA
 from truth import written
 
@@ -55,7 +55,7 @@ KINDS = (*TRUE, "lie", *UNTRUE)
 Score = Callable[[Answered], Any]
 
 
-def main(languages: Sequence[str] = (), *, test: bool = False) -> None:
+def main(languages: Sequence[str] = (), *, test: bool = False, quick: bool = False) -> None:
     """Print everything."""
     languages = list(languages) or list(LANGUAGES)
     print("      " + " ".join(f"{kind:>10s}" for kind in KINDS) + "    area  conv/quote  before")
@@ -71,9 +71,14 @@ def main(languages: Sequence[str] = (), *, test: bool = False) -> None:
                 axis=0,
             )
             show(group, mean)
+    if quick or not all((DATA / name).is_dir() for name in ("mtrag", "memerag")):
+        return
     print(f"MTRAG    area {mtrag(support_lexical_all):.3f}, before {mtrag(before_all):.3f}")
     areas = memerag()
     print("MEMERAG  area " + ", ".join(f"{code} {area:.3f}" for code, area in areas.items()))
+    add_figure(mtrag(support_lexical_all), "people's labels", "MTRAG", "area")
+    for code, value in areas.items():
+        add_figure(value, "people's labels", "MEMERAG", code)
 
 
 def bias(code: str, test: bool) -> list[float]:
@@ -97,6 +102,10 @@ def show(name: str, row: Any) -> None:
     *means, now, share, old, former, took = row
     print(f"{name:>9s} " + " ".join(f"{mean:9.2f} " for mean in means), end="")
     print(f"  {now:.3f}   {share:.2f}   {old:.3f}  {former:.2f}   {took:.2f} ms a response")
+    for kind, mean in zip(KINDS, means, strict=True):
+        add_figure(mean, "mean support", name, kind)
+    add_figure(now, "area", name)
+    add_figure(share, "conversational over quote", name)
 
 
 def area(values: dict[str, list[float]]) -> float:
@@ -257,10 +266,10 @@ def then(sentence: Any) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
     parser.add_argument("--test", action="store_true", help="use the held-out texts")
     options = parser.parse_args()
-    main(options.languages, test=options.test)
+    languages = ["en"] if options.quick else options.languages
+    main(languages, test=options.test, quick=options.quick)
+    save(parser, options)

@@ -17,7 +17,6 @@ and "true chatty". Each expected ordering has to hold with P >= 0.9.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from _results import add_figure, save, script_parser
 from _shared import TESTS
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Response, Run, SurrogateRanker
@@ -367,6 +367,12 @@ def show(title: str, held: list[Held], covered: list[bool]) -> None:
         f"truth above lies {mean(above):.1%} of {len(above)}"
         + (f"; 95 % intervals hold {mean(covered):.3f}" if covered else "")
     )
+    add_figure(mean(one.holds for one in held), title, "orderings that hold")
+    add_figure(len(held), title, "orderings")
+    add_figure(mean(above), title, "truth above lies that holds")
+    add_figure(len(above), title, "truth above lies")
+    if covered:
+        add_figure(mean(covered), title, "coverage")
     for pair in ORDERINGS:
         row = [one for one in held if (one.better, one.worse) == pair]
         missed = sorted({one.code for one in row if not one.holds})
@@ -375,11 +381,15 @@ def show(title: str, held: list[Held], covered: list[bool]) -> None:
             f"  {name:48} {mean(one.holds for one in row):6.1%}"
             f"   least P {min(one.p for one in row):.2f}   {' '.join(missed)}"
         )
+        add_figure(sum(one.holds for one in row), title, "by ordering", name, "holds")
+        add_figure(len(row), title, "by ordering", name, "of")
+        add_figure(min(one.p for one in row), title, "by ordering", name, "least P")
 
 
 def main(codes: Sequence[str], parts: Collection[str], surrogates: Path | None) -> None:
     """Print the tables."""
-    results = Parallel(n_jobs=-1)(delayed(one_language)(code, parts, surrogates) for code in codes)
+    run = Parallel(n_jobs=-1 if len(codes) > 1 else 1)
+    results = run(delayed(one_language)(code, parts, surrogates) for code in codes)
     for title in results[0]:
         held = [one for result in results for one in result[title][0]]
         covered = [one for result in results for one in result[title][1]]
@@ -387,13 +397,15 @@ def main(codes: Sequence[str], parts: Collection[str], surrogates: Path | None) 
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
     parser.add_argument("--part", action="append", choices=PARTS, help="all tables by default")
     parser.add_argument(
         "--surrogates", type=Path, metavar="DIR", help="as `mirage surrogate rebuild DIR` writes"
     )
     options = parser.parse_args()
-    main(options.languages or list(LANGUAGES), options.part or PARTS, options.surrogates)
+    if options.quick:
+        main(["en"], ["bundled"], options.surrogates)
+    else:
+        main(options.languages or list(LANGUAGES), options.part or PARTS, options.surrogates)
+    save(parser, options)

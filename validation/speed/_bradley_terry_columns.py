@@ -16,20 +16,20 @@ import numpy as np
 
 from mirage.arena import BradleyTerry, Judgments
 
-JUDGMENTS, MODELS, QUERIES = 10_000_000, 1_000, 20_000
+MODELS, QUERIES = 1_000, 20_000
 
 
-def main() -> None:
+def main(judgments_count: int) -> None:
     """Print one JSON object."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=MODELS)
     logits -= logits.mean()
     names = np.array([f"model-{i:04d}" for i in range(MODELS)], dtype=object)
-    query = rng.integers(QUERIES, size=JUDGMENTS, dtype=np.int32)
-    a = rng.integers(MODELS, size=JUDGMENTS, dtype=np.int32)
-    b = (a + rng.integers(1, MODELS, size=JUDGMENTS, dtype=np.int32)) % MODELS
-    score = np.empty(JUDGMENTS, dtype=np.float32)
-    for low in range(0, JUDGMENTS, 1 << 20):
+    query = rng.integers(QUERIES, size=judgments_count, dtype=np.int32)
+    a = rng.integers(MODELS, size=judgments_count, dtype=np.int32)
+    b = (a + rng.integers(1, MODELS, size=judgments_count, dtype=np.int32)) % MODELS
+    score = np.empty(judgments_count, dtype=np.float32)
+    for low in range(0, judgments_count, 1 << 20):
         rows = slice(low, low + (1 << 20))
         odds = np.exp(logits[a[rows]] - logits[b[rows]])
         score[rows] = rng.random(len(odds)) < odds / (1 + odds)
@@ -60,5 +60,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.parse_args()
-    main()
+    parser.add_argument("--judgments", type=int, default=10_000_000)
+    main(parser.parse_args().judgments)
