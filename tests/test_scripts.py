@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import runpy
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,11 +13,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-VALIDATION = sorted((ROOT / "validation").glob("*/*.py"))
-SCRIPTS = [
-    *sorted(path for name in ("examples", "corpora") for path in (ROOT / name).glob("*.py")),
-    *VALIDATION,
-]
+SCRIPTS = sorted(
+    path
+    for pattern in ("examples/*.py", "corpora/*.py", "validation/*/[!_]*.py")
+    for path in ROOT.glob(pattern)
+)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -64,29 +62,6 @@ OURS = {
     *(path.stem for path in (ROOT / "validation").glob("*.py")),
     *(p.stem for p in ROOT.glob("tests/*.py")),
 }
-
-
-# Quick runs ---------------------------------------------------------------------------------------
-
-# Validation scripts whose --quick takes less than a minute, and needs neither data nor an extra.
-QUICK = ("coverage/feature_bounds",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", QUICK)
-def test_a_quick_run(name: str, tmp_path: Path) -> None:
-    script = ROOT / "validation" / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "--quick"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
 
 
 # Names --------------------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ TESTS = ROOT / "tests"
 DATA = Path(os.environ.get("MIRAGE_DATA", ROOT.parent / "shared" / "data"))
 """Real data, which the repository does not hold."""
 
-sys.path += [str(TESTS), str(CORPORA)]
+# Before installed packages: one of them is called `build`, as a script in corpora/ is.
+sys.path[1:1] = [str(TESTS), str(CORPORA)]
 
 
 def require_data(*names: str) -> None:

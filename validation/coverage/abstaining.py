@@ -1,4 +1,4 @@
-"""Judges that abstain: how right they are on what they decide, and whether a stated risk holds.
+"""Judges that abstain: accuracy on decided items, and whether a stated risk is kept.
 
 1. MEMERAG's labels of faithfulness (English, German, Spanish), with no LLM: features of sentences
    combined, by a logistic regression and by trees, on the other four of five parts of the queries;

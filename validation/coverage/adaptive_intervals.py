@@ -1,4 +1,4 @@
-"""Do logits and intervals hold where pairs were chosen for what verdicts had said?
+"""Coverage of logits and intervals if pairs were chosen by earlier verdicts.
 
 Arenas are drawn as in ``judged_ranking.py``; of all pairs on all queries a share is judged, as
 :class:`mirage.arena.AdaptivePairs` chooses. Each row prints the mean slope of logits on the true

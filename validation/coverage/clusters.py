@@ -1,4 +1,4 @@
-"""How often are alarms and intervals wrong where queries hang together, with clusters and without?
+"""False alarms and coverage for clustered queries, with and without ``cluster=``.
 
 Queries are in clusters of five, or of one to ten, and share a part of what is seen of them that the
 correlation says; 0 is no clustering. Printed are, for 5, 14, 50 and 250 queries (and clusters):

@@ -1,4 +1,4 @@
-"""Kendall's tau to the truth with and without controls, and whether the intervals hold.
+"""Kendall's tau to the truth with and without controls, and coverage of the intervals.
 
 A judge is drawn that goes by quality, and by length, position and Markdown as ``bias`` says; the
 worse a system, the longer and the more marked up its answers, as texts that are counted by

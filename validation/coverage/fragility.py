@@ -1,4 +1,4 @@
-"""The smallest removals that change ranks: against all removals, and how long that takes.
+"""The smallest removals that change ranks, against an exhaustive search, and their time.
 
 1. Small arenas: for each model, the size of the removal of queries, and of verdicts (up to three),
    that ``mirage.arena.fragility`` names, against the smallest of all removals, each fitted anew.

@@ -1,4 +1,4 @@
-"""How often do the intervals of a grid's table hold, and are its tests wrong?
+"""Coverage of the intervals of a grid's table, and the false positive rate of its tests.
 
 The population are 4,000 simulated queries of a grid of three retrievers, two rerankers and three
 generators: a query is hard or easy, components shift the chance of a right answer, each for some

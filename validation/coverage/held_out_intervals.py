@@ -1,4 +1,4 @@
-"""Does a 95 % interval hold the logits of models that were held out, and how wide is it?
+"""Coverage and width of 95 % intervals for the logits of held-out models.
 
 The surrogate's own interval (Student's t, scaled to the errors on models left out) against the
 jackknife+ (Barber et al. 2021, Predictive inference with the jackknife+, Annals of Statistics

@@ -1,4 +1,4 @@
-"""How often a history of commits raises an alarm: where nothing changed, and where facts are lost.
+"""False alarms and power of a history of commits.
 
 Each of 40 questions has its chance to be answered rightly, mostly nearly 1; a system is asked three
 times at each commit, and two features go together. Nothing here is drawn by the code that compares.

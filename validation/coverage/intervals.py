@@ -1,4 +1,4 @@
-"""How often do the intervals that are shown hold the truth, and how often does the gate err?
+"""Coverage of every kind of interval, and false alarms of the gate.
 
 Six models (two judges where judges are asked) on 5, 14, 50 and 250 queries. On a query each model
 is better or worse than usual by a normal deviate, so that verdicts on one query hang together.

@@ -1,4 +1,4 @@
-"""How often do the intervals of a judged ranking hold the truth?
+"""Coverage of the intervals of a judged ranking.
 
 Arenas are drawn: models in even steps of logit, a fifth of the verdicts ties, and queries that
 differ: on each query each model is better or worse than usual by a normal deviate (its standard

@@ -1,4 +1,4 @@
-"""Whether intervals of a judge's consistency across languages hold the truth.
+"""Coverage of the intervals of a judge's consistency across languages.
 
 Judges are drawn whose verdict on an item is, in each language, that of a common one with a known
 probability, and by itself otherwise; items on one query are alike. The true alpha is known: with

@@ -1,4 +1,4 @@
-"""What can be said of production logs: is a drift noise, and has a log a place on a board?
+"""Production logs: false alarms and power of drift, and whether a log can be ranked.
 
 Nothing of the real data that is read here trains anything that ships.
 

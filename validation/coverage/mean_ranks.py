@@ -1,4 +1,4 @@
-"""How often do the intervals of ranks over several parallel languages hold the truth?
+"""Coverage of the intervals of ranks over several parallel languages.
 
 Arenas are drawn: eight models, the same questions in every language, and verdicts on each pair. On
 a question each model is better or worse than usual by a normal deviate with a standard deviation

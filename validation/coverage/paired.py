@@ -1,4 +1,4 @@
-"""Print the false positive rate and the coverage of paired comparisons.
+"""The false positive rate and the coverage of paired comparisons.
 
 Differences of two systems on 5, 20 and 100 queries are drawn from populations of many shapes, and
 compared by :func:`mirage.statistics.paired_means`: by labels that seldom or often differ, by scores

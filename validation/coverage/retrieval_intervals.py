@@ -1,4 +1,4 @@
-"""How often do intervals of retrieval measures hold, and is the test of two runs wrong?
+"""Coverage of the intervals of retrieval measures, and false positives of their test.
 
 The population are real values: those of the judged topics of NoMIRACL and MIRACL in four languages
 (in ``MIRAGE_DATA``) by BM25, and by BM25 with other settings. Queries are drawn from them. Printed

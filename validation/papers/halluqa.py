@@ -1,4 +1,4 @@
-"""Held-out models on HalluQA: verdicts, means, and the paper's random forest, in one run.
+"""Held-out models on HalluQA: verdicts, means, and the paper's random forest.
 
 24 real LLMs on 225 Chinese questions; GPT-4 said of every answer whether it is right. Right beats
 wrong, else it is a tie. Five models are held out at a time. Rows are as in ``nomiracl.py``; with so

@@ -1,4 +1,4 @@
-"""Judges of sentences on MEMERAG, beside what its paper prints; and how long the figures take.
+"""Judges of sentences on MEMERAG, compared with the paper, and the time of the figures.
 
     python validation/papers/metaeval.py
 

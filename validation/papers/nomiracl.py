@@ -1,4 +1,4 @@
-"""Held-out models on NoMIRACL: verdicts, means, and the paper's random forest, in one run.
+"""Held-out models on NoMIRACL: verdicts, means, and the paper's random forest.
 
 Ten real LLMs, eight languages. Two models are held out, and four, in all languages at once, in all
 ways. ``verdicts`` learns from single verdicts and ``means`` from mean features, both from the eight

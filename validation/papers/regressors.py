@@ -1,4 +1,4 @@
-"""Every regressor on models that it has not seen: Table 3 of MIRAGE-Bench, on NoMIRACL.
+"""Every regressor on held-out models: Table 3 of MIRAGE-Bench, on NoMIRACL.
 
 Ten real LLMs, eight languages. Two are held out at a time, in all 45 ways, and four, in 50. Each
 estimator makes a surrogate for each language alone, as in the paper, whose own is the forest;

@@ -1,4 +1,4 @@
-"""``bergen_*`` against BERGEN's own figures, on every recorded row; time a thousand responses.
+"""``bergen_*`` against BERGEN's own figures on every recorded row, and its time.
 
     MIRAGE_DATA=../shared/data python validation/papers/short_answers.py
 

@@ -1,4 +1,4 @@
-"""Judgments needed for the exhaustive ranking: adaptive pairs against random ones, in one run.
+"""Judgments needed for the exhaustive ranking: adaptive pairs against random ones.
 
 1. Arenas drawn from the logits that the MIRAGE-Bench paper publishes: 19 models, 17 languages, a
    verdict for every pair on each of 100 queries.

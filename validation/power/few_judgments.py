@@ -1,4 +1,4 @@
-"""Judgments that the surrogate saves where a judge places a new model, and whether intervals hold.
+"""Judgments that the surrogate saves when a judge places a new model, and coverage.
 
 Real verdicts, right against wrong: NoMIRACL (ten LLMs, eight languages, 120 queries) and HalluQA
 (24 LLMs, 225 Chinese questions). Each model in turn is new: no verdict on it has a part in the

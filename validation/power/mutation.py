@@ -1,4 +1,4 @@
-"""The tests that are written from responses: the faults they catch, and the truths they fail on.
+"""Tests written from responses: faults that they catch, and true answers that they fail.
 
 For each language, tests are written from a faultless system and scored: the kinds of fault caught
 if all queries have them and if a quarter has, as a mean over five random seeds with the least and

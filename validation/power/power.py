@@ -1,4 +1,4 @@
-"""How often the gate's three verdicts are wrong, and whether ``mirage plan`` predicts its power.
+"""How often the gate's three verdicts are wrong, and how well ``mirage plan`` predicts.
 
 Questions have each a chance of their own to be answered rightly; a system is asked each of them
 so often, a change of it moves a tenth of them either way, and in a regression so many of them lose

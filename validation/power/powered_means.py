@@ -1,4 +1,4 @@
-"""What features are worth in labels, where a few labels correct a share or a win rate.
+"""How many labels features are worth when a few labels correct a share or a win rate.
 
 1. MEMERAG's labels of faithfulness (English, German, Spanish): those of one annotator, and the
    majority of five. So many sentences have a label, all others the features alone, and the share

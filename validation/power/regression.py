@@ -1,4 +1,4 @@
-"""How often the gate's test is wrong, and what it finds, at 5, 20, 40 and 100 queries.
+"""False alarms and power of the gate's test at 5, 20, 40 and 100 queries.
 
 Differences are drawn whose mean is known: how much worse each query got. Where that is 0, an alarm
 is false. Beside the library's test (``single_step_p_values``: signs turned, skewness taken out,

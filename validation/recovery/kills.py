@@ -1,4 +1,4 @@
-"""Processes killed at random moments and started again: what is lost, and what is asked again.
+"""Processes killed at random moments and started again: lost and repeated work.
 
     python validation/recovery/kills.py [--kills 20] [--seed 0] [KIND ...]
 

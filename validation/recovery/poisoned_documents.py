@@ -1,4 +1,4 @@
-"""Documents that try to put an item of their own into a test set: how many do, and at what price.
+"""Documents that try to put an item of their own into a test set, and false alarms.
 
     python validation/recovery/poisoned_documents.py
 

@@ -1,4 +1,4 @@
-"""How many responses a second the offline features score, and where the time goes.
+"""How many responses per second the offline features score, and the time of each.
 
     python validation/speed/features.py [responses]
 

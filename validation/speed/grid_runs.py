@@ -1,4 +1,4 @@
-"""A grid of 48 cells: what is shared, and what a second run takes.
+"""A grid of 48 cells: shared steps, and the time of a second run.
 
 Three corpora and datasets of the bundled passages (the queries five times over, so that each has
 200), four retrievers, two rerankings by words, and two depths; responses are replayed from a file,

@@ -1,4 +1,4 @@
-"""5,000 calls to an LLM through our client, against a bare loop over httpx, in the same run.
+"""5,000 calls to an LLM through the client, against a bare loop over httpx.
 
     python validation/speed/llm_calls.py
 

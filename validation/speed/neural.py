@@ -1,4 +1,4 @@
-"""How fast pairs of texts are scored, against a plain loop that takes one pair at a time.
+"""How fast pairs of texts are scored, against a loop that takes one pair at a time.
 
     python validation/speed/neural.py [pairs] [threads]
 

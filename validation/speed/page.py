@@ -1,4 +1,4 @@
-"""The report on 19 models in 18 languages: how long it takes, how large it is, how fast it opens.
+"""The report on 19 models in 18 languages: time to write, size, and time to open.
 
     python validation/speed/page.py [report.html]
 

@@ -1,4 +1,4 @@
-"""What it costs to hand work to Ray: 2,000 tasks of 50 ms on two workers, against the ideal.
+"""The overhead of Ray: 2,000 tasks of 50 ms on two workers, against the ideal.
 
 The ideal is tasks x seconds / workers. The workers and Ray are started before the clock is. Peers:
 the same tasks as Ray's own `ray.get` of all of them at once, and as joblib's Ray backend.

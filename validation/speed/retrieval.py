@@ -1,4 +1,4 @@
-"""BM25 from disk beside bm25s in memory: time of a query, ids against brute force, building.
+"""BM25 from disk beside bm25s in memory: time of a query, checked ids, time to build.
 
     python validation/speed/retrieval.py [PASSAGES] [--build-only]
     python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines

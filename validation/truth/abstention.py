@@ -1,4 +1,4 @@
-"""Abstentions told from answers: F1 by language on texts that nothing was trained on.
+"""Abstentions distinguished from answers: F1 by language on held-out texts.
 
 Ours: the test set of the bundled benchmark, an abstention against the true, false and invented
 answers, in 18 languages. Real outputs: NoMIRACL's recorded answers of 11 LLMs in 8 languages, where

@@ -1,4 +1,4 @@
-"""Can adapters on a small encoder tell what passages entail better than the rules do?
+"""Adapters on a small encoder against the rules for what passages entail.
 
     python validation/truth/entailment.py              # everything; about half an hour on one core
     python validation/truth/entailment.py --adapter A  # save the adapter to A.npz, or read it

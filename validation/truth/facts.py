@@ -90,7 +90,7 @@ def main() -> None:
     options = parser.parse_args()
     require_data("halluqa", "mtrag")
     for data in ("halluqa", "mtrag"):
-        rows = list(read(data, options.half))[: 60 if options.quick else None]
+        rows = list(read(data, options.half))[: 20 if options.quick else None]
         bare = {"passages": (), "relevant": ()}
         alone = [row._replace(query=row.query.model_copy(update=bare)) for row in rows]
         for evidence, given in (("reference alone", alone), ("with passages", rows)):

@@ -1,4 +1,4 @@
-"""What findings say of texts known to be true, and of lies: false alarms, and what is caught.
+"""Findings on true texts and on lies: false alarms and detections.
 
     python validation/truth/findings.py [language ...]
 

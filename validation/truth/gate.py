@@ -1,4 +1,4 @@
-"""What the gate says on the 40 queries of the benchmark, in 18 languages, one table.
+"""The gate's verdicts on the 40 bundled queries in 18 languages.
 
 Baselines and later runs are texts that people wrote: for each query two true answers in different
 words, a terse true one, the reference and a false one; where no passage answers, two abstentions

@@ -1,4 +1,4 @@
-"""The language of short texts: ours beside langid, and answers in another language than asked.
+"""The language of short texts beside langid, and answers in the wrong language.
 
     python validation/truth/language_short.py  # MIRAGE_DATA for the first table; langid beside it
 

@@ -1,4 +1,4 @@
-"""How far systems climb that know what is measured and no answer, on every bundled board.
+"""How high systems without an answer rank if they optimise the features.
 
     python validation/truth/leaks.py [LANGUAGE ...]
 

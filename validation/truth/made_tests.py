@@ -1,4 +1,4 @@
-"""Mistakes in items for test sets, planted on purpose: which are caught, and what is rejected.
+"""Mistakes planted in items of test sets: how many are caught or wrongly rejected.
 
     python validation/truth/made_tests.py [--languages en,sw,...]
 

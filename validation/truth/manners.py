@@ -1,4 +1,4 @@
-"""How much layout and small talk around an answer change what is measured.
+"""How much layout and small talk around an answer change its features.
 
     python validation/truth/manners.py  # all languages; some minutes on two cores
     python validation/truth/manners.py en de --manner table --show

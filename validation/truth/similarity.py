@@ -1,4 +1,4 @@
-"""Does the similarity to the reference tell truth from lies? Beside ``reference_recall``.
+"""How well similarity to the reference separates truth from lies.
 
     python validation/truth/similarity.py [language ...]
 

@@ -1,4 +1,4 @@
-"""The simulated arena: surrogates on systems and kinds of fault that they have not seen.
+"""Surrogates on held-out systems and kinds of fault of the simulated arena.
 
 1. Systems held out five at a time, whole: Kendall's tau and R2 by language of the recipe that ships
    (a monotone ridge of means), of slopes and of trees learnt from verdicts, each held fixed, in as

@@ -1,4 +1,4 @@
-"""Does truth rank above lies? Systems made of texts that nothing was trained on, in 18 languages.
+"""How often truth ranks above lies, for systems made of held-out texts in 18 languages.
 
 The texts are those of ``tests/data/truth``: for every query a true paraphrase and a lie, or an
 abstention and an invention, written by hand. From them come systems such as "true" and "true, in

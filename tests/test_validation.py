@@ -1,0 +1,157 @@
+"""Validation scripts run, write their figures, and the page shows the figures of the files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+VALIDATION = ROOT / "validation"
+SCRIPTS = sorted(VALIDATION.glob("*/[!_]*.py"))
+RESULTS = sorted((VALIDATION / "results").glob("*.json"))
+FIELDS = [
+    *("script", "commit", "date", "versions", "seed", "quick", "arguments"),
+    "figures",
+]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(VALIDATION).as_posix()
+
+
+def run(script: Path, *options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(script), *options],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def numbers(figures: dict[str, Any]) -> Iterator[float | None]:
+    """Yield all figures of a file."""
+    for value in figures.values():
+        if isinstance(value, dict):
+            yield from numbers(value)
+        else:
+            yield value
+
+
+def check_figures(figures: dict[str, Any]) -> None:
+    values = list(numbers(figures))
+    assert any(value is not None for value in values)
+    for value in values:
+        assert value is None or (isinstance(value, float) and math.isfinite(value))
+
+
+# Quick runs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=name_of)
+def test_a_quick_run_writes_its_figures(script: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    done = run(script, "--quick", "--out", str(out), cwd=tmp_path)
+    missing = "ModuleNotFoundError: No module named 'mirage" not in done.stderr
+    if missing and "ModuleNotFoundError" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    if done.stdout.startswith("nothing to measure"):
+        assert not out.exists()
+        pytest.skip(done.stdout)
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert list(report) == FIELDS
+    assert report["script"] == script.relative_to(ROOT).as_posix()
+    assert report["quick"] is True
+    check_figures(report["figures"])
+
+
+def test_a_quick_run_without_out_writes_no_results(tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in RESULTS}
+    done = run(VALIDATION / "coverage" / "feature_bounds.py", "--quick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    after = sorted((VALIDATION / "results").glob("*.json"))
+    assert {path: path.read_bytes() for path in after} == before
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_scripts_are_unique() -> None:
+    stems = [script.stem for script in SCRIPTS]
+    assert len(set(stems)) == len(stems)  # results/ has one folder for all
+
+
+# The helper ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def helper(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of a fresh copy of the module."""
+    monkeypatch.setattr(sys, "path", [str(VALIDATION), *sys.path])
+    monkeypatch.delenv("MIRAGE_VALIDATION_SEED", raising=False)
+    return runpy.run_path(str(VALIDATION / "_results.py"))
+
+
+def test_a_figure_is_recorded_under_its_names(helper: dict[str, Any]) -> None:
+    add_figure, figures = helper["add_figure"], helper["_FIGURES"]
+    add_figure(np.float64(0.1234567891), "table", 5, "cell")
+    add_figure(True, "flag")
+    add_figure(math.nan, "table", 20, "cell")
+    assert figures == {
+        "table": {"5": {"cell": 0.123457}, "20": {"cell": None}},
+        "flag": 1.0,
+    }
+    with pytest.raises(ValueError, match="table / 5 / cell is recorded already"):
+        add_figure(1, "table", "5", "cell")
+
+
+def test_the_seed_changes_draws_and_0_changes_none(
+    helper: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeded = helper["seeded"]
+    assert seeded([1, 2]).random() == np.random.default_rng([1, 2]).random()
+    assert seeded(7).random() == np.random.default_rng(7).random()
+    monkeypatch.setenv("MIRAGE_VALIDATION_SEED", "3")
+    assert seeded(7).random() == np.random.default_rng([7, 3]).random()
+    assert seeded([1, 2]).random() == np.random.default_rng([1, 2, 3]).random()
+
+
+def test_the_mean_leaves_out_nan(helper: dict[str, Any]) -> None:
+    assert helper["known_mean"]([1.0, math.nan, 0.0]) == 0.5
+    assert math.isnan(helper["known_mean"]([math.nan]))
+
+
+# Results and their page ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_a_results_file_is_of_a_full_run(path: Path) -> None:
+    report = json.loads(path.read_text(encoding="utf-8"))
+    assert list(report) == FIELDS
+    assert ROOT / report["script"] in SCRIPTS
+    assert (Path(report["script"]).stem, report["quick"]) == (path.stem, False)
+    assert report["arguments"] == {}
+    check_figures(report["figures"])
+
+
+def test_the_page_has_the_figures_of_the_files() -> None:
+    """If this fails, run ``python validation/report.py``."""
+    page = runpy.run_path(str(VALIDATION / "report.py"))
+    text = page["PAGE"].read_text(encoding="utf-8")
+    assert page["page_with_table"](text) == text
+    assert set(page["KEYS"]) == {
+        f"{Path(json.loads(path.read_text('utf-8'))['script']).parent.name}/{path.stem}"
+        for path in RESULTS
+    }

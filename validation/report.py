@@ -1,0 +1,118 @@
+"""Write the table of docs/validation/index.md from the files in validation/results/.
+
+    python validation/report.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "validation" / "index.md"
+BEGIN, END = "<!-- python validation/report.py -->", "<!-- end of the table -->"
+NOT_RERUN = "2026-11-23 (commit 90bfae2)"
+"""Up to when the other pages took their figures from runs that left no file."""
+
+FOLDERS = {
+    "coverage": "Coverage and false positive rates",
+    "power": "Power and savings",
+    "truth": "Truth, facts and the gate",
+    "recovery": "Recovery, growth and attacks",
+    "speed": "Speed and memory",
+    "papers": "Published data and papers",
+}
+Key = tuple[str, tuple[str, ...], str]
+# The figures of a script that the table has: a label, the names in the file, and a format.
+KEYS: dict[str, tuple[Key, ...]] = {}
+
+
+def scripts() -> list[Path]:
+    """Return the scripts in the order of the table."""
+    return [
+        path
+        for folder in FOLDERS
+        for path in sorted((ROOT / "validation" / folder).glob("[!_]*.py"))
+    ]
+
+
+def results_of(script: Path) -> dict[str, Any] | None:
+    """Return what a full run of a script wrote, or None if there is no file."""
+    path = ROOT / "validation" / "results" / f"{script.stem}.json"
+    if not path.is_file():
+        return None
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return results
+
+
+def summary(script: Path) -> str:
+    """Return the first line of a script's docstring."""
+    doc = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    return doc.partition("\n")[0].replace("``", "`").rstrip(".")
+
+
+def pages_of(name: str) -> list[str]:
+    """Return links to the pages that name a script."""
+    pages = sorted((ROOT / "docs").rglob("*.md"))
+    return [
+        f"[{page.stem}](../{page.relative_to(ROOT / 'docs').as_posix()})"
+        for page in pages
+        if page != PAGE and f"validation/{name}.py" in page.read_text(encoding="utf-8")
+    ]
+
+
+def cell(figures: Any, names: tuple[str, ...], form: str) -> str:
+    """Return one figure as text."""
+    for name in names:
+        figures = figures[name]
+    return format(figures, form)
+
+
+def key_figures(script: Path) -> str:
+    """Return the last cell of a script's row."""
+    name = f"{script.parent.name}/{script.stem}"
+    results, pages = results_of(script), ", ".join(pages_of(name))
+    if results is None:
+        source = f"figures on {pages} are from before" if pages else "last run before"
+        return f"{source} {NOT_RERUN}: not rerun"
+    cells = [f"{label} {cell(results['figures'], path, form)}" for label, path, form in KEYS[name]]
+    source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"
+    return f"{'; '.join(cells)} ({results['date']}, {source}{f'; {pages}' if pages else ''})"
+
+
+def _file(script: Path) -> str:
+    return f"validation/results/{script.stem}.json"
+
+
+def table() -> str:
+    """Return the tables, one for each folder."""
+    parts = []
+    for folder, title in FOLDERS.items():
+        rows = [
+            f"| `{script.relative_to(ROOT).as_posix()}` | {summary(script)} | {key_figures(script)} |"
+            for script in scripts()
+            if script.parent.name == folder
+        ]
+        head = f"### {title}\n\n| script | what it shows | key figures |\n| --- | --- | --- |\n"
+        parts.append(head + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def page_with_table(text: str) -> str:
+    """Return the text of the page with the table between the two comments."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table()}\n{END}{after}"
+
+
+def main() -> None:
+    """Rewrite the page."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
