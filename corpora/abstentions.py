@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 def written(language):
-    """The references and responses of a language, the test set left out."""
+    """Yield the references and responses of a language, the test set left out."""
     for query in build(language):
         reason, answer = query["reference"].removeprefix("##Reason:").split("##Answer:")
         gap = "" if language in ("ja", "zh") else " "
@@ -130,7 +130,7 @@ def rows():
 
 
 def rearranged(row):
-    """The first sentence alone, and the text with that sentence last."""
+    """Yield the first sentence alone, and the text with that sentence last."""
     first, *rest = sentences(row.text, row.language)
     if rest:
         gap = "" if row.language in ("ja", "zh") else " "

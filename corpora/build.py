@@ -153,7 +153,7 @@ def build(language, folder=HERE):
 
 
 def write(language, package=PACKAGE, tests=TESTS):
-    """Writes what ships (queries, responses) and, among the tests, what nothing is trained on."""
+    """Write what ships (queries, responses) and the held-out texts of the tests."""
     from mirage import MirageDataset
     from mirage.models import Query
 

@@ -96,13 +96,13 @@ class Row(NamedTuple):
 
 
 def candidates(query):
-    """The candidates of a query; right answers are one group, each wrong answer is its own."""
+    """Return the candidates of a query: all right answers together, each wrong answer alone."""
     right, wrong = query.answers, query.wrong_answers
     return (*right, *wrong), (*(0 for _ in right), *range(1, len(wrong) + 1))
 
 
 def marked_texts(folder, code):
-    """The texts of a file with marks."""
+    """Yield the texts of a file with marks."""
     corpus = MirageDataset.bundled(code)
     path = folder / f"{code}.jsonl"
     if not path.exists():
@@ -125,7 +125,7 @@ def marked_texts(folder, code):
 
 
 def plain_texts(code):
-    """The answers of the bundled corpus, of which is known whether they are true."""
+    """Yield the answers of the bundled corpus that are labelled as true or false."""
     corpus = MirageDataset.bundled(code)
     for query in corpus:
         if not query.answerable or not query.answers or not query.wrong_answers:
@@ -144,7 +144,7 @@ def plain_texts(code):
 
 
 def phrased_texts(code):
-    """The bundled answers in the phrases that deny, report, list and contrast them, a few each."""
+    """Yield the bundled answers in a few phrases each that deny, report, list or contrast them."""
     corpus, rng = MirageDataset.bundled(code), random.Random(code)
     queries = [q for q in corpus if q.answerable and len(q.answers) == 1 and q.wrong_answers]
     phrases = json.loads((PHRASES / f"{code}.json").read_text(encoding="utf-8"))
@@ -169,7 +169,7 @@ def phrased_texts(code):
 
 
 def rows_of(number, text):
-    """The mentions of a text with their signs and stances."""
+    """Yield the mentions of a text with their signs and stances."""
     places = located(text.text, text.candidates, text.language)
     mentioned = [Mentioned(start, end, text.groups[index]) for start, end, index in places]
     signs = mention_signs(text.text, mentioned, text.language, text.question)
@@ -185,7 +185,7 @@ def training_texts(code):
 
 
 def stance_at(text, place, places):
-    """The marked stance; of texts without marks asserted, other or unknown."""
+    """Return the marked stance, or asserted, other or unknown for a text without marks."""
     if text.stances or not (text.side or text.right or text.wrong):
         for start, end, stance in text.stances:
             if start < place[1] and place[0] < end:
@@ -279,7 +279,7 @@ def fit_commits(groups, texts, use):
 
 
 def folds(texts, by):
-    """A fold of each text: of languages or kinds."""
+    """Return the fold of each text, by language or by kind."""
     if by == "language":
         return [list(LANGUAGES).index(text.language) % FOLDS for text in texts]
     if by == "question":  # in all languages
@@ -295,7 +295,7 @@ def outside(texts, fold, part):
 
 
 def cross_validate(texts, rows, by):
-    """What each text is read to commit to by trees that saw neither its language nor its kind."""
+    """Return what each text commits to, by trees that saw neither its language nor its kind."""
     fold = folds(texts, by)
     said = {}
     out_of_fold = np.zeros((len(rows), len(STANCES)))

@@ -31,13 +31,13 @@ SIMULATED = ("reference", "quoting", "uncited", "wrong-language", "refusal", "of
 
 
 def llm(model: str) -> LLM:
-    """The LLM that NAME or NAME@URL stands for."""
+    """Return the LLM that NAME or NAME@URL stands for."""
     name, _, url = model.partition("@http")
     return LLM(name, base_url=f"http{url}" if url else None)
 
 
 def simulated(dataset: MirageDataset) -> list[Run]:
-    """What systems with known faults answer."""
+    """Return what systems with known faults answer."""
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in SIMULATED]
     runs, _ = simulate(corpora, dataset.language, systems, seed=0)
@@ -47,7 +47,7 @@ def simulated(dataset: MirageDataset) -> list[Run]:
 def rank_unjudged(
     dataset: MirageDataset, endpoints: list[Run], others: list[Run], judged: Judged
 ) -> Ranking:
-    """The endpoints among the others, by a surrogate that learnt from the others alone."""
+    """Return the endpoints among the others, by a surrogate that learnt from the others alone."""
     names = {run.model for run in others}
     known = [j for j in judged if {j.model_a, j.model_b} <= names]
     # Few models: the stiffest surrogate.

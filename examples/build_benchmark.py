@@ -22,13 +22,13 @@ REASONS = get_args(DropReason)
 
 
 def miracl(folder: Path, language: str) -> Benchmark:
-    """What MIRAGE-Bench takes of MIRACL's development topics."""
+    """Return what MIRAGE-Bench takes of MIRACL's development topics."""
     topics, qrels = (folder / kind / f"{language}-dev.tsv" for kind in ("topics", "qrels"))
     return build_benchmark(topics, qrels, language=language, recipe=MIRACL_RECIPE[language])
 
 
 def row(language: str, benchmark: Benchmark, paper: object) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     dropped = Counter(benchmark.dropped.values())
     kept = len(benchmark.dataset)
     topics = kept + dropped.total() - dropped["no topic"]

@@ -30,7 +30,7 @@ from mirage.sources.trec import read_passages
 
 
 def llm(model: str) -> LLM:
-    """The LLM that NAME or NAME@URL stands for."""
+    """Return the LLM that NAME or NAME@URL stands for."""
     name, _, url = model.strip().partition("@http")
     return LLM(name, base_url=f"http{url}" if url else None)
 

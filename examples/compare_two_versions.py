@@ -14,13 +14,13 @@ from mirage.text import split_sentences
 
 
 def retrieve(query: Query) -> Passage:
-    """The passage that shares most words with the question."""
+    """Return the passage that shares most words with the question."""
     words = set(query.text.lower().split())
     return max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
 
 
 def old(query: Query) -> str:
-    """The whole passage, and one citation at its end."""
+    """Return the whole passage, and one citation at its end."""
     best = retrieve(query)
     return f"##Reason: {best.title}\n##Answer: {best.text} [{best.id}]"
 

@@ -20,7 +20,7 @@ from mirage.sources import nomiracl
 def rank_held_out(
     folder: Path, language: str, held_out: tuple[str, ...]
 ) -> tuple[BradleyTerryFit, Ranking]:
-    """The judged logits of all models, and the predicted places of those that are held out."""
+    """Return the judged logits of all models, and the predicted ranks of held-out models."""
     dataset, runs, judgments = nomiracl.load(folder, language)
     judged = BradleyTerry().fit(Judgments.from_records(judgments))
 

@@ -45,7 +45,7 @@ QUERIES = (
 
 
 def my_rag(query: Query) -> str:
-    """Always quote the first passage."""
+    """Quote the first passage."""
     return f"##Answer: {query.passages[0].text} [1]"
 
 

@@ -26,7 +26,7 @@ def names_the_answer(query: Query, response: Response) -> float | NotComputed:
 
 
 def numbers_shown(item: Answered) -> float | NotComputed:
-    """The share of the answer's numbers that stand in some passage."""
+    """Return the share of the answer's numbers that stand in some passage."""
     numbers = re.findall(r"\d+", item.parsed.answer_text)
     shown = re.findall(r"\d+", " ".join(passage.text for passage in item.query.passages))
     if not numbers:

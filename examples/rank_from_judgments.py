@@ -30,7 +30,7 @@ VERDICTS = {
 
 
 def rows() -> list[dict[str, str]]:
-    """The verdicts above as the rows of a file."""
+    """Return the verdicts above as the rows of a file."""
     return [
         dict(zip(COLUMNS, (f"q{n}", a, b, "tie" if said == "=" else said), strict=True))
         for (a, b), all_said in VERDICTS.items()
@@ -39,7 +39,7 @@ def rows() -> list[dict[str, str]]:
 
 
 def read(path: str) -> list[dict[str, str]]:
-    """The rows of a file, as a spreadsheet program writes it."""
+    """Return the rows of a file, as a spreadsheet program writes it."""
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 

@@ -32,7 +32,7 @@ NOMIRACL = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
 
 
 def from_nomiracl(language: str) -> Arena:
-    """Recorded outputs of ten LLMs; right beats wrong."""
+    """Return recorded outputs of ten LLMs; right beats wrong."""
     folder = Path(os.environ.get("MIRAGE_DATA", "../shared/data")) / "nomiracl"
     dataset, runs, judgments = nomiracl.load(folder, language)
     suite = FeatureSuite(nomiracl.FEATURES, language)
@@ -53,7 +53,7 @@ def languages(options: argparse.Namespace) -> list[str]:
 
 
 def arenas(options: argparse.Namespace) -> dict[str, Arena]:
-    """The arenas by language."""
+    """Return the arenas by language."""
     codes = languages(options)[: 2 if options.quick else None]
     if not codes:
         raise SystemExit(f"{options.files or options.hub}: no folder of a language in it")

@@ -14,7 +14,7 @@ from mirage.surrogate.simulation import SYSTEMS, judge, simulate
 
 
 def my_rag(query: Query) -> str:
-    """A new system, which no judge has seen."""
+    """Answer as a new system that no judge has seen."""
     words = set(query.text.lower().split())
     best = max(query.passages, key=lambda p: len(words & set(p.text.lower().split())))
     first = best.text.split(". ")[0].rstrip(".")

@@ -42,7 +42,7 @@ NO_DATA = (
 
 
 def words_found(sentence: AnswerSentence) -> float:
-    """A score: the share of the sentence's words that stand in the passages."""
+    """Return the share of the sentence's words that stand in the passages."""
     code = sentence.query.language
     words = tokenize(sentence.text, code)
     known = {word for passage in sentence.cited for word in tokenize(passage.text, code)}
@@ -50,7 +50,7 @@ def words_found(sentence: AnswerSentence) -> float:
 
 
 def names_and_numbers(sentence: AnswerSentence) -> str:
-    """A judge: the sentence is supported if all its numbers and names stand in the passages."""
+    """Return whether all numbers and names of the sentence stand in the passages."""
     shown = " ".join(passage.text for passage in sentence.cited)
     _, *words = re.findall(r"\w+", sentence.text) or [""]  # any first word has a capital
     facts = [word for word in words if word[0].isupper() or word[0].isdigit()]
@@ -94,7 +94,7 @@ def show(result: MetaEvaluation) -> None:
 
 
 def llm_judges(model: str, endpoint: str | None) -> list[LLMSentenceJudge]:
-    """An LLM, asked in the paper's four ways."""
+    """Return an LLM, asked in the paper's four ways."""
     key = os.environ.get("JUDGE_API_KEY") if endpoint else None  # None: OPENAI_API_KEY, at OpenAI
     llm = LLM(model, base_url=endpoint, api_key=key)
     return [LLMSentenceJudge(llm, strategy) for strategy in STRATEGIES]

@@ -1,6 +1,6 @@
 """Write the table of docs/validation/index.md from the files in validation/results/.
 
-    python validation/report.py
+python validation/report.py
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "validation" / "index.md"
 BEGIN, END = "<!-- python validation/report.py -->", "<!-- end of the table -->"
 NOT_RERUN = "2026-11-23 (commit 90bfae2)"
-"""Up to when the other pages took their figures from runs that left no file."""
+"""Other pages have figures of earlier runs, which left no file."""
 
 FOLDERS = {
     "coverage": "Coverage and false positive rates",
@@ -76,8 +76,8 @@ def key_figures(script: Path) -> str:
     name = f"{script.parent.name}/{script.stem}"
     results, pages = results_of(script), ", ".join(pages_of(name))
     if results is None:
-        source = f"figures on {pages} are from before" if pages else "last run before"
-        return f"{source} {NOT_RERUN}: not rerun"
+        where = f"; figures on {pages}" if pages else ""
+        return f"not rerun since {NOT_RERUN}{where}"
     cells = [f"{label} {cell(results['figures'], path, form)}" for label, path, form in KEYS[name]]
     source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"
     return f"{'; '.join(cells)} ({results['date']}, {source}{f'; {pages}' if pages else ''})"
@@ -92,7 +92,7 @@ def table() -> str:
     parts = []
     for folder, title in FOLDERS.items():
         rows = [
-            f"| `{script.relative_to(ROOT).as_posix()}` | {summary(script)} | {key_figures(script)} |"
+            f"| `{folder}/{script.name}` | {summary(script)} | {key_figures(script)} |"
             for script in scripts()
             if script.parent.name == folder
         ]

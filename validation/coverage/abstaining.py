@@ -58,7 +58,7 @@ FOLDS = 5
 
 
 def own_features(sentence: AnswerSentence) -> list[float]:
-    """What a sentence shares with its passages, and where it is new."""
+    """Return what a sentence shares with its passages, and where it is new."""
     code = sentence.query.language
     tokens = tokenize(sentence.text, code)
     passages = [tokenize(passage.text, code) for passage in sentence.cited]
@@ -120,12 +120,12 @@ class World:
         return [[float(all_.index(text)), float(len(all_))] for all_, text in own]
 
     def folds(self, seed: int) -> np.ndarray:
-        """The part of each sentence's query."""
+        """Return the part of each sentence's query."""
         rng = seeded(seed)
         return (rng.permutation(self.query.max() + 1) % FOLDS)[self.query]
 
     def probabilities(self, kind: str, fold: np.ndarray) -> np.ndarray:
-        """That a sentence is supported, where both labels are as frequent; from other queries."""
+        """Return the probability that a sentence is supported, from other queries."""
         given = np.empty(len(fold))
         for part in range(FOLDS):
             own = fold == part
@@ -240,7 +240,7 @@ def splits(world: World, given: np.ndarray, number: int, variant: str) -> None:
 
 
 def error_of(said: np.ndarray, positive: np.ndarray, balanced: bool) -> float:
-    """The error of what was decided; 0 where nothing was."""
+    """Return the error of what was decided; 0 where nothing was."""
     decided = ~np.isnan(said)
     kinds = [positive, ~positive] if balanced else [decided]
     parts = [decided & kind for kind in kinds]
@@ -445,7 +445,7 @@ def decided_languages(number: int) -> None:
 
 
 def part(labelled: LabelledSentences, rows: np.ndarray) -> LabelledSentences:
-    """Some of the sentences."""
+    """Return some of the sentences."""
     own = np.flatnonzero(rows).tolist()
     return LabelledSentences(
         tuple(labelled.sentences[row] for row in own),

@@ -37,7 +37,7 @@ VERDICTS = {1.0: "a", 0.5: "tie", 0.0: "b"}
 def drawn(
     logits: np.ndarray, queries: int, spread: float, seed: int
 ) -> dict[tuple[str, ...], float]:
-    """What the first of two models gets on a query, for every pair."""
+    """Return what the first of two models gets on a query, for every pair."""
     random = seeded([seed, queries, len(logits)])
     table = judged_ranking.draw(logits, queries, spread, random)
     rows = zip(table.query, table.a, table.b, table.score, strict=True)
@@ -45,7 +45,7 @@ def drawn(
 
 
 def judged(scores: dict[tuple[str, ...], float], pairs: list[Pair]) -> list[Judgment]:
-    """The verdicts on these pairs."""
+    """Return the verdicts on these pairs."""
     verdicts = []
     for query_id, a, b in pairs:
         score = scores.get((query_id, a, b))
@@ -73,7 +73,7 @@ def at_random(scores: dict[tuple[str, ...], float], count: int, seed: int) -> Ju
 
 
 def holds(judgments: Judgments, true: np.ndarray) -> tuple[float, list[bool]]:
-    """The slope on the true logits, and which of the shown intervals hold them."""
+    """Return the slope on the true logits, and which of the shown intervals hold them."""
     fit = BradleyTerry().fit(judgments)
     true = true[[int(name[1:]) for name in fit.models]]
     ends = fit.interval()

@@ -44,7 +44,7 @@ MODELS, SPREAD = 5, 1.0
 
 
 def dealt(kind: str, queries: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
-    """The cluster of each query."""
+    """Return the cluster of each query."""
     if correlation == 0:
         return np.arange(queries)
     sizes = np.full(queries, 5) if kind == "fives" else rng.choice([1, 1, 1, 2, 3, 5, 10], queries)
@@ -54,7 +54,7 @@ def dealt(kind: str, queries: int, correlation: float, rng: np.random.Generator)
 def deviates(
     codes: np.ndarray, correlation: float, columns: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Normal deviates, ``(queries, columns)``, that clusters share a part of."""
+    """Return normal deviates, ``(queries, columns)``, that clusters share a part of."""
     shared = rng.normal(size=(codes.max() + 1, columns))[codes]
     own = rng.normal(size=(len(codes), columns))
     return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
@@ -173,7 +173,7 @@ class Recorded:
         self.said = said
 
     def label(self, sentences: Iterable[AnswerSentence]) -> list[str]:
-        """The labels, by the number that each sentence is."""
+        """Return the labels, by the number that each sentence is."""
         return [str(self.said[int(one.text)]) for one in sentences]
 
 
@@ -184,7 +184,7 @@ def hits(ends: object, true: object) -> np.ndarray:
 
 
 def share(rows: np.ndarray) -> list[float]:
-    """The means of columns over the rows that are known; NaN where few are."""
+    """Return the means of columns over the rows that are known; NaN where few are."""
     known = ~np.isnan(rows)
     totals = np.where(known, rows, 0).sum(axis=0)
     enough = known.mean(axis=0) > 0.5

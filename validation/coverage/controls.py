@@ -31,7 +31,7 @@ EFFECTS = np.array([4.0, 3.0, 0.6])  # of length, Markdown and position, where b
 
 
 def arena(queries: int, bias: float, random: np.random.Generator) -> tuple[list, list, list]:
-    """Queries, runs and verdicts."""
+    """Return queries, runs and verdicts."""
     asked = [
         Query(id=f"q{q}", language="en", text="?", passages=(Passage(id="p", text="."),))
         for q in range(queries)
@@ -64,7 +64,7 @@ def arena(queries: int, bias: float, random: np.random.Generator) -> tuple[list,
 
 
 def text(words: int, marks: int) -> str:
-    """An answer of so many words, and so many of them bold."""
+    """Return an answer of so many words, and so many of them bold."""
     bold = [f"**w{k}**" for k in range(min(marks, words))]
     return "##Answer: " + " ".join(bold + ["word"] * (words - len(bold)))
 

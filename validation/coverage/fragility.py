@@ -33,7 +33,7 @@ COLUMNS = ("query", "a", "b", "score")
 
 
 def draw(models: int, queries: int, share: float, seed: int, end: float = 1.0) -> Judgments:
-    """A share of all pairs on all queries, a fifth of them ties; logits in even steps."""
+    """Return a share of all pairs on all queries, a fifth of them ties; logits in even steps."""
     random = seeded([models, queries, seed])
     logits = np.linspace(end, -end, models)
     a, b = np.triu_indices(models, 1)
@@ -46,7 +46,7 @@ def draw(models: int, queries: int, share: float, seed: int, end: float = 1.0) -
 
 
 def smallest(judgments: Judgments, groups: Sequence[np.ndarray], most: int) -> np.ndarray:
-    """The least number of groups of rows without which each model has another rank; 0: more."""
+    """Return the smallest number of groups without which a model's rank changes; 0 if more."""
     model, size = BradleyTerry(), len(judgments.models)
     before = ranks(model.fit(judgments).logits)
     least = np.zeros(size, dtype=int)
@@ -92,7 +92,7 @@ def against_all(arenas: int) -> None:
 
 
 def first_order(judgments: Judgments) -> int:
-    """Queries that by influence at the logits of the whole the first place hangs on."""
+    """Return queries that by influence at the logits of the whole the first place hangs on."""
     fit = BradleyTerry().fit(judgments)
     a, b, score = judgments.a, judgments.b, judgments.score
     wins = estimation.win_matrix(a, b, score, len(fit.models))

@@ -41,7 +41,7 @@ IDS = [f"q{i}" for i in range(max(QUERIES))]
 
 
 def population(effects: tuple[tuple[float, ...], ...], rng: np.random.Generator) -> np.ndarray:
-    """The chance of a right answer to each query by each cell, ``(queries, cells)``."""
+    """Return the chance of a right answer to each query by each cell, ``(queries, cells)``."""
     logits = 1.5 * rng.normal(size=(4000, 1)) + 0.6 * rng.normal(size=(4000, len(PLACES)))
     for axis, shifts in enumerate(effects):
         levels = [place[axis] for place in PLACES]
@@ -51,7 +51,7 @@ def population(effects: tuple[tuple[float, ...], ...], rng: np.random.Generator)
 
 
 def table(right: np.ndarray, judged: np.ndarray, clusters: dict[str, str]) -> ResultTable:
-    """The table of some answers, ``(queries, cells)``."""
+    """Return the table of some answers, ``(queries, cells)``."""
     ids = IDS[: len(right)]
     bounds = {"m": (0.0, 1.0), "judge": (0.0, 1.0)}
     cells = []
@@ -62,7 +62,7 @@ def table(right: np.ndarray, judged: np.ndarray, clusters: dict[str, str]) -> Re
 
 
 def drawn(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bool) -> ResultTable:
-    """The table of a draw of queries; asked twice, two by two have the same answers, nearly."""
+    """Return the table of a draw of queries; if asked twice, pairs have nearly the same answers."""
     count = -(-queries // 2) if twice else queries
     rows = chances[rng.integers(0, len(chances), count)]
     right = rng.random(rows.shape) < rows
@@ -81,7 +81,7 @@ def holds(ends: tuple[float, float], truth: float) -> float:
 
 
 def share(held: list[float]) -> str:
-    """The share of intervals that hold, of those that there are, and the share that there are."""
+    """Return the coverage of the existing intervals, and the share of draws with an interval."""
     known = np.array(held)
     there = known[~np.isnan(known)]
     return f"{there.mean():.3f} ({len(there) / len(known):.2f})" if len(there) else "-"

@@ -93,7 +93,7 @@ def intervals(data: Data, held: Sequence[str]) -> Iterator[tuple[str, np.ndarray
 
 
 def without_one(data: Data, model: str) -> SurrogateRanker:
-    """A surrogate that has not seen this model in any language."""
+    """Return a surrogate that has not seen this model in any language."""
     kept = {code: one.without((model,)) for code, one in data.items()}
     return SurrogateRanker(ESTIMATOR).fit_data(kept)
 
@@ -109,7 +109,7 @@ def left_out_errors(
 
 
 def jackknife_plus(predictions: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
-    """The interval from predictions without each model, and the errors on these models."""
+    """Return the interval from predictions without each model, and the errors on these models."""
     n = len(errors)
     below, above = floor((1 - LEVEL) * (n + 1) + 1e-9), ceil(LEVEL * (n + 1) - 1e-9)
     if above > n:

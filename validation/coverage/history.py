@@ -64,7 +64,7 @@ def chances_of(rng: np.random.Generator, queries: int) -> Floats:
 
 
 def commit(name: str, values: Floats, size: int) -> Commit:
-    """What was measured."""
+    """Return the commit with its measured features."""
     ids = tuple(f"q{i}" for i in range(values.shape[1]))
     clusters = {id_: str(i // size) for i, id_ in enumerate(ids)} if size > 1 else {}
     repeats = values if len(values) > 1 else None
@@ -157,7 +157,7 @@ def texts(code: str) -> tuple[FeatureTable, Floats]:
 def run_of_texts(
     rng: np.random.Generator, known: Floats, chances: Floats, manner: int, times: int = 3
 ) -> Floats:
-    """The features of a run, ``(times, queries, features)``; seven of ten answers in one manner."""
+    """Return the features of a run, ``(times, queries, features)``, mostly in one manner."""
     size = (times, len(chances))
     manners = np.where(rng.random(size) < 0.7, manner, rng.integers(len(MANNERS), size=size))
     kinds = np.where(rng.random(size) < chances, np.where(rng.random(size) < 0.05, 2, 0), 1)

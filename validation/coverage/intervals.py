@@ -72,7 +72,7 @@ DESIGNS = {
 
 
 def deviates(random: Random, queries: int, columns: int, correlation: float) -> np.ndarray:
-    """Normal deviates; those of five queries in a row are correlated."""
+    """Return normal deviates; those of five queries in a row are correlated."""
     shared = random.normal(size=(-(-queries // TOGETHER), columns))
     shared = np.repeat(shared, TOGETHER, axis=0)[:queries]
     own = random.normal(size=(queries, columns))
@@ -80,7 +80,7 @@ def deviates(random: Random, queries: int, columns: int, correlation: float) -> 
 
 
 def codes_of(design: str, queries: int) -> np.ndarray:
-    """The cluster of each query, as far as the library is told."""
+    """Return the cluster of each query, as far as the library is told."""
     together = TOGETHER if design.startswith("clusters") else 1
     return np.arange(queries) // together
 
@@ -97,7 +97,7 @@ def pairs_of(design: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scores(design: str, queries: int, random: Random) -> np.ndarray:
-    """What the first of each pair got: ``(queries, pairs)``."""
+    """Return what the first of each pair got: ``(queries, pairs)``."""
     a, b = pairs_of(design)
     own = LOGITS + SPREAD * deviates(random, queries, MODELS, DESIGNS[design])
     ahead = own[:, a] - own[:, b]
@@ -159,7 +159,7 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
     correlation = DESIGNS[design]
 
     def outcomes(queries: int, random: Random) -> np.ndarray:
-        """Sums of a pair asked in both orders: first won both, second did, and 1."""
+        """Return sums of a pair asked in both orders: first won both, second did, and 1."""
         lean = 0.5 + deviates(random, queries, 1, correlation)
         first = random.random((2, queries, pairs)) < 1 / (1 + np.exp(-lean))
         both, neither = first.all(axis=0), ~first.any(axis=0)
@@ -211,7 +211,7 @@ def votes(design: str) -> Callable[[int, Random, Row], None]:
 
 
 def difference(sums: np.ndarray) -> np.ndarray:
-    """A difference of two means, of which the last sum is the number of values."""
+    """Return a difference of two means, of which the last sum is the number of values."""
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
@@ -242,7 +242,7 @@ def compared(design: str, queries: int, random: Random) -> biases._PairVotes:
 
 
 def slope(rows: biases._PairVotes) -> float:
-    """The verbosity bias that is fitted."""
+    """Return the verbosity bias that is fitted."""
     return float(biases._fit(rows, np.ones((1, len(rows.query))), np.zeros(rows.models + 1))[0, -1])
 
 
@@ -389,7 +389,7 @@ def add(row: Row, name: str, values: np.ndarray) -> None:
 def lines(
     part: str, replications: int, chosen: Sequence[str], sizes: Sequence[int]
 ) -> Iterator[str]:
-    """The table of a part, row by row."""
+    """Yield the table of a part, row by row."""
     make, columns, designs = PARTS[part]
     yield f"{part}, {replications} replications"
     yield f"{'design':14}{'queries':>8}" + "".join(f"{name:>11}" for name in columns)
@@ -407,7 +407,7 @@ def lines(
 
 
 def cell(row: Row, name: str) -> str:
-    """The share of what is shown, or a dot."""
+    """Return the share of what is shown, or a dot."""
     shown = np.array(row.get(name, []))
     shown = shown[~np.isnan(shown)]
     return f"{shown.mean():.3f}" if len(shown) else "."

@@ -33,7 +33,7 @@ NAMES = np.array([f"m{i}" for i in range(100)])
 
 
 def truth(logits: np.ndarray, spread: float) -> np.ndarray:
-    """The logits that all queries together would give."""
+    """Return the logits that all queries together would give."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(61)
     difference = (logits[:, None] - logits)[..., None] + np.sqrt(2) * spread * nodes
     chance = (weights / weights.sum() / (1 + np.exp(-difference))).sum(axis=-1)

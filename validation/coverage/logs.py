@@ -347,14 +347,14 @@ LIES = ("wrong-entity", "lying", "wrong-number", "hallucinated", "answered-anywa
 
 
 def ungold(code: str) -> TrainingData:
-    """What a surrogate learns from that knows nothing of the queries but what a log says."""
+    """Return what a surrogate learns from that knows nothing of the queries but what a log says."""
     blind = MirageDataset.bundled(code).without_gold()
     tables, tournaments, _ = simulated_arena(code, FeatureSuite(UNGOLD, code), scored_on=blind)
     return training_data(tables, tournaments, GROUPS)[code]
 
 
 def fitted(part: TrainingData, models: Iterable[str]) -> SurrogateRanker:
-    """A surrogate that has seen these models."""
+    """Return a surrogate that has seen these models."""
     return SurrogateRanker(LINEAR).fit_data({part.language: part.of(models)})
 
 
@@ -389,7 +389,7 @@ def kinds(name: str, part: TrainingData) -> None:
 
 
 def quoted(query: Query, *, relevant: bool) -> str:
-    """A passage that answers, or one that does not, as the answer: fluent, cited, word for word."""
+    """Return a sentence of a relevant or irrelevant passage as an answer, cited word for word."""
     chosen = next(
         (one for one in query.passages if (one.id in query.relevant) is relevant), query.passages[0]
     )
@@ -397,7 +397,7 @@ def quoted(query: Query, *, relevant: bool) -> str:
 
 
 def quotations(part: TrainingData) -> None:
-    """True answers and false ones, both in the words of a passage."""
+    """Print the ranks of true and of false answers that both quote a passage."""
     dataset = MirageDataset.bundled(part.language)
     ranker, suite = fitted(part, part.models), FeatureSuite(UNGOLD, part.language)
     asked = MirageDataset([query for query in dataset if query.relevant], name="answerable")
@@ -419,7 +419,7 @@ def quotations(part: TrainingData) -> None:
 
 
 def languages(learnt: TrainingData, unseen: TrainingData) -> None:
-    """A language that was not seen."""
+    """Print the coverage in a language that was not in the training data."""
     ranker = fitted(replace(learnt, language=unseen.language), learnt.models)
     held = [
         holds(ranker.predict(unseen.table(row)), logit)

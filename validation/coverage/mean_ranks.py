@@ -34,7 +34,7 @@ ENDS = {"far": 2.0, "near": 0.3, "varied": 1.0}
 
 
 def truth(design: str, languages: int, random: np.random.Generator) -> np.ndarray:
-    """The logits, ``(languages, models)``."""
+    """Return the logits, ``(languages, models)``."""
     end = ENDS[design]
     off = 0.5 if design == "varied" else 0.0
     return np.linspace(end, -end, MODELS) + random.normal(0, off, (languages, MODELS))
@@ -62,7 +62,7 @@ def draw(
 
 
 def percentiles(ranking: MultilingualRanking) -> np.ndarray:
-    """The middle 95 % of the mean rank in the draws, ``(2, models)``."""
+    """Return the middle 95 % of the mean rank in the draws, ``(2, models)``."""
     drawn = [ranks(np.stack([one.drawn()[m] for m in NAMES], axis=1)) for one in ranking.values()]
     return np.quantile(np.mean(drawn, axis=0), [0.025, 0.975], axis=0)
 

@@ -30,7 +30,7 @@ CODES, MEASURES, QUERIES = ("ar", "id", "sw", "zh"), ("nDCG@10", "R@10", "RR@10"
 
 
 def measured(code: str, k1: float, b: float) -> np.ndarray:
-    """The values of the topics that have a relevant passage with a text, ``(topics, measures)``."""
+    """Return the values of topics with a relevant passage, ``(topics, measures)``."""
     dataset = nomiracl.load(DATA / "nomiracl", code).dataset
     passages = {passage.id: passage for query in dataset for passage in query.passages}
     grades = trec.read_qrels(DATA / "miracl" / "qrels" / f"{code}-dev.tsv")
@@ -46,7 +46,7 @@ def measured(code: str, k1: float, b: float) -> np.ndarray:
 
 
 def drawn(values: np.ndarray) -> RetrievalEvaluation:
-    """An evaluation of as many queries as there are values."""
+    """Return an evaluation of as many queries as there are values."""
     ids = tuple(map(str, range(len(values))))
     return RetrievalEvaluation("run", MEASURES, ids, values)
 
@@ -58,7 +58,7 @@ def holds(interval: tuple[float, float], truth: float) -> float:
 
 
 def share(held: np.ndarray) -> str:
-    """The share of intervals that hold, where there is one, and how many draws had one."""
+    """Return the share of intervals that hold, where there is one, and how many draws had one."""
     there = held[~np.isnan(held)]
     return f"{there.mean():.3f} ({len(there)})" if len(there) else "-"
 

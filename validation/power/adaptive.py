@@ -61,7 +61,7 @@ class Arena:
         self.exhaustive = est.fit_bradley_terry(score.sum(axis=2), RIDGE)
 
     def judge(self, pairs: Iterable[Pair]) -> list[Judgment]:
-        """The verdicts on these pairs."""
+        """Return the verdicts on these pairs."""
         return [
             Judgment(
                 query_id=query_id,
@@ -94,7 +94,7 @@ def published(seeds: int) -> dict[str, list[Arena]]:
 
 
 def drawn(logits: np.ndarray, seed: int) -> Arena:
-    """A verdict for every pair on every query, each by the Bradley-Terry model alone."""
+    """Return a verdict for every pair on every query, by the Bradley-Terry model alone."""
     size = len(logits)
     chance = est.win_probabilities(logits)[..., None]
     won = seeded([seed, 0]).random((size, size, QUERIES)) < chance
@@ -162,7 +162,7 @@ class JustSortIt(AdaptivePairs):
     segments: Sequence[list[int]] = ()
 
     def next(self, n: int | None = None) -> list[Pair]:
-        """A pivot in each segment against all others there; ``n`` does not matter."""
+        """Return comparisons of a pivot with all others in each segment; ``n`` does not matter."""
         del n
         if all(len(segment) < 2 for segment in self.segments):
             self.segments = [self._rng.permutation(len(self.models)).tolist()]
@@ -176,7 +176,7 @@ class JustSortIt(AdaptivePairs):
         ]
 
     def _free_half(self, a: int, b: int) -> int:
-        """The half with more queries left for this pair."""
+        """Return the half with more queries left for this pair."""
         return int(np.argmax(self._unasked[:, a, b]))
 
     def update(self, judgments: Iterable[Judgment | None]) -> None:
@@ -316,7 +316,7 @@ def add_needed(title: str, name: str, random: Sequence[float], ours: Sequence[fl
 
 
 def row(name: str, random: Sequence[float], ours: Sequence[float]) -> str:
-    """The counts of both, and how they compare."""
+    """Return the counts of both, and how they compare."""
     parts = zip(random, ours, strict=True)
     return f"{name:10}" + "".join(f"{r:9.0f}{o:8.0f}{o / r:7.2f}" for r, o in parts)
 
@@ -343,7 +343,7 @@ def curves(title: str, arenas: dict[str, list[Arena]], grid: Sequence[int], seed
 
 
 def calibration(title: str, courses: Sequence[Course], grid: Sequence[int]) -> None:
-    """Expected tau against the true one, and what comes of stopping by it."""
+    """Print the expected and the true tau, and the result of stopping by the expected one."""
     print(f"{'judgments':28}" + "".join(f"{n:8}" for n in grid))
     for name in ("expected", "tau"):
         mean = np.mean(

@@ -138,7 +138,7 @@ class Case(NamedTuple):
 
 
 def case_of(world: World, model: int) -> Case:
-    """The case in which a model is new."""
+    """Return the case in which a model is new."""
     rest = [i for i in range(len(world.right)) if i != model]
     right = world.right[rest]
     among = (1 + right[:, None] - right[None]) / 2
@@ -218,7 +218,7 @@ def held(rows: list[tuple[float, float, float]]) -> tuple[float, float]:
 
 
 def real(quick: bool) -> None:
-    """Savings and coverage on NoMIRACL and HalluQA."""
+    """Print savings and coverage on NoMIRACL and HalluQA."""
     rng = seeded(0)
     by_world: dict[str, dict[str, list[list[float]]]] = {}
     everything: Told = {}
@@ -264,7 +264,7 @@ def real(quick: bool) -> None:
 
 
 def drawn_case(own: float, spread: float, size: int, rng: np.random.Generator) -> Case:
-    """A population of 2,000 queries: a model at a logit, anchors about 0, queries that differ."""
+    """Return a population of 2,000 queries: a model at a logit, and anchors around 0."""
     logits = np.linspace(-2, 2, size)
     effect = rng.normal(0, spread, (2000, size + 1))
     strength = np.append(logits, own) + effect

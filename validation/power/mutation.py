@@ -43,19 +43,19 @@ def listing(by_manner: dict[str, Draft], language: Language) -> str:
 
 
 def direct(by_manner: dict[str, Draft], language: Language) -> str:
-    """The answer in few words, then the longer one."""
+    """Return the answer in few words, then the longer one."""
     terse, long = by_manner["terse"], by_manner["long"]
     return terse.saying(terse.sentences + long.sentences).written(language)
 
 
 def thorough(by_manner: dict[str, Draft], language: Language) -> str:
-    """The longer answer, and after it sentences of the passages."""
+    """Return the longer answer, and after it sentences of the passages."""
     long, quoting = by_manner["long"], by_manner["quoting"]
     return long.saying(long.sentences + quoting.sentences).written(language)
 
 
 def others(code: str) -> dict[str, Run]:
-    """The runs of the manners that nothing was set by."""
+    """Return the runs of the manners that nothing was set by."""
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     texts: dict[str, list[Response]] = {"listing": [], "direct": [], "thorough": []}
     for query in corpora[code]:
@@ -75,7 +75,7 @@ def others(code: str) -> dict[str, Run]:
 
 
 def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
-    """What writing a file takes: by the clock, of the CPU."""
+    """Return what writing a file takes: by the clock, of the CPU."""
     with tempfile.TemporaryDirectory() as folder:
         responses = Path(folder) / "responses.jsonl"
         write_run(run, responses)

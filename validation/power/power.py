@@ -50,7 +50,7 @@ BASELINES, BASELINE = 10, 60
 
 
 def together(rng: np.random.Generator, codes: Floats, share: float) -> NDArray[np.bool_]:
-    """What happens to a share of the queries, alike in a cluster by the correlation."""
+    """Return which share of the queries is affected, correlated within clusters."""
     as_one = rng.random(len(codes)) < np.sqrt(CORRELATION)
     of_cluster = rng.random(codes.max() + 1) < share
     return np.where(as_one, of_cluster[codes], rng.random(len(codes)) < share)
@@ -62,7 +62,7 @@ def answers(rng: np.random.Generator, chances: Floats, times: int) -> Floats:
 
 
 def table(values: Floats) -> FeatureTable:
-    """A table of so many times."""
+    """Return a table of so many times."""
     ids = tuple(f"q{i}" for i in range(values.shape[1]))
     repeats = values if len(values) > 1 else None
     return FeatureTable("m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats)
@@ -77,7 +77,7 @@ def chances_of(rng: np.random.Generator, queries: int) -> Floats:
 def right_or_wrong(
     rng: np.random.Generator, codes: Floats, times: int, lost: bool
 ) -> tuple[Floats, Floats]:
-    """A baseline and a later run, which moved some queries and may have lost a tenth."""
+    """Return a baseline and a later run, which moved some queries and may have lost a tenth."""
     chances = chances_of(rng, len(codes))
     later = chances.copy()
     worse, better = together(rng, codes, MOVED / 2), together(rng, codes, MOVED / 2)
@@ -91,7 +91,7 @@ def right_or_wrong(
 
 
 def shares(draw: Callable[[np.random.Generator, int], Floats]) -> Callable[..., tuple[Floats, ...]]:
-    """Runs whose queries lose what is drawn, about 0, or 0.1 where something is lost."""
+    """Return runs whose queries lose what is drawn, about 0, or 0.1 where something is lost."""
 
     def runs(
         rng: np.random.Generator, codes: Floats, times: int, lost: bool
@@ -113,7 +113,7 @@ KINDS: Mapping[str, Callable[..., tuple[Floats, Floats]]] = {
 
 
 def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
-    """What the gate says of two runs, by its own tests; each feature has a range from 0 to 1."""
+    """Return the gate's verdict on two runs; each feature has a range from 0 to 1."""
     losses = before.mean(axis=0) - after.mean(axis=0)
     fewest = FEWEST if codes.max() + 1 == len(codes) else FEWEST_CLUSTERS
     if codes.max() + 1 >= fewest:
@@ -140,7 +140,7 @@ def verdicts(
 
 
 def predicted(queries: int, times: int, size: int) -> list[float]:
-    """The power that baselines predict, each of other questions, asked three times."""
+    """Return the power that baselines predict, each of other questions, asked three times."""
     ids = [f"q{i}" for i in range(BASELINE)]
     dataset = MirageDataset([Query(id=id_, language="en", text="?") for id_ in ids], name="asked")
     powers = []

@@ -41,7 +41,7 @@ POOL = 1500  # queries
 
 
 def brevity(sentence: AnswerSentence) -> float:
-    """A longer sentence says more that may be wrong."""
+    """Return minus the length: a longer sentence has more that may be wrong."""
     return -math.log1p(len(sentence.text))
 
 

@@ -57,7 +57,7 @@ FALL: Mapping[str, Draw] = {
 
 
 def library(differences: Floats) -> float:
-    """The gate's own."""
+    """Return the p-value of the gate's own test."""
     return float(single_step_p_values(differences[:, None], permutations=DRAWS)[0])
 
 
@@ -68,7 +68,7 @@ def signs_of_the_sum(differences: Floats) -> float:
 
 
 def student(differences: Floats) -> float:
-    """The t-test; equal differences are all the evidence that there can be."""
+    """Return the p-value of the t-test, which is 0 for equal differences."""
     if np.ptp(differences) == 0:
         return 0.0 if differences[0] > 0 else 1.0
     return float(ttest_1samp(differences, 0, alternative="greater").pvalue)

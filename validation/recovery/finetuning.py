@@ -44,7 +44,7 @@ EXAMPLES = training_examples(QUERIES).examples
 
 
 def ours(base: Path, folder: Path, rate: float) -> None:
-    """The library's training, with its checkpoints."""
+    """Train with the library and its checkpoints."""
     recipe = replace(BERGEN_TUNING, learning_rate=rate, batch_size=BATCH)
     finetune(EXAMPLES, base, folder, recipe=recipe, steps=STEPS, save_every=SAVE_EVERY)
 
@@ -61,7 +61,7 @@ def single_thread() -> None:
 
 
 def alone(base: Path, folder: Path) -> list[float]:
-    """The losses of TRL's own trainer, by the same settings."""
+    """Return the losses of TRL's own trainer, by the same settings."""
     import datasets
     import peft
     import transformers
@@ -113,7 +113,7 @@ def begin(work: Callable[[Path, Path], object], base: Path, folder: Path) -> int
 
 
 def in_process(work: Any, base: Path, folder: Path) -> float:
-    """The seconds of some work in a process of its own."""
+    """Return the seconds of some work in a process of its own."""
     folder.mkdir()
     began = time.monotonic()
     assert ends(begin(work, base, folder), 600)
@@ -121,7 +121,7 @@ def in_process(work: Any, base: Path, folder: Path) -> float:
 
 
 def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) -> str:
-    """What became of so many kills, as a line."""
+    """Return what became of so many kills, as a line."""
     rng, made, runs, hidden = random.Random(0), 0, 0, 0
     while made < kills:
         folder = place / f"run-{runs}"
@@ -140,7 +140,7 @@ def killed(base: Path, place: Path, kills: int, seconds: float, whole: bytes) ->
 
 
 def told(name: str, losses: list[float], seconds: float) -> str:
-    """The fall of a loss, as a line."""
+    """Return the fall of a loss, as a line."""
     first, last = sum(losses[:5]) / 5, sum(losses[-5:]) / 5
     return f"{name:<22} loss {first:.3f} to {last:.3f} ({last / first:.2f}), {seconds:.1f} s"
 

@@ -38,7 +38,7 @@ PIECES = ("{", "[", "(", "1", "1 ", "1 May ", "1999 ", "Aa ", "**", "http://", "
 
 
 def queries(number: int) -> list[Query]:
-    """Queries with two passages each."""
+    """Return queries with two passages each."""
     passages = tuple(Passage(id=f"p{i}", text=WORDS) for i in range(2))
     return [
         Query(id=f"q{i}", language="en", text=WORDS, passages=passages, relevant=("p1",))
@@ -47,7 +47,7 @@ def queries(number: int) -> list[Query]:
 
 
 def run_of(texts: list[str]) -> Run:
-    """A run with one response per text."""
+    """Return a run with one response per text."""
     responses = tuple(Response(query_id=f"q{i}", text=text) for i, text in enumerate(texts))
     return Run(model="m", language="en", responses=responses)
 

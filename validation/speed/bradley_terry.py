@@ -87,27 +87,27 @@ def same_logits(judgments: Judgments) -> None:
         line(f"logits, ties dropped, no ridge: largest difference from {name}", error, "<= 1e-4")
 
 
-def against_choix(judgments: Judgments) -> None:
+def against_choix(judgments: Judgments, count: int) -> None:
     """Time against choix; its input lists are made before the clock starts."""
     model = BradleyTerry(ties="drop")
-    tournaments = model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES)
+    tournaments = model.bootstrap(judgments, tournaments=count, queries=QUERIES)
     ours = seconds(
-        lambda: model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES), repeats=21
+        lambda: model.bootstrap(judgments, tournaments=count, queries=QUERIES), repeats=21
     )
     inputs = [choix_data(judgments, rows) for rows in drawn_rows(judgments, tournaments)]
     logits = []
     peer = seconds(lambda: logits.extend(choix.ilsr_pairwise(MODELS, data) for data in inputs))
-    compare("choix.ilsr_pairwise", ours, peer, "150")
+    compare("choix.ilsr_pairwise", count, ours, peer, "150")
     difference = np.abs(tournaments.logits - np.array(logits)).max()
     line("  largest difference of a logit from choix, with our default ridge", difference)
 
 
-def against_evalica(judgments: Judgments) -> None:
+def against_evalica(judgments: Judgments, count: int) -> None:
     """Time against evalica; its input lists are made before the clock starts."""
     model = BradleyTerry(ties="half")
-    tournaments = model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES)
+    tournaments = model.bootstrap(judgments, tournaments=count, queries=QUERIES)
     ours = seconds(
-        lambda: model.bootstrap(judgments, tournaments=TOURNAMENTS, queries=QUERIES), repeats=21
+        lambda: model.bootstrap(judgments, tournaments=count, queries=QUERIES), repeats=21
     )
     inputs = [evalica_data(judgments, rows) for rows in drawn_rows(judgments, tournaments)]
     index = pd.Index(range(MODELS))
@@ -118,7 +118,7 @@ def against_evalica(judgments: Judgments) -> None:
         results.extend(evalica.bradley_terry(*data, index=index) for data in inputs)
 
     peer = seconds(run, repeats=3)
-    compare("evalica.bradley_terry", ours, peer, "15")
+    compare("evalica.bradley_terry", count, ours, peer, "15")
     logits = np.log([result.scores.reindex(range(MODELS)) for result in results])
     logits -= logits.mean(axis=1, keepdims=True)
     difference = np.abs(tournaments.logits - logits).max()
@@ -186,11 +186,11 @@ def line(what: str, figure: float, target: str = "") -> None:
     add_figure(figure, what.strip())
 
 
-def compare(peer_name: str, ours: float, peer: float, times: str) -> None:
+def compare(peer_name: str, count: int, ours: float, peer: float, times: str) -> None:
     """Our seconds, the peer's, and their ratio."""
-    what = f"{TOURNAMENTS} tournaments x {MODELS} models x {QUERIES} queries"
+    what = f"{count} tournaments x {MODELS} models x {QUERIES} queries"
     line(f"{what}: ours beside {peer_name}, ms", ours * 1e3)
-    line(f"{what}: {TOURNAMENTS} calls of {peer_name}, ms", peer * 1e3)
+    line(f"{what}: {count} calls of {peer_name}, ms", peer * 1e3)
     line(f"  times faster than {peer_name}", peer / ours, f">= {times}")
 
 
@@ -200,8 +200,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     same_logits(arena(ties=0.15))
-    against_choix(arena(ties=0))
-    against_evalica(arena(ties=0.15))
+    count = 3 if options.quick else TOURNAMENTS
+    against_choix(arena(ties=0), count)
+    against_evalica(arena(ties=0.15), count)
     large(100_000 if options.quick else 10_000_000)
     published(options.data, 20 if options.quick else SEEDS)
     save(parser, options)

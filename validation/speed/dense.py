@@ -36,12 +36,12 @@ class Drawn:
     fingerprint = "drawn"
 
     def __call__(self, texts: Sequence[str], /) -> NDArray[np.float64]:
-        """The vector of each number."""
+        """Return the vector of each number."""
         return np.array([np.random.default_rng(int(t)).normal(size=DIMENSIONS) for t in texts])
 
 
 def peak() -> float:
-    """The most memory that this process had, in GiB."""
+    """Return the most memory that this process had, in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
@@ -87,7 +87,7 @@ def search(folder: Path, asked: int) -> tuple[dict[str, float], dict[str, tuple[
 
 
 def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
-    """What all products in float64 say, of the same vectors in float16."""
+    """Return what all products in float64 say, of the same vectors in float16."""
     questions = Drawn()([query.text for query in queries(asked)])
     shards = sorted((folder / "index").glob("*.npy"))
     scores = np.concatenate(

@@ -160,7 +160,7 @@ def workload(responses: int, skip: int = 0) -> Work:
 
 
 def example(query: Query, answer: str, number: int, turn: int) -> tuple[Query, Response]:
-    """A query with a reference, and a response that cites one or two passages a sentence."""
+    """Return a query with a reference, and a response that cites one or two passages a sentence."""
     passages = tuple(
         Passage(id=f"{number}#{i}", text=rotated(passage.text, turn))
         for i, passage in enumerate(query.passages)
@@ -184,7 +184,7 @@ def example(query: Query, answer: str, number: int, turn: int) -> tuple[Query, R
 
 
 def rotated(text: str, turn: int) -> str:
-    """The same words, beginning ``3 * turn`` words later."""
+    """Return the same words, beginning ``3 * turn`` words later."""
     words = text.split(" ")
     cut = 3 * turn % len(words)
     return " ".join(words[cut:] + words[:cut])

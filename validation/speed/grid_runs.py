@@ -65,7 +65,7 @@ metrics: [qa_match, qa_f1, citation_recall@10, "nDCG@10", "R@5"]
 
 
 def lay_out(folder: Path, times: int, generator: str) -> Path:
-    """The files of the grid."""
+    """Write the files of the grid and return its path."""
     for code in LANGUAGES:
         small = MirageDataset.bundled(code)
         queries = [
@@ -98,7 +98,7 @@ def lay_out(folder: Path, times: int, generator: str) -> Path:
 
 
 def start(program: str, path: Path, cache: Path) -> subprocess.Popen[str]:
-    """A process that runs or reads a grid, with a cache of answers of its own."""
+    """Start a process that runs or reads a grid, with its own cache of answers."""
     return subprocess.Popen(
         [sys.executable, "-c", program, str(path)],
         stdout=subprocess.PIPE,
@@ -109,7 +109,7 @@ def start(program: str, path: Path, cache: Path) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """The table that a process printed, and its seconds and MiB."""
+    """Return the table that a process printed, and its seconds and MiB."""
     table, told = process.communicate()
     if process.returncode:
         raise SystemExit(told)

@@ -34,7 +34,7 @@ PASSAGES = "Mlima Kilimanjaro ni mlima mrefu kuliko yote barani Afrika. " * 40
 
 
 def prompt(i: int) -> list[dict[str, str]]:
-    """The messages of one call, about 2.4 kB."""
+    """Return the messages of one call, about 2.4 kB."""
     return [{"role": "user", "content": f"Swali la {i}: mlima mrefu ni upi?\n\n{PASSAGES}"}]
 
 
@@ -152,7 +152,7 @@ def resident_mib() -> float:
 
 
 def measured(client: str, url: str) -> dict[str, float]:
-    """What one client, in a process of its own, says of itself."""
+    """Return what one client, in a process of its own, says of itself."""
     command = [sys.executable, __file__, client, url]
     found: dict[str, float] = json.loads(subprocess.check_output(command))
     return found

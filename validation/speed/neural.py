@@ -86,7 +86,7 @@ def compare(title: str, model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> No
 
 
 def one_by_one(model: Any, tokenizer: Any, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-    """The probabilities of the labels, as a script without this library computes them."""
+    """Return the probabilities of the labels, as a script without this library computes them."""
     rows = []
     for premise, hypothesis in pairs:
         inputs = tokenizer(
@@ -122,12 +122,12 @@ def memerag_pairs() -> dict[Pair, None]:
 
 
 def with_title(passage: Passage) -> str:
-    """The passage as the features read it."""
+    """Return the passage as the features read it."""
     return f"{passage.title}\n{passage.text}".strip()
 
 
 def trained_tokenizer(texts: Collection[str]) -> Any:
-    """A tokenizer of 8,000 pieces that are frequent in these texts."""
+    """Return a tokenizer of 8,000 pieces that are frequent in these texts."""
     core = Tokenizer(models.BPE(unk_token="[UNK]"))
     core.normalizer = normalizers.NFKC()
     core.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -145,7 +145,7 @@ def trained_tokenizer(texts: Collection[str]) -> Any:
 
 
 def small_model(kind: str, layers: int, width: int, pieces: int) -> Any:
-    """A classifier with three labels and random weights."""
+    """Return a classifier with three labels and random weights."""
     disentangled = {
         "relative_attention": True,
         "position_buckets": 256,

@@ -36,7 +36,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 
 
 def dataset(code: str) -> MirageDataset:
-    """Queries with ten passages each, of bundled texts."""
+    """Return queries with ten passages each, of bundled texts."""
     bundled = MirageDataset.bundled(code)
     texts = [passage.text for query in bundled for passage in query.passages]
     queries = []
@@ -81,7 +81,7 @@ def run(data: MirageDataset, model: str, seed: int) -> Run:
 
 
 def ranking(code: str) -> Ranking:
-    """A ranking with everything a report can show."""
+    """Return a ranking with everything a report can show."""
     rng = np.random.default_rng([*code.encode()])
     data, ranker = dataset(code), SurrogateRanker.pretrained(code)
     names = [f"organisation/Model-{number:02d}-Instruct" for number in range(MODELS)]

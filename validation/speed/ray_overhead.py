@@ -30,7 +30,7 @@ def clocked(work: Callable[[], object]) -> float:
 
 
 def wait(seconds: float) -> None:
-    """A task that only takes time."""
+    """Sleep, as a task that only takes time."""
     time.sleep(seconds)
 
 

@@ -52,7 +52,7 @@ def questions(corpus: Corpus, n: int) -> list[Query]:
 
 
 def milliseconds(ask: Callable[[Query], object], asked: list[Query]) -> float:
-    """The median over questions, each asked once before."""
+    """Return the median over questions, each asked once before."""
     times = []
     for query in asked:
         ask(query)

@@ -72,7 +72,7 @@ def judgments(code: str, quality: np.ndarray, most: int) -> Judgments:
 
 
 def ranking(ranker: SurrogateRanker, table: FeatureTable, boot: Tournaments) -> Ranking:
-    """The new model among the others."""
+    """Return the new model among the others."""
     new = ranker.predict(table)
     logits = np.array([*boot.mean, new.logit])
     ends = [*boot.interval().tolist(), new.interval()]
@@ -99,7 +99,7 @@ def timed(what: str) -> Iterator[None]:
 
 
 def peak() -> float:
-    """The peak of resident memory of this process in MiB."""
+    """Return the peak of resident memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

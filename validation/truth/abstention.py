@@ -52,7 +52,7 @@ def test_set(code: str) -> Iterator[tuple[Query, str, str]]:
 
 
 def held_out(code: str) -> Iterator[Case]:
-    """The test set of one language, as the detector reads it."""
+    """Yield the test set of one language, as the detector reads it."""
     for query, kind, text in test_set(code):
         answer = parse(text, code, query.passage_ids).answer_text
         yield Case(answer, query.text, kind == "abstention")

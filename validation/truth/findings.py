@@ -31,7 +31,7 @@ MANNERS = {
 
 
 def response(query: Query, text: str) -> Response:
-    """A text that cites the relevant passages, as far as there are any."""
+    """Return a text that cites the relevant passages, as far as there are any."""
     cited = "".join(f" [{id_}]" for id_ in query.relevant)
     return Response(query_id=query.id, text=f"##Answer: {text}{cited}")
 

@@ -85,7 +85,7 @@ Row = tuple[str, str, str]
 
 
 def texts_of(dataset: MirageDataset, manner: str, base: str = "") -> dict[str, str]:
-    """The responses of one manner; a liar and an inventor keep to ``base`` in all else."""
+    """Return the responses of one manner; a liar and an inventor keep to ``base`` in all else."""
     written = bundled_texts(dataset.language)
     return {query.id: _text(query, written[query.id], manner, base) for query in dataset}
 
@@ -100,7 +100,7 @@ def _text(query: Query, texts: Texts, manner: str, base: str) -> str:
 
 
 def spoiled(texts: Responses, seed: int) -> dict[str, str]:
-    """The responses after each citation was lost with probability 0.1."""
+    """Return the responses after each citation was lost with probability 0.1."""
     rng = np.random.default_rng(seed)
     return {
         id_: CITATION.sub(lambda found: "" if rng.random() < SHARE else found[0], text)
@@ -187,7 +187,7 @@ Style = Callable[[str], str]
 
 
 def phrases(code: str, held_back: bool) -> dict[str, Any]:
-    """The phrases of a language: those that ship, or those that are held back for tests."""
+    """Return the phrases of a language: those that ship, or those that are held back for tests."""
     path = PHRASES[held_back] / f"{code}.json"
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
@@ -222,7 +222,7 @@ def styles(code: str, held_back: bool) -> dict[str, Style]:
 
 
 def wronged(query: Query, texts: Texts, kind: str, words: Mapping[str, Any], refusal: str) -> str:
-    """The response to one query after its right answer turned wrong."""
+    """Return the response to one query after its right answer turned wrong."""
     if kind in ("wrong answer", "invention"):
         return texts.false
     if kind == "refusal":
@@ -331,7 +331,7 @@ def swapped(dataset: MirageDataset, written: Mapping[str, Texts]) -> Responses:
 
 
 def irrelevant(query: Query) -> str:
-    """The first sentence of the first passage that is not relevant, with its citation."""
+    """Return the first sentence of the first passage that is not relevant, with its citation."""
     passage = next(p for p in query.passages if p.id not in query.relevant)
     return f"{split_sentences(passage.text, query.language)[0]} [{passage.id}]"
 

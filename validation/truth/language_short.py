@@ -129,12 +129,12 @@ def shares(values: Sequence[Value], wanted: Callable[[float], bool]) -> tuple[fl
 
 
 def value(asked: Query, text: str) -> Value:
-    """The feature of one answer."""
+    """Return the feature of one answer."""
     return target_language(answered(asked, Response(query_id=asked.id, text=text)))
 
 
 def query(record: dict[str, Any], code: str) -> Query:
-    """A query of the corpora with its passages."""
+    """Return a query of the corpora with its passages."""
     passages = [Passage(**passage) for passage in record["passages"]]
     return Query(id=record["id"], language=code, text=record["text"], passages=passages)
 
@@ -147,20 +147,20 @@ def topics(code: str) -> list[str]:
 
 
 def corpora() -> dict[str, list[dict[str, Any]]]:
-    """The sources of the bundled benchmark."""
+    """Return the sources of the bundled benchmark."""
     import build
 
     return {code: build.build(code) for code in LANGUAGES}
 
 
 def words(text: str, code: str) -> int:
-    """The words of a question; four characters count as one where there are no spaces."""
+    """Return the words of a question; four characters count as one where there are no spaces."""
     spaced = LANGUAGES[code].tokens == "word"
     return len(text.split()) if spaced else -(-len(text) // 4)
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean, NaN of nothing."""
+    """Return the mean, or NaN if there is none."""
     listed = list(values)
     return sum(listed) / len(listed) if listed else float("nan")
 

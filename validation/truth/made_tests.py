@@ -63,7 +63,7 @@ class Case:
 
 
 def cases_of(language: str) -> list[Case]:
-    """The bundled items of the kinds that are asked for, without a mistake."""
+    """Return the bundled items of the kinds that are asked for, without a mistake."""
     cases = []
     for query in MirageDataset.bundled(language):
         kind = KINDS.get(query.metadata["kind"])
@@ -89,7 +89,7 @@ class Planting(NamedTuple):
 
 
 def _other_language(p: Planting) -> Item:
-    """The same item of another language, as an LLM that forgets which one it was asked for."""
+    """Return the item in another language, as from an LLM that forgets the language."""
     other = "de" if p.language == "en" else "en"
     return draft_of(MirageDataset.bundled(other)[p.case.slot.id])
 
@@ -103,7 +103,7 @@ def _reference_in_another(p: Planting) -> Item:
 
 
 def _answer_of_another(p: Planting) -> Item:
-    """An answer that stands in no passage of the item; the reference says it too."""
+    """Return an answer that stands in no passage of the item; the reference says it too."""
     other = p.others[0].item
     return p.case.item | {"answers": other["answers"], "answer": other["answer"]}
 
@@ -117,7 +117,7 @@ def _twice(p: Planting) -> Item:
 
 
 def _reworded(p: Planting) -> Item:
-    """The question with its words in another order, and the last of them left out."""
+    """Return the question with its words in another order, and the last of them left out."""
     gap = "" if Language.of(p.language).tokens == "character" else " "
     words = list(p.case.item["question"]) if not gap else p.case.item["question"].split()
     middle = len(words) // 2
@@ -149,7 +149,7 @@ def _cites_nothing(p: Planting) -> Item:
 
 
 def _wrong_reference(p: Planting) -> Item:
-    """The reference is about something else, and cites well."""
+    """Return an item whose reference is about something else, and cites well."""
     return p.case.item | {"answer": p.others[0].item["answer"]}
 
 
@@ -158,13 +158,13 @@ def _question_of_another(p: Planting) -> Item:
 
 
 def _answered_after_all(p: Planting) -> Item:
-    """A question that should have no answer is one that the passage answers."""
+    """Return an item whose question should have no answer but has one in the passage."""
     abstaining = next(each.item for each in p.others if each.slot.kind == "near_miss")
     return p.case.item | {"answers": [], "answer": abstaining["answer"]}
 
 
 def _answers_after_all(p: Planting) -> Item:
-    """The reference of a question without an answer gives one."""
+    """Return an item without an answer whose reference gives one."""
     answering = next(each.item for each in p.others if each.slot.kind == "single")
     return p.case.item | {"answer": answering["answer"]}
 
@@ -178,7 +178,7 @@ def _cites_one_of_two(p: Planting) -> Item:
 
 
 def _false_form(p: Planting) -> Item:
-    """A form of another answer stands among the forms of the right one."""
+    """Return an item with a form of another answer among the forms of the right one."""
     first, *rest = p.case.item["answers"]
     return p.case.item | {"answers": [[*first, p.others[0].truth[0]], *rest]}
 
@@ -188,7 +188,7 @@ def _false_reason(p: Planting) -> Item:
 
 
 def _true_but_beside(p: Planting) -> Item:
-    """A name or number of the passage that is not the answer, in answers and reference."""
+    """Return a name or number of the passage that is not the answer, in answers and reference."""
     beside = next(
         word
         for word in _names(p.case.slot.passages[0].text)
@@ -198,7 +198,7 @@ def _true_but_beside(p: Planting) -> Item:
 
 
 def _names(text: str) -> Iterator[str]:
-    """The words of a passage, longest first, as what a careless writer may take for the answer."""
+    """Yield the words of a passage, longest first: likely wrong answers of a careless writer."""
     yield from sorted(text.replace(".", " ").replace(",", " ").split(), key=len, reverse=True)
     yield from (text[n : n + 3] for n in range(10, 60, 5))
 
@@ -256,7 +256,7 @@ class Answerer:
             self.truths[case.item["question"]] = (case.truth, texts)
 
     def __call__(self, request: Mapping[str, Any]) -> str:
-        """The text of an answer."""
+        """Return the text of an answer."""
         prompt = last_user_text(request)
         passages = {text for *_, text in PASSAGE.findall(prompt)}
         question = QUESTION.findall(prompt)[0][1]
@@ -289,14 +289,14 @@ class World:
 
     @classmethod
     def of(cls, language: str) -> World:
-        """The world of a language."""
+        """Return the world of a language."""
         passages = {p.id: p for q in MirageDataset.bundled(language) for p in q.passages}
         index = BM25.build(passages.values(), language=language, progress=False)
         return cls(language, cases_of(language), index)
 
 
 def planted(world: World, rng: random.Random) -> Iterator[tuple[str, Case, list[Case]]]:
-    """The mistakes of one language: their kind, the case, and what was asked before it."""
+    """Yield the mistakes of one language: their kind, the case, and what was asked before it."""
     for name, mistake, kinds in MISTAKES:
         fit = [case for case in world.cases if case.slot.kind in kinds]
         for case in rng.sample(fit, min(len(fit), 1 if name in ONCE else 2)):
@@ -373,7 +373,7 @@ def clean(languages: Sequence[str], title: str) -> None:
 
 
 def _of_one_passage(case: Case) -> Case:
-    """The item as it is written where only the first of its passages is seen."""
+    """Return the item as it is written where only the first of its passages is seen."""
     slot = Slot(case.slot.id, case.slot.kind, case.slot.passages[:1])
     answer = case.item["answer"].split(" [2]")[0]
     return Case(slot, case.item | {"answer": answer}, case.truth)
@@ -403,7 +403,7 @@ class Writer:
         return mistake(Planting(case, self.rng.sample(others, len(others)), self.world.language))
 
     def __call__(self, request: Mapping[str, Any]) -> str:
-        """The text of an answer."""
+        """Return the text of an answer."""
         time.sleep(0.01)
         prompt = last_user_text(request)
         if not prompt.startswith("You write an item"):

@@ -60,7 +60,7 @@ def main(languages: Iterable[str], every: int) -> None:
 
 
 def areas(texts: Labelled, features: list[Feature]) -> np.ndarray:
-    """The two figures of each feature, shape ``(features, 2)``."""
+    """Return the two figures of each feature, shape ``(features, 2)``."""
     start, rows = time.perf_counter(), []
     batch, labels = [item for item, _ in texts], np.array([label for _, label in texts])
     for item in features:
@@ -75,7 +75,7 @@ def areas(texts: Labelled, features: list[Feature]) -> np.ndarray:
 
 
 def above(batch: list[Answered], labels: np.ndarray, values: np.ndarray) -> float:
-    """The mean over queries of the share of pairs (true, false) that are in this order."""
+    """Return the mean over queries of the share of pairs (true, false) that are in this order."""
     by_query: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for item, label, value in zip(batch, labels, values, strict=True):
         if np.isfinite(value):
@@ -100,7 +100,7 @@ def show(name: str, row: np.ndarray) -> None:
 
 
 def corpus(code: str) -> Iterator[tuple[Answered, bool]]:
-    """The true and the false answers of the 40 queries of a language."""
+    """Yield the true and the false answers of the 40 queries of a language."""
     texts = bundled_texts(code)
     for query in MirageDataset.bundled(code):
         if query.answerable:

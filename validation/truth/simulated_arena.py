@@ -57,12 +57,12 @@ class HeldOut(NamedTuple):
 
 
 def data(code: str) -> Mapping[str, TrainingData]:
-    """What the bundled surrogate of a language was trained on."""
+    """Return what the bundled surrogate of a language was trained on."""
     return SurrogateRanker.pretrained(code).data
 
 
 def with_verdicts(code: str) -> Mapping[str, TrainingData]:
-    """The same with the verdicts."""
+    """Return the same data with the verdicts."""
     part, judgments = data(code)[code], simulated_judgments(code)
     drawn = BradleyTerry().bootstrap(
         judgments, tournaments=TOURNAMENTS, queries=len(part.query_ids), progress=False

@@ -131,7 +131,7 @@ class Case(NamedTuple):
 
 
 def queries(records: list[Record]) -> dict[str, Query]:
-    """The queries, by id."""
+    """Return the queries, by id."""
     keys = Query.model_fields.keys() - {"metadata"}
     return {
         record["id"]: Query(**{key: record[key] for key in keys if key in record})
@@ -140,7 +140,7 @@ def queries(records: list[Record]) -> dict[str, Query]:
 
 
 def true_texts(record: Record, test: bool) -> list[str]:
-    """The true responses of a query: in their own words, or the test set's."""
+    """Return the true responses of a query: in their own words, or the test set's."""
     if record["answerable"]:
         return [record["test"]["true"]] if test else record["responses"]["true"]
     return [record["test"]["abstention"]] if test else record["responses"]["abstentions"]
@@ -165,7 +165,7 @@ def held(record: Record) -> str:
 
 
 def replaced(text: str, start: int, end: int, by: str) -> tuple[str, int, int]:
-    """A text with another stretch in a place, and where that stands."""
+    """Return a text with a part replaced, and the position of the new part."""
     return text[:start] + by + text[end:], start, start + len(by)
 
 
@@ -227,7 +227,7 @@ _NUMBER = re.compile(r"(?<![\w\[.,:])\d[\d.,]*\d(?![\d\]])|(?<![\w\[.,:])[4-9](?
 
 
 def number(text: str, source: str, rng: random.Random) -> Made:
-    """A number with other digits."""
+    """Replace a number by one with other digits."""
     matches = [m for m in _NUMBER.finditer(text) if not re.fullmatch(r"1\d{3}|20\d\d", m[0])]
     for match in matches[:1]:
         for _ in range(20):
@@ -238,7 +238,7 @@ def number(text: str, source: str, rng: random.Random) -> Made:
 
 
 def number_word(text: str, source: str, language: str, rng: random.Random) -> Made:
-    """A number word for another, of four and more."""
+    """Replace a number word by another one, from four on."""
     numbers = lexicon(language).numbers
     word_only = re.compile(rf"[{IN_WORD}]+")
     if LANGUAGES[language].tokens == "character":
@@ -288,7 +288,7 @@ def month(text: str, source: str, language: str, rng: random.Random) -> Made:
 
 
 def name(text: str, record: Record, names: dict[str, str], source: str, rng: random.Random) -> Made:
-    """The name that answers, for one that answers another query."""
+    """Replace the name that answers by one that answers another query."""
     if record["id"] not in names:
         return None
     place = stated(text, record["answers"][0])
@@ -307,7 +307,7 @@ def stated(text: str, forms: list[str]) -> tuple[int, int] | None:
 
 
 def wrong_answer(text: str, record: Record, rng: random.Random) -> Made:
-    """A right answer, for a wrong one of the query."""
+    """Replace a right answer by a wrong one of the query."""
     for answer in record["answers"][:1]:
         if place := stated(text, answer):
             return replaced(text, *place, rng.choice(record["wrong_answers"])[0])
@@ -315,7 +315,7 @@ def wrong_answer(text: str, record: Record, rng: random.Random) -> Made:
 
 
 def negation_in(text: str, language: str) -> Made:
-    """A statement of a passage negated."""
+    """Negate a statement of a passage."""
     for pattern, by in NEGATED[language]:
         if match := re.search(pattern, text):
             return replaced(text, *match.span(), match.expand(by))
@@ -323,7 +323,7 @@ def negation_in(text: str, language: str) -> Made:
 
 
 def negation_out(text: str, language: str) -> Made:
-    """A negation of a passage left out; the place is what stands around it."""
+    """Leave out a negation of a passage; the position is what stands around it."""
     words = sorted(lexicon(language).negation, key=len, reverse=True)
     spaced = LANGUAGES[language].tokens == "word"
     for word in words:
@@ -342,7 +342,7 @@ def sentence(
     foreign: dict[str, dict[str, Record]],
     rng: random.Random,
 ) -> Made:
-    """A sentence in another language, at the end."""
+    """Add a sentence in another language at the end."""
     code = rng.choice(list(foreign))
     other = foreign[code][record["id"]]["responses"]["true"][0]
     body = re.sub(r"\s*\[\d\]|\*+", "", split_sentences(other, code)[0])
@@ -352,7 +352,7 @@ def sentence(
 def clause(
     text: str, record: Record, foreign: dict[str, dict[str, Record]], rng: random.Random
 ) -> Made:
-    """The end of the first sentence in another language."""
+    """Put the end of the first sentence into another language."""
     code = rng.choice(list(foreign))
     other = foreign[code][record["id"]]["responses"]["true"][-1]
     words = re.sub(r"\s*\[\d\]|\*+", "", split_sentences(other, code)[0]).split()[-9:]
@@ -366,13 +366,13 @@ def clause(
 
 
 def no_passage(text: str, rng: random.Random) -> Made:
-    """A citation of a passage that was not shown."""
+    """Cite a passage that was not shown."""
     match = re.search(r"\[\d\]", text)
     return replaced(text, *match.span(), f"[{rng.randint(6, 12)}]") if match else None
 
 
 def wrong_passage(text: str, record: Record, rng: random.Random) -> Made:
-    """A citation of a passage that does not answer; of texts that cite one only."""
+    """Cite a passage that does not answer, in texts that cite only one."""
     matches = list(re.finditer(r"\[\d\]", text))
     if len(matches) != 1:
         return None
@@ -383,7 +383,7 @@ def wrong_passage(text: str, record: Record, rng: random.Random) -> Made:
 
 
 def digits_turned(text: str, source: str) -> Made:
-    """A number with its last two digits in the other order."""
+    """Swap the last two digits of a number."""
     for match in re.finditer(r"(?<![\w\[.,:])\d*(\d)(\d)(?![\d\].,:])", text):
         other = match[0][:-2] + match[2] + match[1]
         if match[1] != match[2] and other not in source and match[2] != "0":
@@ -392,7 +392,7 @@ def digits_turned(text: str, source: str) -> Made:
 
 
 def next_year(text: str, source: str) -> Made:
-    """The year after."""
+    """Return the next year in place of the year."""
     for match in re.finditer(r"(?<![\d\[.,])(1\d{3}|20\d\d)(?![\d\].,]\d|\d|\])", text):
         other = str(int(match[0]) + 1)
         if other not in source:
@@ -401,7 +401,7 @@ def next_year(text: str, source: str) -> Made:
 
 
 def strange_sentence(text: str, record: Record, records: list[Record], rng: random.Random) -> Made:
-    """A sentence with a number or a name, of a passage of another query, at the end."""
+    """Add a sentence with a number or name from a passage of another query at the end."""
     other = rng.choice([one for one in records if one["id"] != record["id"]])
     body = rng.choice(split_sentences(other["passages"][0]["text"], record["language"])[1:])
     if not re.search(r"\d\d", body) and not re.search(r"\w+ [A-ZА-Я]\w{3,}", body):
@@ -520,7 +520,7 @@ def of_type(row: dict[str, Count], type_: str) -> float:
 
 
 def mean(values: Any) -> float:
-    """The mean of what there is."""
+    """Return the mean of the values that are not NaN."""
     there = [value for value in values if value == value]
     return sum(there) / len(there) if there else float("nan")
 

@@ -109,7 +109,7 @@ def show(name: str, row: Any) -> None:
 
 
 def area(values: dict[str, list[float]]) -> float:
-    """The area under the ROC curve of true texts against those not borne out."""
+    """Return the area under the ROC curve of true texts against those not borne out."""
     true, untrue = ([value for kind in kinds for value in values[kind]] for kinds in (TRUE, UNTRUE))
     return float(roc_auc_score([1] * len(true) + [0] * len(untrue), true + untrue))
 
@@ -120,7 +120,7 @@ def ratio(values: dict[str, list[float]]) -> float:
 
 
 def before(item: Answered, *, everything: bool = False) -> float:
-    """The plain mean over sentences of the score of the wording by the passages each cites."""
+    """Return the mean over sentences of the wording's score by the passages that each cites."""
     texts = {passage.id: passage.titled_text for passage in item.query.passages}
     scores = []
     for sentence in item.parsed.sentences:
@@ -140,7 +140,7 @@ def before_all(item: Answered) -> float:
 
 
 def cases(code: str, test: bool) -> Iterator[tuple[Query, dict[str, str]]]:
-    """Queries with the texts of each kind."""
+    """Yield queries with the texts of each kind."""
     queries, draw = list(MirageDataset.bundled(code)), random.Random(0)
     texts, unseen = bundled_texts(code), written(code) if test else {}
     for query in queries:
@@ -174,7 +174,7 @@ def cases(code: str, test: bool) -> Iterator[tuple[Query, dict[str, str]]]:
 
 
 def quote(query: Query, reference: str) -> str:
-    """The sentence of a relevant passage that is most like the reference, with a citation."""
+    """Return the sentence of a relevant passage most like the reference, with a citation."""
     answers = " ".join(forms[0] for forms in query.answers)
     like = trigrams(f"{reference} {answers}", query.language)
     choice = [
@@ -189,13 +189,13 @@ def quote(query: Query, reference: str) -> str:
 
 
 def trigrams(text: str, code: str) -> set[str]:
-    """The n-grams of three characters of a text, folded."""
+    """Return the n-grams of three characters of a text, folded."""
     folded = " ".join(tokenize(text, code))
     return {folded[i : i + 3] for i in range(len(folded) - 2)}
 
 
 def swap(text: str, query: Query) -> str:
-    """The text with a wrong form in the place of every right one."""
+    """Return the text with a wrong form in the place of every right one."""
     wrong = query.wrong_answers
     for forms in query.answers if wrong else ():
         found = [form for form in sorted(forms, key=len, reverse=True) if form in text]
@@ -207,7 +207,7 @@ def swap(text: str, query: Query) -> str:
 
 
 def mtrag(score: Score) -> float:
-    """The area on MTRAG's responses."""
+    """Return the area on MTRAG's responses."""
     labels, values = [], []
     for line in (DATA / "mtrag" / "en.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -227,7 +227,7 @@ def mtrag(score: Score) -> float:
 
 
 def memerag() -> dict[str, float]:
-    """The area on MEMERAG's sentences, by language and in the mean, now and before."""
+    """Return the area on MEMERAG's sentences, by language and in the mean, now and before."""
     areas = {}
     for code in ("en", "de", "es"):
         labelled = LabelledSentences.memerag(DATA / "memerag" / "memerag", (code,))
@@ -258,7 +258,7 @@ def now(sentence: Any) -> float:
 
 
 def then(sentence: Any) -> float:
-    """The score of the wording alone."""
+    """Return the score of the wording alone."""
     cited = tuple(passage.titled_text for passage in sentence.cited)
     if not tokenize(sentence.text, sentence.query.language):
         return 0.0

@@ -95,13 +95,13 @@ Draws = Mapping[str, np.ndarray]
 
 
 def written(code: str) -> dict[str, dict[str, str]]:
-    """The test set of a language, by query id."""
+    """Return the test set of a language, by query id."""
     lines = (TEXTS / "truth" / f"{code}.jsonl").read_text(encoding="utf-8").splitlines()
     return {row.pop("query_id"): row for row in map(json.loads, lines)}
 
 
 def cited_in(draft: Draft) -> tuple[str, ...]:
-    """What a draft cites."""
+    """Return what a draft cites."""
     return tuple(dict.fromkeys(id_ for s in draft.sentences for id_ in s.citations))
 
 
@@ -120,15 +120,15 @@ class Page(NamedTuple):
         return self.scene.query
 
     def right(self) -> Draft:
-        """The true answer, or the abstention."""
+        """Return the true answer, or the abstention."""
         return self.scene.parsed(self.here["true" if self.query.answerable else "abstention"])
 
     def wrong(self) -> Draft:
-        """The lie in its own words; where nothing is known, the abstention."""
+        """Return the lie in its own words; where nothing is known, the abstention."""
         return self.scene.parsed(self.here["false"]) if self.query.answerable else self.right()
 
     def lie_in_the_words_of_the_reference(self) -> Draft:
-        """The reference, with the last wrong answer for the right one."""
+        """Return the reference, with the last wrong answer for the right one."""
         if not self.query.answerable:
             return self.right()
         other = self.query.model_copy(update={"wrong_answers": self.query.wrong_answers[-1:]})
@@ -136,7 +136,7 @@ class Page(NamedTuple):
         return FAULTS["wrong-entity"].done_to(reference, self.scene.at(other), rng) or reference
 
     def terse(self) -> Draft:
-        """The first form of each answer and its passage; the shorter of two abstentions."""
+        """Return the first form of each answer and its passage; the shorter of two abstentions."""
         if not self.query.answerable:
             return self.right()
         answers = ", ".join(forms[0] for forms in self.query.answers)
@@ -162,24 +162,24 @@ class Page(NamedTuple):
         return right  # no template fits a query without wrong answers
 
     def general_refusal(self) -> Draft:
-        """An abstention that names nothing of the question."""
+        """Return an abstention that names nothing of the question."""
         templates = self.phrases.faults["abstain_then_lie"]
         template = templates[int(self.query.id[1:]) % len(templates)]
         return self.scene.parsed(abstention_of(template, self.scene))
 
     def chatty(self) -> Draft:
-        """The true answer with Markdown and courtesies around it."""
+        """Return the true answer with Markdown and courtesies around it."""
         return framed(self.right(), self.phrases, np.random.default_rng([*self.query.id.encode()]))
 
     def half_right(self) -> Draft:
-        """The true answer, and a sentence of a passage with other numbers."""
+        """Return the true answer, and a sentence of a passage with other numbers."""
         if not self.query.answerable:
             return self.right()
         rng = np.random.default_rng(1)
         return ARENA_FAULTS["half-right"].done_to(self.right(), self.scene, rng) or self.right()
 
     def cited_wrongly(self, draft: Draft) -> Draft:
-        """The draft with every citation of a passage that does not answer."""
+        """Return the draft with every citation of a passage that does not answer."""
         return FAULTS["wrongly-cited"].done_to(draft, self.scene, np.random.default_rng(0)) or draft
 
 
@@ -216,7 +216,7 @@ SYSTEMS_BY_NAME: Mapping[str, Callable[[Page], Draft]] = {
 
 
 def runs(code: str) -> list[Run]:
-    """The systems' responses to the bundled queries of a language."""
+    """Return the systems' responses to the bundled queries of a language."""
     corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
     here, abroad = written(code), written("es" if code == "en" else "en")
     refusals = [here[q.id]["abstention"] for q in corpora[code] if q.answerable is False]
@@ -274,7 +274,7 @@ def orderings(ranker: SurrogateRanker, code: str, tables: Iterable[FeatureTable]
 
 
 def without(whole: Artifact, part: TrainingData, hidden: Callable[[str], bool]) -> SurrogateRanker:
-    """The surrogate of the systems that are not hidden.
+    """Return the surrogate of the systems that are not hidden.
 
     Its trees are fitted without the hidden ones. Its intervals rest on the errors that the whole
     surrogate's cross-validation made on the others: to repeat that would take an hour a language.
@@ -320,7 +320,7 @@ PARTS = ("bundled", "manner", "kind", "bare")
 def one_language(
     code: str, parts: Collection[str] = PARTS, surrogates: Path | None = None
 ) -> dict[str, tuple[list[Held], list[bool]]]:
-    """Some tables of a language; ``surrogates`` is a folder of surrogates that do not ship."""
+    """Return some tables of a language; ``surrogates`` is a folder of other surrogates."""
     corpus = MirageDataset.bundled(code)
     if surrogates is None:
         ranker = SurrogateRanker.pretrained(code)
