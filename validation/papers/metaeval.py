@@ -56,7 +56,9 @@ def main(quick: bool) -> None:
     """Print everything."""
     labels()
     agreement(200 if quick else 10_000)
-    judges(200 if quick else 10_000)
+    judges(
+        200 if quick else 10_000, ("support_lexical",) if quick else FeatureSuite.offline().names
+    )
     false_positives(20 if quick else 2000)
     if not quick:
         duration()
@@ -102,8 +104,8 @@ def agreement(draws: int) -> None:
         names = "agreement", f"{task}, fine" if fine else task
         add_figure(furthest, *names, "largest difference from irrCAC and krippendorff")
         for row in found:
-            for name, value in zip(("AC1", "kappa", "alpha"), row[4:7], strict=True):
-                add_figure(value, *names, row.language, name)
+            for column, value in zip(("AC1", "kappa", "alpha"), row[4:7], strict=True):
+                add_figure(value, *names, row.language, column)
         if not fine:
             table = published()["iaa_table2"]
             print("The paper's Table 2 (AC1, kappa), of other labels than these:", end=" ")
@@ -131,18 +133,18 @@ def others(
 # Judges -------------------------------------------------------------------------------------------
 
 
-def judges(draws: int) -> None:
+def judges(draws: int, names: Sequence[str]) -> None:
     """Features as judges of faithfulness, beside the LLM judges of Table 5."""
     labelled = load("memerag")
     usable = []
     print()
-    for feature in FeatureSuite.offline():
+    for name in names:
         try:
-            feature_scores(labelled, feature.name)
+            feature_scores(labelled, name)
         except FeatureError as error:
             print(error)
         else:
-            usable.append(feature.name)
+            usable.append(name)
     measured = [
         *usable,
         score(

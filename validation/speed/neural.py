@@ -179,5 +179,5 @@ if __name__ == "__main__":
     parser.add_argument("threads", default=2, nargs="?", type=int)
     options = parser.parse_args()
     require_data("memerag")
-    main(60 if options.quick else options.pairs, options.threads)
+    main(10 if options.quick else options.pairs, options.threads)
     save(parser, options)

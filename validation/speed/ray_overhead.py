@@ -3,7 +3,7 @@
 The ideal is tasks x seconds / workers. The workers and Ray are started before the clock is. Peers:
 the same tasks as Ray's own `ray.get` of all of them at once, and as joblib's Ray backend.
 
-    python validation/speed/ray_overhead.py [--quick]
+    python validation/speed/ray_overhead.py
 """
 
 from __future__ import annotations

@@ -52,11 +52,12 @@ def questions(codes: Sequence[str]) -> None:
             [text for text in texts if low <= words(text, code) <= high] for low, high in LENGTHS
         ]
         cells = ""
-        for group, name in zip((*groups, texts), (*map(str, LENGTHS), "all"), strict=True):
+        names = (*(f"{low} to {high} words" for low, high in LENGTHS), "all")
+        for group, name in zip((*groups, texts), names, strict=True):
             figures = triple(group, code, langid)
             cells += row(figures)
             for column, figure in zip(("langid", "ours", "not computed"), figures, strict=True):
-                add_figure(figure, "MIRACL's questions", code, f"{name} words", column)
+                add_figure(figure, "MIRACL's questions", code, name, column)
         print(f"  {code}{cells}")
 
 

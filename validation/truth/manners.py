@@ -211,7 +211,7 @@ def main() -> None:
         parser.error(f"no phrases of {', '.join(chosen)} in {options.phrases}")
     if missing := [code for code in chosen if code not in codes]:
         print(f"without phrases, and left out: {', '.join(missing)}")
-    manners = options.manner or list(MANNERS)
+    manners = list(MANNERS)[:2] if options.quick else options.manner or list(MANNERS)
     parts = Parallel(n_jobs=1 if options.quick else -1)(
         delayed(one_language)(code, manners, options.quick, options.phrases) for code in codes
     )
