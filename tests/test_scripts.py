@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(
     path
-    for pattern in ("examples/*.py", "corpora/*.py", "validation/*/[!_]*.py")
+    for pattern in ("examples/*.py", "corpora/*.py", "validation/[!_]*/[!_]*.py")
     for path in ROOT.glob(pattern)
 )
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,7 +59,7 @@ OURS = {
     "mirage",
     "tests",
     *(path.stem for path in SCRIPTS),
-    *(path.stem for path in (ROOT / "validation").glob("*.py")),
+    *(path.stem for path in (ROOT / "validation" / "_common").glob("*.py")),
     *(p.stem for p in ROOT.glob("tests/*.py")),
 }
 

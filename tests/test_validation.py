@@ -17,7 +17,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 VALIDATION = ROOT / "validation"
-SCRIPTS = sorted(VALIDATION.glob("*/[!_]*.py"))
+COMMON = VALIDATION / "_common"
+SCRIPTS = sorted(VALIDATION.glob("[!_]*/[!_]*.py"))
 RESULTS = sorted((VALIDATION / "results").glob("*.json"))
 FIELDS = [
     *("script", "commit", "date", "versions", "seed", "quick", "arguments"),
@@ -99,9 +100,9 @@ def test_names_of_scripts_are_unique() -> None:
 @pytest.fixture
 def helper(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names of a fresh copy of the module."""
-    monkeypatch.setattr(sys, "path", [str(VALIDATION), *sys.path])
+    monkeypatch.setattr(sys, "path", [str(COMMON), *sys.path])
     monkeypatch.delenv("MIRAGE_VALIDATION_SEED", raising=False)
-    return runpy.run_path(str(VALIDATION / "_results.py"))
+    return runpy.run_path(str(COMMON / "_results.py"))
 
 
 def test_a_figure_is_recorded_under_its_names(helper: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import beta
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 
 from mirage.statistics.bounds import mean_bounds

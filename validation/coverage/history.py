@@ -29,7 +29,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 
 from mirage import FeatureSuite, MirageDataset
@@ -135,7 +135,7 @@ def ratio_bound(rng: np.random.Generator, chances: Floats, shares: Floats, times
 
 # Texts --------------------------------------------------------------------------------------------
 
-MANNERS = ("reference", "plain", "casual", "terse")
+MANNERS = ("reference", "casual", "terse", "chatty")
 
 
 def texts(code: str) -> tuple[FeatureTable, Floats]:
@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, help="of all numbers of queries this one alone")
     given = parser.parse_args()
     if given.quick:
-        given.series, given.queries, given.jobs = 3, 40, 1
+        given.series, given.queries, given.jobs = 1, 20, 1
     run = Parallel(n_jobs=given.jobs)
     seeds = range(given.series)
 
@@ -248,7 +248,7 @@ def main() -> None:
     for share in (0.1, 0.3):
         shares(("worse",), two_way, 40, 3, share)
     codes = sorted(LANGUAGES)[: 1 if given.quick else None]
-    count = max(2, given.series // len(codes))
+    count = 1 if given.quick else max(2, given.series // len(codes))
     print(f"texts, 40 queries, 3 repeats, {count} series a language: alarms without a change, told")
     print("where a tenth lies, told where all is in another manner")
     rows = []

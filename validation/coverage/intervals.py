@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, known_mean, save, script_parser, seeded
 from held_out_intervals import NOISES
 

@@ -52,7 +52,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 from irrCAC.raw import CAC
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from _shared import DATA, require_data
 

@@ -26,7 +26,7 @@ from math import comb
 from pathlib import Path
 from statistics import mean
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _nomiracl import FEATURES, LANGUAGES, MODELS, REFUSAL, Arena, arena
 from _results import add_figure, save, script_parser
 from _shared import require_data

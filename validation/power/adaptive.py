@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.isotonic import IsotonicRegression
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 

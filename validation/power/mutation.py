@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
 from mirage import MirageDataset, Response, Run
@@ -125,6 +125,9 @@ if __name__ == "__main__":
     for code in codes:
         dataset = MirageDataset.bundled(code)
         simulated, held_out = simulated_runs(code, set(MANNERS)), others(code)
+        if options.quick:
+            simulated = {manner: simulated[manner] for manner in (options.manners, "terse")}
+            held_out = {"direct": held_out["direct"]}
         runs = simulated | held_out
         wanted = {manner: runs[manner] for manner in options.manners.split(",")}
         if not options.quick:

@@ -36,7 +36,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from item_llm import ItemWriter, documents_of
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from llm_server import ChatServer
 from poisons import (

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from _shared import DATA
 

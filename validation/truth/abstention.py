@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from _shared import DATA
 from truth import written

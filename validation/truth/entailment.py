@@ -47,7 +47,7 @@ from tokenizers import Tokenizer, models
 from torch import nn
 from torch.nn import functional
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from _shared import CORPORA, DATA, TESTS, require_data
 

@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 from _shared import ROOT
 
@@ -456,8 +456,8 @@ def show_wording(codes: tuple[str, ...], seeds: int, jobs: int) -> None:
             f"{100 * alarms / seeds:4.1f} %",
             flush=True,
         )
-        names = f"{unstable:.2f} wrong at random", f"{queries} queries"
-        add_figure(alarms / seeds, "wording", "false positive rate", *names)
+        row = f"{unstable:.2f} wrong at random", f"{queries} queries"
+        add_figure(alarms / seeds, "wording", "false positive rate", *row)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Response, Run, SurrogateRanker

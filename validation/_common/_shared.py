@@ -1,4 +1,8 @@
-"""Folders that several scripts read, and the modules of ``tests/`` and ``corpora/`` on the path."""
+"""Folders that several scripts read, and the modules of ``tests/`` and ``corpora/`` on the path.
+
+This folder is on the path and ``validation/`` is not: numba would take its folder ``coverage`` for
+the package of that name.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CORPORA = ROOT / "corpora"
 TESTS = ROOT / "tests"
 DATA = Path(os.environ.get("MIRAGE_DATA", ROOT.parent / "shared" / "data"))

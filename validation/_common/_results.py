@@ -18,7 +18,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from _shared import ROOT
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "validation" / "results"
 SEED = "MIRAGE_VALIDATION_SEED"
 """The environment variable that carries ``--seed`` to worker processes."""
 
@@ -124,5 +124,8 @@ def _versions() -> dict[str, str]:
 def _commit() -> str | None:
     """Return the commit of the working tree, with ``-dirty`` if it has changes."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:  # no Git on this machine
+        return None
     return done.stdout.strip() or None
