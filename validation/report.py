@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,13 @@ BEGIN, END = "<!-- python validation/report.py -->", "<!-- end of the table -->"
 NOT_RERUN = "2026-11-23 (commit 90bfae2)"
 """Other pages have figures of earlier runs, which left no file."""
 
+
+def only(values: list[float]) -> float:
+    """Return the one figure that matches."""
+    (value,) = values
+    return value
+
+
 FOLDERS = {
     "coverage": "Coverage and false positive rates",
     "power": "Power and savings",
@@ -25,8 +34,10 @@ FOLDERS = {
     "speed": "Speed and memory",
     "papers": "Published data and papers",
 }
-Key = tuple[str, tuple[str, ...], str]
-# The figures of a script that the table has: a label, the names in the file, and a format.
+Key = tuple[str, str, tuple[str, ...], str]
+CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "most": max}
+# The figures of a script that the table has: a label, which of the matches, the names in the file
+# (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {}
 
 
@@ -64,11 +75,16 @@ def pages_of(name: str) -> list[str]:
     ]
 
 
-def cell(figures: Any, names: tuple[str, ...], form: str) -> str:
-    """Return one figure as text."""
-    for name in names:
-        figures = figures[name]
-    return format(figures, form)
+def matches(figures: Any, names: tuple[str, ...]) -> list[float]:
+    """Return the figures whose names match the patterns; null is left out."""
+    if not names:
+        return [] if figures is None else [figures]
+    return [
+        match
+        for name, below in figures.items()
+        if fnmatchcase(name, names[0])
+        for match in matches(below, names[1:])
+    ]
 
 
 def key_figures(script: Path) -> str:
@@ -78,7 +94,10 @@ def key_figures(script: Path) -> str:
     if results is None:
         where = f"; figures on {pages}" if pages else ""
         return f"not rerun since {NOT_RERUN}{where}"
-    cells = [f"{label} {cell(results['figures'], path, form)}" for label, path, form in KEYS[name]]
+    cells = [
+        f"{label} {CHOICES[choice](matches(results['figures'], names)):{form}}"
+        for label, choice, names, form in KEYS[name]
+    ]
     source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"
     return f"{'; '.join(cells)} ({results['date']}, {source}{f'; {pages}' if pages else ''})"
 

@@ -184,7 +184,7 @@ def shared_log(
         for i, (name, user) in enumerate(zip(names, sessions.tolist(), strict=True))
     ]
     queries = [
-        line.asked.query.model_copy(update={"cluster": cluster})
+        line.entry.query.model_copy(update={"cluster": cluster})
         for line, cluster in zip(lines, _clusters(lines, "questions and sessions"), strict=True)
     ]
     run = Run(model="m", language="en", responses=())

@@ -45,6 +45,7 @@ def main(most: int | None) -> None:
         )
         for row in rows
     ]
+    add_figure(len(rows), "responses")
     print(f"{len(rows)} responses in {len({row['language'] for row in rows})} languages")
     print(f"{'':18}{'greatest difference':>20}{'s / 1000':>10}{'mean qa_*':>12}{'s / 1000':>10}")
     for measure, name in MEASURES.items():

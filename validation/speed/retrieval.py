@@ -188,5 +188,5 @@ if __name__ == "__main__":
     if options.trec:
         trec(500 if options.quick else 34_000)
     else:
-        bm25(2_000 if options.quick else options.passages, options.build_only)
+        bm25(2_000 if options.quick else options.passages, options.build_only or options.quick)
     save(parser, options)
