@@ -156,3 +156,11 @@ def test_the_page_has_the_figures_of_the_files() -> None:
         f"{Path(json.loads(path.read_text('utf-8'))['script']).parent.name}/{path.stem}"
         for path in RESULTS
     }
+
+
+def test_lines_of_guides_have_the_figures_of_the_files() -> None:
+    page = runpy.run_path(str(VALIDATION / "report.py"))
+    lines = page["lines"]()
+    assert lines
+    for path, line in lines:
+        assert line in path.read_text(encoding="utf-8")

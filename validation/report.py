@@ -38,7 +38,68 @@ Key = tuple[str, str, tuple[str, ...], str]
 CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "most": max}
 # The figures of a script that the table has: a label, which of the matches, the names in the file
 # (patterns as for files), and a format.
-KEYS: dict[str, tuple[Key, ...]] = {}
+KEYS: dict[str, tuple[Key, ...]] = {
+    "coverage/paired": (
+        (
+            "false positive rate at most",
+            "most",
+            ("alike: *", "*", "significant"),
+            ".1%",
+        ),
+        ("lowest coverage", "least", ("*", "*", "coverage"), ".1%"),
+    ),
+    "papers/short_answers": (
+        ("responses", "", ("responses",), ".0f"),
+        ("largest difference", "most", ("*", "largest difference"), ".0e"),
+    ),
+    "truth/abstention": (
+        ("mean F1 of the text alone", "", ("F1 on the test set", "ours", "mean"), ".3f"),
+        ("of the feature", "", ("F1 on the test set", "by the feature", "mean"), ".3f"),
+        ("on recorded answers", "", ("F1 on NoMIRACL's outputs", "ours", "mean"), ".3f"),
+        (
+            "right answers of HalluQA taken for abstentions",
+            "",
+            ("HalluQA", "right answers taken for abstentions"),
+            ".1%",
+        ),
+    ),
+    "truth/findings": (
+        (
+            "true texts with a finding at most",
+            "most",
+            ("true, *", "responses with a finding"),
+            ".1%",
+        ),
+        ("lies with a finding", "", ("lie or invention", "responses with a finding"), ".1%"),
+    ),
+}
+# Lines of guides whose figures come from the files: the page, the line with a gap for each figure,
+# and the script, choice, names and format of each.
+LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
+    (
+        "guides/feature.md",
+        "| held-out test set, mean of 18 languages (worst) | {} ({}) | {} ({}) |",
+        (
+            ("truth/abstention", "", ("F1 on the test set", "by the feature", "mean"), ".2f"),
+            ("truth/abstention", "", ("F1 on the test set", "by the feature", "worst"), ".2f"),
+            ("truth/abstention", "", ("F1 on the test set", "ours", "mean"), ".2f"),
+            ("truth/abstention", "", ("F1 on the test set", "ours", "worst"), ".2f"),
+        ),
+    ),
+    (
+        "guides/feature.md",
+        "| recorded answers of eleven LLMs in eight languages (worst) | {} ({}) | |",
+        (
+            ("truth/abstention", "", ("F1 on NoMIRACL's outputs", "ours", "mean"), ".2f"),
+            ("truth/abstention", "", ("F1 on NoMIRACL's outputs", "ours", "worst"), ".2f"),
+        ),
+    ),
+    (
+        "guides/feature.md",
+        "(`validation/papers/short_answers.py`: no difference on {} responses)",
+        (("papers/short_answers", "", ("responses",), ",.0f"),),
+    ),
+)
 
 
 def scripts() -> list[Path]:
@@ -87,6 +148,24 @@ def matches(figures: Any, names: tuple[str, ...]) -> list[float]:
     ]
 
 
+def figure(results: dict[str, Any], choice: str, names: tuple[str, ...], form: str) -> str:
+    """Return a figure of a file as text."""
+    return format(CHOICES[choice](matches(results["figures"], names)), form)
+
+
+def lines() -> list[tuple[Path, str]]:
+    """Return the lines of guides with the figures of the files."""
+    filled = []
+    for page, line, keys in LINES:
+        texts = []
+        for name, choice, names, form in keys:
+            results = results_of(ROOT / "validation" / f"{name}.py")
+            assert results is not None
+            texts.append(figure(results, choice, names, form))
+        filled.append((ROOT / "docs" / page, line.format(*texts)))
+    return filled
+
+
 def key_figures(script: Path) -> str:
     """Return the last cell of a script's row."""
     name = f"{script.parent.name}/{script.stem}"
@@ -95,7 +174,7 @@ def key_figures(script: Path) -> str:
         where = f"; figures on {pages}" if pages else ""
         return f"not rerun since {NOT_RERUN}{where}"
     cells = [
-        f"{label} {CHOICES[choice](matches(results['figures'], names)):{form}}"
+        f"{label} {figure(results, choice, names, form)}"
         for label, choice, names, form in KEYS[name]
     ]
     source = f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{_file(script)})"

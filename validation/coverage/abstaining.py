@@ -466,10 +466,10 @@ def main() -> None:
         variants = ("memerag",) if quick else ("memerag_ext_w_majority_vote", "memerag")
     for variant in variants:
         world, given = against_coverage(variant, quick)
-        splits(world, given, 5 if quick else 1000, variant)
+        splits(world, given, 2 if quick else 1000, variant)
     if not options.decide:
-        drawn_data(10 if quick else 200)
-    fitted(3 if quick else 200)
+        drawn_data(2 if quick else 200)
+    fitted(1 if quick else 200)
     if options.decide_memerag:
         decided_languages(20 if quick else 200)
     save(parser, options)
