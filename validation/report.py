@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "validation" / "index.md"
 BEGIN, END = "<!-- python validation/report.py -->", "<!-- end of the table -->"
 NOT_RERUN = "2026-11-23 (commit 90bfae2)"
-"""Other pages have figures of earlier runs, which left no file."""
+"""The last commit before scripts wrote files; other pages have figures of such earlier runs."""
 
 
 def only(values: list[float]) -> float:
@@ -171,8 +171,7 @@ def key_figures(script: Path) -> str:
     name = f"{script.parent.name}/{script.stem}"
     results, pages = results_of(script), ", ".join(pages_of(name))
     if results is None:
-        where = f"; figures on {pages}" if pages else ""
-        return f"not rerun since {NOT_RERUN}{where}"
+        return f"figures on {pages}, from before {NOT_RERUN}: not rerun" if pages else "not rerun"
     cells = [
         f"{label} {figure(results, choice, names, form)}"
         for label, choice, names, form in KEYS[name]
