@@ -138,8 +138,8 @@ def pages_of(name: str) -> list[str]:
 
 def matches(figures: Any, names: tuple[str, ...]) -> list[float]:
     """Return the figures whose names match the patterns; null is left out."""
-    if not names:
-        return [] if figures is None else [figures]
+    if not names or not isinstance(figures, dict):
+        return [figures] if isinstance(figures, float) and not names else []
     return [
         match
         for name, below in figures.items()
