@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -330,7 +331,7 @@ def one(
 # As the command does it -------------------------------------------------------------------------
 
 
-def fitted(replications: int) -> None:
+def fitted(replications: int, sizes: Sequence[int]) -> None:
     """Whether the risk is kept where the score is fitted to the labels that calibrate it."""
     print(
         f"\na score fitted to the labels, risk 0.2, {replications} calibrations: exceeded "
@@ -340,7 +341,7 @@ def fitted(replications: int) -> None:
     for informed in (False, True):
         for largest, alike in ((1, 0.0), (3, 0.8)):
             cells = []
-            for labels in (50, 100, 250):
+            for labels in sizes:
                 rng = seeded(labels)
                 rows = np.array(
                     [one_fitted(rng, labels, largest, alike, informed) for _ in range(replications)]
@@ -469,7 +470,7 @@ def main() -> None:
         splits(world, given, 2 if quick else 1000, variant)
     if not options.decide:
         drawn_data(2 if quick else 200)
-    fitted(1 if quick else 200)
+    fitted(1 if quick else 200, (50,) if quick else (50, 100, 250))
     if options.decide_memerag:
         decided_languages(20 if quick else 200)
     save(parser, options)
