@@ -63,19 +63,39 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
     ),
-    "truth/findings": (
-        (
-            "true texts with a finding at most",
-            "most",
-            ("true, *", "responses with a finding"),
-            ".1%",
+    "truth/facts": (
+        *(
+            (
+                f"ROC AUC of `fact_agreement` on {title}",
+                "",
+                (data, "reference alone", "fact_agreement", "AUC"),
+                ".3f",
+            )
+            for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
-        ("lies with a finding", "", ("lie or invention", "responses with a finding"), ".1%"),
     ),
 }
 # Lines of guides whose figures come from the files: the page, the line with a gap for each figure,
 # and the script, choice, names and format of each.
 LINES: tuple[tuple[str, str, tuple[Key, ...]], ...] = (
+    (
+        "guides/feature.md",
+        "| HalluQA, answers of 24 LLMs, reference alone | {} |",
+        (("truth/facts", "", ("halluqa", "reference alone", "fact_agreement", "AUC"), ".2f"),),
+    ),
+    (
+        "guides/feature.md",
+        "| MTRAG, answers of two LLMs, reference alone | {} |",
+        (("truth/facts", "", ("mtrag", "reference alone", "fact_agreement", "AUC"), ".2f"),),
+    ),
+    (
+        "guides/feature.md",
+        "| `reference_recall` on HalluQA, on MTRAG | {}, {} |",
+        (
+            ("truth/facts", "", ("halluqa", "reference alone", "reference_recall", "AUC"), ".2f"),
+            ("truth/facts", "", ("mtrag", "reference alone", "reference_recall", "AUC"), ".2f"),
+        ),
+    ),
     (
         "guides/feature.md",
         "| held-out test set, mean of 18 languages (worst) | {} ({}) | {} ({}) |",
