@@ -199,5 +199,6 @@ if __name__ == "__main__":
     parser = script_parser(__doc__)
     parser.add_argument("kills", default=6, nargs="?", type=int)
     options = parser.parse_args()
+    STEPS = 10 if options.quick else STEPS
     main(1 if options.quick else options.kills)
     save(parser, options)
