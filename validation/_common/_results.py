@@ -93,7 +93,7 @@ def save(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     changed = {
         name: value
         for name, value in vars(options).items()
-        if name not in ("out", "seed") and value != parser.get_default(name)
+        if name != "out" and value != parser.get_default(name)
     }
     path = options.out or (None if changed else RESULTS / f"{script.stem}.json")
     if path is None:
@@ -105,7 +105,7 @@ def save(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         "versions": {"python": platform.python_version(), **_versions()},
         "seed": getattr(options, "seed", None),
         "quick": options.quick,
-        "arguments": {name: value for name, value in changed.items() if name != "quick"},
+        "arguments": {k: v for k, v in changed.items() if k not in ("quick", "seed")},
         "figures": _FIGURES,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
