@@ -26,12 +26,7 @@ _FIGURES: dict[str, Any] = {}
 
 
 def script_parser(doc: str | None, *, seed: bool = False) -> argparse.ArgumentParser:
-    """Return a parser with ``--quick`` and ``--out``.
-
-    Args:
-        doc: The docstring of the script, which ``--help`` prints.
-        seed: Add ``--seed``, for scripts that call :func:`seeded`.
-    """
+    """Return a parser with ``--quick`` and ``--out``, and with ``--seed`` for :func:`seeded`."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -60,11 +55,9 @@ def seeded(entropy: int | Sequence[int]) -> np.random.Generator:
 
 
 def add_figure(value: SupportsFloat, *names: object) -> None:
-    """Record a figure under its names, from the table down to the cell.
+    """Record a figure under its names, from the table down to the cell, and only once.
 
-    Args:
-        value: A number. NaN and infinities become null, as JSON has no other way to write them.
-        names: At least one name. No figure can be recorded twice.
+    NaN and infinities become null, as JSON has no other way to write them.
     """
     *path, last = (str(name) for name in names)
     level = _FIGURES
@@ -83,12 +76,7 @@ def known_mean(values: Sequence[float]) -> float:
 
 
 def save(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Write the figures to ``--out``, or to ``validation/results/`` after a run without options.
-
-    Args:
-        parser: The parser from :func:`script_parser`.
-        options: The parsed options.
-    """
+    """Write the figures to ``--out``, or to ``validation/results/`` after a run without options."""
     script = Path(sys.argv[0]).resolve()
     changed = {
         name: value
