@@ -124,21 +124,18 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield json_object(where, decode(line, where, first=number == 1))
 
 
-def parquet_rows(
-    path: Path, extra: str = "retrieval", *, first: int = 1
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
 
     Args:
         path: Path of the file, which may be larger than memory.
-        extra: Extra that the error names if pyarrow is not installed.
         first: Number of the first row.
 
     Raises:
         DatasetError: If the file cannot be read.
         MissingPackageError: If pyarrow is not installed.
     """
-    with needing("pyarrow", extra):
+    with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     check_input(path)

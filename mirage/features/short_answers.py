@@ -1,11 +1,10 @@
 """Comparison of responses with short answers by the metrics of question answering.
 
 BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix I) compares a response with
-labels by match, exact match, token F1, ROUGE and the recall of character 3-grams. This module has
-two families of these metrics. ``bergen_*`` reproduce BERGEN's own module to the bit, on the raw
-text of the response; use them to compare with its tables. Use ``qa_*`` otherwise: they take the
-answer without citations and headings, the language's own tokenizer, and fold case, width, digits
-and accents.
+labels by match, exact match, token F1, ROUGE and the recall of character 3-grams. ``bergen_*`` are
+the metrics of BERGEN's tables, computed as its own module does, on the raw text of the response;
+use them to compare with these tables. Use ``qa_*`` otherwise: they take the answer without
+citations and headings, the language's own tokenizer, and fold case, width, digits and accents.
 
 The labels are the forms of :attr:`mirage.Query.answers`. ``bergen_*`` take the best value of all
 labels. ``qa_*`` take the best form of each answer, and then the mean over the answers. For a query
@@ -24,20 +23,15 @@ from typing import Any, NamedTuple
 from mirage._base.packages import package
 from mirage.features.answers import NO_ANSWERS, UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
-from mirage.features.overlap import rouge_l
 from mirage.languages import Language
 from mirage.text import tokenize
 from mirage.text.mentions import stem
 
 __all__ = [
     "bergen_char3_recall",
-    "bergen_exact",
-    "bergen_f1",
     "bergen_match",
-    "bergen_precision",
     "bergen_recall",
     "bergen_rouge1",
-    "bergen_rouge2",
     "bergen_rougeL",
     "qa_char3_recall",
     "qa_exact",
@@ -45,9 +39,6 @@ __all__ = [
     "qa_match",
     "qa_precision",
     "qa_recall",
-    "qa_rouge1",
-    "qa_rouge2",
-    "qa_rougeL",
 ]
 
 LONGEST_ENDING = 5
@@ -121,25 +112,6 @@ def qa_char3_recall(item: Answered) -> float | NotComputed:
     return _mean_of_best(item, lambda label: _char3_recall(_written_tokens(label, entry), answer))
 
 
-def qa_rouge1(item: Answered) -> float | NotComputed:
-    """Return the ROUGE-1 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
-    return _rouge_n(item, 1)
-
-
-def qa_rouge2(item: Answered) -> float | NotComputed:
-    """Return the ROUGE-2 F-measure (Lin 2004) of the answer and a short answer, from 0 to 1.
-
-    A short answer of one token has no pair of tokens, so its value is 0.
-    """
-    return _rouge_n(item, 2)
-
-
-def qa_rougeL(item: Answered) -> float | NotComputed:
-    """Return the ROUGE-L F-measure (Lin 2004) of the answer and a short answer, from 0 to 1."""
-    answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
-    return _mean_of_best(item, lambda label: rouge_l(label, answer))
-
-
 class _Overlap(NamedTuple):
     """Token F1, precision and recall."""
 
@@ -156,11 +128,6 @@ def _mean_overlap(item: Answered) -> _Overlap:
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
     best = [max(_overlap(label, answer) for label in forms) for forms in labels]
     return _Overlap(*(sum(values) / len(best) for values in zip(*best, strict=True)))
-
-
-def _rouge_n(item: Answered, n: int) -> float | NotComputed:
-    answer = _ngrams(_tokens(item.parsed.answer_text, Language.of(item.query.language)), n)
-    return _mean_of_best(item, lambda label: _overlap(_ngrams(label, n), answer)[0])
 
 
 def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
@@ -221,10 +188,6 @@ def _overlap(label: Sequence[object], answer: Sequence[object]) -> tuple[float, 
     return 2 * precision * recall / (precision + recall), precision, recall
 
 
-def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
-    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
-
-
 def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
     """Return the tokens as written, which is one token if words are not separated by spaces."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
@@ -252,7 +215,7 @@ def _char3(tokens: Tokens) -> list[str]:
 
 
 def bergen_match(item: Answered) -> float | NotComputed:
-    """Return 1 if the response contains a label as a string, else 0; BERGEN's ``M``.
+    """Return 1 if the response contains a label as a string, else 0; BERGEN's ``Match``.
 
     Both are lower-cased, without ASCII punctuation and English articles. A label of punctuation
     alone matches every response, and "no" matches "know", so prefer :func:`qa_match`.
@@ -262,29 +225,9 @@ def bergen_match(item: Answered) -> float | NotComputed:
     )
 
 
-def bergen_exact(item: Answered) -> float | NotComputed:
-    """Return 1 if the response equals a label, else 0; BERGEN's ``EM``.
-
-    Prefer :func:`qa_exact`.
-    """
-    return _best_of_labels(
-        item, lambda response, label: float(_normalize(label) == _normalize(response))
-    )
-
-
-def bergen_f1(item: Answered) -> float | NotComputed:
-    """Return the highest token F1 with a label, with tokens split at blanks; BERGEN's ``F1``."""
-    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[0])
-
-
-def bergen_precision(item: Answered) -> float | NotComputed:
-    """Return the highest token precision with any label; BERGEN's ``Precision``."""
-    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[1])
-
-
 def bergen_recall(item: Answered) -> float | NotComputed:
     """Return the highest token recall with any label; BERGEN's ``Recall``."""
-    return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[2])
+    return _best_of_labels(item, lambda response, label: _normal_recall(response, label, list))
 
 
 def bergen_char3_recall(item: Answered) -> float | NotComputed:
@@ -292,33 +235,16 @@ def bergen_char3_recall(item: Answered) -> float | NotComputed:
 
     A token of fewer than three characters is one gram, which matches whole tokens only.
     """
-    return _best_of_labels(item, _normal_char3_recall)
+    return _best_of_labels(item, lambda response, label: _normal_recall(response, label, _char3))
 
 
 def bergen_rouge1(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-1 F-measure with a label; BERGEN's ``Rouge-1``.
-
-    Raises:
-        MissingPackageError: The extra ``bergen`` is not installed.
-    """
+    """Return the rouge package's highest ROUGE-1 F-measure with a label (extra ``bergen``)."""
     return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-1"]["f"])
 
 
-def bergen_rouge2(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-2 F-measure with a label; BERGEN's ``Rouge-2``.
-
-    Raises:
-        MissingPackageError: The extra ``bergen`` is not installed.
-    """
-    return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-2"]["f"])
-
-
 def bergen_rougeL(item: Answered) -> float | NotComputed:
-    """Return the rouge package's highest ROUGE-L F-measure with a label; BERGEN's ``Rouge-L``.
-
-    Raises:
-        MissingPackageError: The extra ``bergen`` is not installed.
-    """
+    """Return the rouge package's highest ROUGE-L F-measure with a label (extra ``bergen``)."""
     return _best_of_labels(item, lambda response, label: _rouge(response, label)["rouge-l"]["f"])
 
 
@@ -341,12 +267,8 @@ def _normalize(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", words).split())
 
 
-def _normal_overlap(response: str, label: str) -> tuple[float, float, float]:
-    return _overlap(_normalize(label).split(), _normalize(response).split())
-
-
-def _normal_char3_recall(response: str, label: str) -> float:
-    return _overlap(_char3(_normalize(label).split()), _char3(_normalize(response).split()))[2]
+def _normal_recall(response: str, label: str, parts: Callable[[Tokens], list[str]]) -> float:
+    return _overlap(parts(_normalize(label).split()), parts(_normalize(response).split()))[2]
 
 
 def _rouge(response: str, label: str) -> Any:
@@ -359,7 +281,7 @@ def _rouge(response: str, label: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _rouge_package() -> Any:
-    return package("rouge", "bergen").Rouge()
+    return package("rouge").Rouge()
 
 
 _FACTS = Facts("higher", 0, 1, ("answers",))
@@ -373,17 +295,10 @@ DEFINITIONS = tuple(
         qa_precision,
         qa_recall,
         qa_char3_recall,
-        qa_rouge1,
-        qa_rouge2,
-        qa_rougeL,
         bergen_match,
-        bergen_exact,
-        bergen_f1,
-        bergen_precision,
         bergen_recall,
         bergen_char3_recall,
         bergen_rouge1,
-        bergen_rouge2,
         bergen_rougeL,
     )
 )

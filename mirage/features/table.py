@@ -237,7 +237,7 @@ class FeatureTable:
         It needs pandas. Model, language and reasons are in its ``attrs``, which most pandas
         operations preserve.
         """
-        with needing("pandas", "frames"):
+        with needing("pandas"):
             import pandas as pd
         index = pd.Index(self.query_ids, name="query_id")
         frame = pd.DataFrame(self.values, index=index, columns=list(self.features))

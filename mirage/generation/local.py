@@ -6,12 +6,12 @@ import copy
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mirage._base.packages import package
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError, SettingError, missing_package
+from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
 from mirage.generation.prompts import (
@@ -88,8 +88,8 @@ class TransformersGenerator:
             "max_new_tokens": max_new_tokens,
             "temperature": temperature,
         }
-        self._torch = _package("torch", "neural")
-        transformers = _package("transformers", "neural")
+        self._torch = package("torch")
+        transformers = package("transformers")
         self.model: Any
         self.tokenizer: Any
         if isinstance(model, tuple):
@@ -223,7 +223,7 @@ class VLLMGenerator:
         **engine: Any,
     ) -> None:
         _check(batch_size, max_new_tokens, temperature)
-        self._vllm = _package("vllm", "vllm")
+        self._vllm = package("vllm")
         by_name = isinstance(model, str | Path)
         self._source = str(model) if by_name else None
         self._settings: dict[str, Any] = engine | {
@@ -297,15 +297,6 @@ def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
         )
 
 
-def _package(name: str, extra: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise missing_package(name, extra) from None
-
-
 def _is_adapter(model: str | Path) -> bool:
     return (Path(model) / "adapter_config.json").is_file()
 
@@ -315,7 +306,7 @@ def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
     load = transformers.AutoModelForCausalLM.from_pretrained
     if not _is_adapter(model):
         return load(model, dtype=dtype or "auto")
-    peft = _package("peft", "finetune")
+    peft = package("peft")
     config = peft.PeftConfig.from_pretrained(model)
     base = load(config.base_model_name_or_path, dtype=dtype or "auto")
     with warnings.catch_warnings():

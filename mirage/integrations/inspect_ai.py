@@ -29,7 +29,6 @@ scorer's name without its package, by which inspect_ai cannot load it.
 The ground truth (reference, relevant passages, short answers) is only in the scorer. Samples do not
 have it in their metadata or target, which solvers can read. If a solver of your own shows other
 passages than the prompt, or in another order, it must set ``state.metadata["shown"]`` to their ids.
-Needs the extra ``inspect``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from typing import Any
 
 from mirage._base.files import validated
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.features import FeatureSuite
 from mirage.generation import RagPrompt
 from mirage.generation.prompts import PromptMaker, prompt_for
@@ -51,7 +50,7 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import response_to
 
-try:
+with needing("inspect_ai"):
     import anyio
     from inspect_ai import Task, task
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -64,8 +63,6 @@ try:
     )
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState, generate
-except ImportError as error:
-    raise missing_package("inspect_ai", "inspect") from error
 
 __all__ = ["bundled", "feature_scorer", "mirage_task", "read_run", "samples"]
 

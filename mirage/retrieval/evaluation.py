@@ -319,7 +319,7 @@ def _values(
     names: Sequence[str],
 ) -> NDArray[np.float64]:
     """Return the values, ``(queries, measures)``; NaN for queries without a relevant passage."""
-    with needing("ir-measures", "retrieval"):
+    with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)
     row = {id_: i for i, id_ in enumerate(query_ids)}

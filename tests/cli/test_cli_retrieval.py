@@ -224,11 +224,11 @@ def test_responses_are_scored_by_short_answers(tmp_path: Path) -> None:
     done = mirage("features", run, *given, "--language", "en")
     assert "1 of 3 responses failed" in done.stdout
     assert "qa_match         1.000             2" in done.stdout
-    named = ("--feature", "qa_match", "--feature", "bergen_exact", "--json")
+    named = ("--feature", "qa_match", "--feature", "qa_exact", "--json")
     (plain,) = json.loads(mirage("features", run, *given, "--language", "en", *named).stdout)
-    assert plain["mean"] == {"qa_match": 1.0, "bergen_exact": 0.0}
+    assert plain["mean"] == {"qa_match": 1.0, "qa_exact": 0.0}
     assert plain["failed"] == ["2"]
-    assert plain["queries"]["3"] == {"qa_match": None, "bergen_exact": None}
+    assert plain["queries"]["3"] == {"qa_match": None, "qa_exact": None}
     assert "field 'language' is missing" in refusal("features", run, *given)
 
 

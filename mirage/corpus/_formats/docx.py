@@ -32,7 +32,7 @@ def parse(content: bytes) -> Parsed:
         DatasetError: The file is damaged, or too large when unpacked.
         MissingPackageError: The extra ``documents`` is not installed.
     """
-    with needing("python-docx", "documents"):
+    with needing("python-docx"):
         import docx
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -60,7 +60,7 @@ def parse(content: bytes) -> Parsed:
             elements are nested too deeply.
         MissingPackageError: The extra ``documents`` is not installed.
     """
-    with needing("selectolax", "documents"):
+    with needing("selectolax"):
         from selectolax.lexbor import LexborHTMLParser
 
     source = _decode(content)

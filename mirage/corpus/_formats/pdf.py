@@ -20,7 +20,7 @@ def parse(content: bytes) -> Parsed:
         DatasetError: The file is encrypted or damaged.
         MissingPackageError: The extra ``documents`` is not installed.
     """
-    with needing("pypdf", "documents"):
+    with needing("pypdf"):
         from pypdf import PasswordType, PdfReader
 
     with _silence_pypdf():

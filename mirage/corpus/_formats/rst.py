@@ -41,7 +41,7 @@ def parse(content: bytes) -> Parsed:
         DatasetError: The file is too large.
         MissingPackageError: The extra ``documents`` is not installed.
     """
-    with needing("docutils", "documents"):
+    with needing("docutils"):
         from docutils.core import publish_doctree
         from docutils.parsers.rst import Parser
         from docutils.parsers.rst.states import Inliner
