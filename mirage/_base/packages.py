@@ -16,9 +16,6 @@ def package(name: str, extra: str | None = None) -> Any:
     Args:
         name: Name of the package or module.
         extra: Extra that installs it. By default the one of :data:`mirage.errors.EXTRAS`.
-
-    Raises:
-        MissingPackageError: If the package is not installed.
     """
     try:
         return import_module(name)

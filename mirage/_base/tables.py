@@ -73,9 +73,6 @@ def frame_of(
     Args:
         rows: Rows, or a mapping from column name to values.
         columns: Names of the columns. By default those of the rows.
-
-    Raises:
-        MissingPackageError: If pandas is not installed.
     """
     with needing("pandas"):
         import pandas as pd
@@ -178,9 +175,6 @@ def to_text(table: Table) -> str:
 
     Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
 
-    Args:
-        table: Table to format.
-
     Example:
         >>> print(to_text(Table("Scores", ("rank", "model"), (("1", "a"), ("2", "b")))))
         Scores
@@ -202,9 +196,6 @@ def to_markdown(table: Table) -> str:
     """Return a table in GitHub's Markdown, with the names of marked rows in bold.
 
     Markup, links and mentions in names, titles and notes are escaped.
-
-    Args:
-        table: Table to format.
     """
     text_columns = {table.name, *table.texts}
     rule = tuple(":--" if j in text_columns else "--:" for j in range(len(table.header)))
@@ -221,11 +212,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return a table as one HTML element, in which names keep their own writing direction.
-
-    Args:
-        table: Table to format.
-    """
+    """Return a table as one HTML element, in which names keep their own writing direction."""
     text_columns = {table.name, *table.texts}
     head = "".join(_html_cell("th", cell, j in text_columns) for j, cell in enumerate(table.header))
     body = "".join(
@@ -246,9 +233,6 @@ def to_latex(table: Table) -> str:
     """Return a ``table`` environment for the LaTeX package booktabs, with the title as caption.
 
     Notes are comments above it.
-
-    Args:
-        table: Table to format.
     """
     text_columns = {table.name, *table.texts}
     columns = "".join("l" if j in text_columns else "r" for j in range(len(table.header)))
@@ -287,9 +271,6 @@ def parts(table: Table) -> tuple[Table, ...]:
 
     Each part has all rows and some columns of numbers. If the columns of texts leave no space for
     numbers, rows are numbered instead, and the texts are in the notes.
-
-    Args:
-        table: Table to split.
     """
     text_columns = sorted({table.name, *table.texts})
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]

@@ -67,9 +67,6 @@ class Once(Generic[T, R]):
     copy that is sent to a worker calls ``load()`` there. To load only once for several calls of
     :meth:`Executor.map`, pass the same object to each of them.
 
-    Args:
-        make: A function without arguments that returns the function.
-
     Example:
         >>> def load():
         ...     print("loading")
@@ -160,11 +157,6 @@ def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T])
 
     Results that arrive early wait in memory.
 
-    Args:
-        executor: The executor.
-        function: The function.
-        items: The items.
-
     Example:
         >>> list(in_order(LocalExecutor(), len, ["a", "bcd"]))
         [1, 3]
@@ -199,9 +191,6 @@ def sending(host: str) -> Iterator[None]:
 
     Models and LLMs refuse to be pickled otherwise. In the block, a model is pickled as its name and
     settings, and an LLM as its settings and the address that manages its budget and cache.
-
-    Args:
-        host: The host name or address of the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:

@@ -222,11 +222,6 @@ def unfamiliar_stretch(
     """Return the stretch of a text that is least similar to the evidence, if any is unfamiliar.
 
     It locates a wrong name in an answer that must have one.
-
-    Args:
-        text: The answer.
-        sentence_starts: Where its sentences start.
-        index: The index of the evidence.
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"

@@ -106,11 +106,7 @@ class LLMEval:
         return _FACTS
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a value from 0 to 1 for each query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
+        """Return a value from 0 to 1 for each query; a failed call leaves the others intact."""
         entries = [self._entry(item) for item in batch]
         questions = [entry for entry in entries if isinstance(entry, Question)]
         outcomes = ask_all(self.llm, questions, progress=False)

@@ -124,9 +124,6 @@ def language_probabilities(
         The shares; empty if no word belongs to a language. The key ``""`` covers all languages in a
         script that none of the 18 languages uses.
 
-    Raises:
-        UnknownNameError: ``language`` is not one of the 18 languages.
-
     Example:
         >>> from mirage.features.language import language_probabilities
         >>> shares = language_probabilities("Die Brücke wurde 1932 für den Verkehr geöffnet.", "de")

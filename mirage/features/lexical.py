@@ -200,9 +200,6 @@ def sentence_support(
         others: The passages that were shown too but are not among ``passages``. By default there
             are none.
 
-    Raises:
-        UnknownNameError: The language is not supported.
-
     Example:
         >>> from mirage.features.lexical import sentence_support
         >>> passages = ["The Harbour Bridge was opened to traffic in March 1932."]

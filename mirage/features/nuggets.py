@@ -47,9 +47,6 @@ class Nugget:
         importance: ``vital`` if a good answer needs it (the default), ``okay`` if it is only worth
             mentioning.
 
-    Raises:
-        FeatureError: The text is empty, or the importance is another word.
-
     Example:
         >>> from mirage.features.nuggets import Nugget
         >>> Nugget("The bridge opened in 1932.").importance
@@ -163,11 +160,7 @@ class NuggetRecall:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a recall for each answered query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
+        """Return a recall for each answered query; a failed call leaves the others intact."""
         sources = [self._source(item) for item in batch]
         answering = zip(batch, sources, strict=True)
         # An empty answer gets 0 with any nuggets, so none have to be listed for it.
@@ -251,12 +244,7 @@ class NuggetRecall:
 
 
 class _Part(NamedTuple):
-    """Nuggets that are labelled in one call.
-
-    Attributes:
-        weights: The weight of each nugget.
-        question: The question to the LLM.
-    """
+    """Nuggets that are labelled in one call."""
 
     weights: list[float]
     question: Question[Labels]

@@ -71,10 +71,6 @@ def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
     It equals the ``rougeL`` F-measure of the rouge_score package on the same tokens. It is computed
     here because importing that package takes longer than the rest of a ranking.
 
-    Args:
-        reference: Tokens of the reference.
-        prediction: Tokens of the answer.
-
     Example:
         >>> from mirage.features.overlap import rouge_l
         >>> round(rouge_l(["the", "blue", "Nile"], ["the", "Nile"]), 2)

@@ -82,11 +82,7 @@ class RatedFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a grade from 1.0 to 5.0 for each query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
+        """Return a grade from 1.0 to 5.0 for each query; a failed call leaves the others intact."""
         entries: list[Question[int] | float | NotComputed] = [*map(self.question, batch)]
         # An empty answer has a fixed grade, so the LLM is not called for it.
         for i, item in enumerate(batch):

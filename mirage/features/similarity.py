@@ -59,10 +59,6 @@ class SimilarityFeature:
 
     The distinct texts of a batch are embedded together. The last 20,000 vectors are cached in
     memory.
-
-    Attributes:
-        name: The name of the feature.
-        embedder: Turns texts into vectors.
     """
 
     name: str
@@ -73,11 +69,7 @@ class SimilarityFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return one value for each answered query.
-
-        Raises:
-            NeuralError: The embedder returns something other than one vector per text.
-        """
+        """Return one value for each answered query."""
         pairs = [_text_pair(item) for item in batch]
         texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]
         vectors = self._vectors(dict.fromkeys(texts))

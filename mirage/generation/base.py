@@ -76,11 +76,6 @@ def answered(query: Query, reply: object, shown: Sequence[str] | None = None) ->
         query: The query.
         reply: A text, a (text, passages) tuple or a response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's.
-
-    Raises:
-        GenerationError: If the value is of another type; the message names the query.
-        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
-            within an emoji.
     """
     response = response_of(query, reply)
     return response if shown is None else response.model_copy(update={"shown": tuple(shown)})
@@ -99,11 +94,7 @@ def failed(query: Query, error: Exception) -> Response:
 
 
 def check_name(name: object) -> None:
-    """Refuse a model name that a run cannot have, before any query is sent.
-
-    Raises:
-        DatasetError: If the name is not a text, is empty, or is not valid Unicode.
-    """
+    """Refuse a model name that a run cannot have, before any query is sent."""
     is_valid = isinstance(name, str) and bool(name)
     if isinstance(name, str):
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
@@ -118,9 +109,6 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
         query_ids: Ids of the answered queries.
         dataset: The dataset.
         source: Where the answers come from, for the error, such as ``"in run.jsonl"``.
-
-    Raises:
-        UnknownNameError: If a query is not in the dataset; the message names the first one.
     """
     ids = set(dataset.query_ids)
     for query_id in query_ids:
@@ -189,11 +177,7 @@ class Recording:
             self.add(response)
 
     def finish(self) -> Run:
-        """Return the whole run once no query is pending, and sort its file.
-
-        Raises:
-            GenerationError: If every response is a failure.
-        """
+        """Return the whole run once no query is pending, and sort its file."""
         responses = tuple(self._responses[query_id] for query_id in self.dataset.query_ids)
         self._journal.finish(responses)
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
@@ -227,11 +211,6 @@ def recording(
 
     Yields:
         The recording.
-
-    Raises:
-        UnknownNameError: If the file has a query that the dataset does not have.
-        DatasetError: If the file answers a query twice, is not a file of responses, or is being
-            written by another process.
     """
     check_name(name)
     with (

@@ -216,17 +216,7 @@ class ReplayGenerator:
 
 
 def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...]:
-    """Return a run's responses in the dataset's order; queries without one become failures.
-
-    Args:
-        run: The recorded run.
-        dataset: The queries.
-        name: The name of the model, for errors.
-
-    Raises:
-        UnknownNameError: If the run answers a query that the dataset does not have.
-        DatasetError: If the run is in another language.
-    """
+    """Return a run's responses in the dataset's order; queries without one become failures."""
     if run.language != dataset.language:
         raise DatasetError(
             f"run of model {name!r} is in {run.language!r}, but {dataset.name} is in "

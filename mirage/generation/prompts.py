@@ -162,9 +162,6 @@ def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
         context_tokens: Tokens of prompt and answer together.
         answer_tokens: Tokens that are reserved for the answer.
         passage_tokens: Most tokens of a passage; only checked.
-
-    Raises:
-        SettingError: If no tokens remain, or one of the other numbers is below 1.
     """
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
@@ -183,19 +180,7 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """Return a prompt with as many of the passages as fit, each cut to its limit.
-
-    Args:
-        query: The query, for errors.
-        passages: The passages, most important first.
-        text: Returns the text of a prompt with these passages.
-        passage_tokens: Most tokens of a passage.
-        space: Most tokens of the prompt.
-        count: Returns the number of tokens of a text.
-
-    Raises:
-        GenerationError: If the query alone does not fit, or none of its passages fits.
-    """
+    """Return a prompt with as many of the passages as fit, each cut to its limit."""
     remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages

@@ -54,11 +54,6 @@ def repeated(
         executor: The executor whose workers answer, or ``None`` for this process.
         progress: Whether to show a progress bar.
 
-    Raises:
-        SettingError: If ``repeats`` is below 1, or above the number of recorded repeats.
-        DatasetError: If the generator does not return a run. Other errors are as in
-            :meth:`mirage.Generator.run`.
-
     Example:
         >>> from mirage import MirageDataset
         >>> from mirage.generation.callables import CallableGenerator

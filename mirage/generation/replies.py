@@ -35,11 +35,6 @@ def response_of(query: Query, reply: object) -> Response:
         query: The query.
         reply: A text, a tuple of a text and its passages, or a response.
 
-    Raises:
-        GenerationError: If the value is of another type; the message names the query.
-        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
-            within an emoji.
-
     Example:
         >>> query = Query(id="q1", language="en", text="Who?")
         >>> response_of(query, ("Ada [1].", ["Ada wrote it."])).shown

@@ -68,11 +68,7 @@ SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def fingerprint(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of all files below a folder.
-
-    Raises:
-        DatasetError: If it is missing, empty or cannot be read.
-    """
+    """Return the SHA-256 of a file, or of the names and contents of all files below a folder."""
     files = [path] if path.is_file() else files_below(path, lambda _: True)
     digest = hashlib.sha256()
     try:
@@ -130,11 +126,7 @@ class Entry(BaseModel):
         return self
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the results: settings and digests of files.
-
-        Raises:
-            DatasetError: If a file of the entry cannot be read.
-        """
+        """Return the values that identify the results: settings and digests of files."""
         values = self.model_dump(mode="json", exclude=set(self.FREE))
         for name in values:
             value = getattr(self, name)
@@ -190,11 +182,7 @@ class EndpointEntry(Entry):
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Refuse to send a key to an address that it does not belong to.
-
-        Raises:
-            SettingError: If the file is not trusted and would send a key to such an address.
-        """
+        """Refuse to send a key to an address that it does not belong to."""
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
 
@@ -204,11 +192,7 @@ class EndpointEntry(Entry):
         return None if match is None else match[1]
 
     def _key(self) -> str | None:
-        """Return the key, or ``None`` if the entry has none.
-
-        Raises:
-            SettingError: If the variable is not set, or its key does not belong to the address.
-        """
+        """Return the key, or ``None`` if the entry has none."""
         self.check_key()
         if self._variable is None:
             return None
@@ -244,12 +228,7 @@ class LLMEntry(EndpointEntry):
         return values
 
     def llm(self, budget: Budget | None = None) -> LLM:
-        """Return the client; its calls count against ``budget``.
-
-        Raises:
-            SettingError: If the variable of the key is not set, the key does not belong to the
-                address, or a setting is invalid.
-        """
+        """Return the client; its calls count against ``budget``."""
         from mirage.llm import LLM, Price
 
         settings = self.model_dump(include=set(LLMEntry.model_fields) - {"price", "api_key"})
@@ -287,11 +266,7 @@ class DatasetEntry(Entry):
         return self
 
     def dataset(self) -> MirageDataset:
-        """Return the queries.
-
-        Raises:
-            DatasetError: If the file cannot be read; the message names the line.
-        """
+        """Return the queries."""
         from mirage.dataset import MirageDataset
 
         if self.path is None:
@@ -357,11 +332,7 @@ class CorpusEntry(Entry):
         return values
 
     def passages(self) -> Iterator[Passage]:
-        """Yield the passages of the files.
-
-        Raises:
-            DatasetError: If a file cannot be read; the message names the file and the line.
-        """
+        """Yield the passages of the files."""
         from mirage.corpus import chunk, read_documents, read_passages
 
         chunking = self.chunk

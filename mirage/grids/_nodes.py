@@ -27,11 +27,7 @@ def is_feature(metric: str) -> bool:
 
 
 class Nodes:
-    """The nodes (steps) of the cells of a grid. Cells that share a step share its node.
-
-    Args:
-        config: The grid.
-    """
+    """The nodes (steps) of the cells of a grid. Cells that share a step share its node."""
 
     def __init__(self, config: GridConfig) -> None:
         self.config = config
@@ -41,11 +37,7 @@ class Nodes:
         self._entries: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
 
     def dataset(self, name: str) -> MirageDataset:
-        """Return the queries of a dataset.
-
-        Raises:
-            DatasetError: If its file cannot be read.
-        """
+        """Return the queries of a dataset."""
         if name not in self._datasets:
             self._datasets[name] = self.config.datasets[name].dataset()
         return self._datasets[name]

@@ -239,11 +239,7 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
 def from_json(
     text: str, source: str
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the name, cells, metrics and notes of a table in JSON.
-
-    Raises:
-        DatasetError: If the text is not such a table; the message names the position.
-    """
+    """Return the name, cells, metrics and notes of a table in JSON."""
     try:
         row = json.loads(text)
     except ValueError as error:

@@ -557,11 +557,7 @@ class Runner:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the file or folder of a step, which is executed at most once.
-
-        Raises:
-            MirageError: If the step fails, now or earlier in this run; the message names the step.
-        """
+        """Return the file or folder of a step, which is executed at most once."""
         # A step that several cells share fails only once per run.
         if node in self._failures:
             raise MirageError(self._failures[node])

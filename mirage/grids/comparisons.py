@@ -70,11 +70,7 @@ class CellComparisons(Printed, Rows[CellDifference]):
         return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per comparison.
-
-        Raises:
-            MissingPackageError: If pandas is not installed.
-        """
+        """Return a DataFrame with one row per comparison."""
         names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
         rows = [
             (

@@ -48,9 +48,6 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     Args:
         servers: The servers to choose from.
         ask: Sends the request to one server and returns the answer.
-
-    Raises:
-        TransientError: If ``ask`` raises it for another reason, or for every server.
     """
     tried: list[Server] = []
     while True:

@@ -193,10 +193,6 @@ class Copy:
         Args:
             operation: The name of the operation, such as ``"get"`` or ``"take"``.
             arguments: The arguments of the operation, which must be picklable.
-
-        Raises:
-            BudgetError: If the budget does not allow the call.
-            LLMError: If the driver does not answer.
         """
         return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 

@@ -72,12 +72,7 @@ class Usage:
 
 @dataclass
 class Hold:
-    """An amount that one call has reserved; once it is answered, the amount that it used.
-
-    Attributes:
-        tokens: Tokens of input and output together.
-        cost: Money, in the currency of the price.
-    """
+    """An amount that one call has reserved; once it is answered, the amount that it used."""
 
     tokens: int
     cost: float

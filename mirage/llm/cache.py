@@ -235,12 +235,7 @@ def _inode(path: Path) -> int:
 
 
 def _connection(path: Path) -> sqlite3.Connection:
-    """Open a database file, and create its table if the file is empty.
-
-    Raises:
-        sqlite3.Error: If the file is not a database, or is one of another program. It is not
-            changed then.
-    """
+    """Open a database file, and create its table if the file is empty."""
     database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         (application,) = database.execute("PRAGMA application_id").fetchone()

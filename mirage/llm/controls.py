@@ -111,10 +111,6 @@ class Skeleton:
     The skeleton has no invisible characters and no combining marks. Line breaks and blanks become
     ``\\n`` and a space. Letters, digits, brackets and bars become the ASCII characters that they
     look like. Each character remembers its position in the text.
-
-    Attributes:
-        source: The text itself.
-        text: The skeleton.
     """
 
     def __init__(self, source: str) -> None:

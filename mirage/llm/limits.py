@@ -29,12 +29,6 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
     With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. Reading a
     response that is not compressed as its header says raises
     :class:`~mirage.llm.retries.TransientError`.
-
-    Args:
-        most: The limit in bytes after decompression.
-
-    Raises:
-        SettingError: If ``most`` is below 1.
     """
     if most < 1:
         raise SettingError(f"max_bytes must be at least 1, got {most}")

@@ -36,9 +36,6 @@ def relevance_all(
     Returns:
         One list per query with one outcome per text: the score as its ``value``, or the reason in
         ``failed``.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     clean = [(harmless(query), [harmless(text) for text in texts]) for query, texts in asked]
     parts = [

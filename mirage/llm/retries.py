@@ -89,11 +89,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def decoded(content: bytes) -> Any:
-    """Return the JSON value of a response.
-
-    Raises:
-        TransientError: If the response is not valid JSON in UTF-8.
-    """
+    """Return the JSON value of a response."""
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # ValueError: also for a number of 5,000 digits
@@ -129,9 +125,6 @@ class Retries:
         Args:
             attempt: Makes one attempt; receives the seconds that it may take.
             reach: The state that all calls to the endpoint share. It is updated.
-
-        Raises:
-            TransientError: The last fault, with the number of attempts and why there are no more.
         """
         from tenacity import (
             AsyncRetrying,

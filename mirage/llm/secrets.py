@@ -38,9 +38,6 @@ class Secrets:
     Args:
         key: The API key, or ``None``.
         headers: Headers by name.
-
-    Raises:
-        SettingError: If the key or a header has characters that cannot be sent.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:

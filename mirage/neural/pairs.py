@@ -112,9 +112,6 @@ class _PairScorer(ABC):
         Args:
             groups: Pairs, in the groups in which they will be passed to :meth:`scores`.
             executor: The executor whose workers load the model.
-
-        Raises:
-            NeuralError: The model cannot be loaded, or returns scores that are not finite.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}

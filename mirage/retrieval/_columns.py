@@ -41,15 +41,7 @@ class Columns(NamedTuple):
     impacts: Scores
 
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column after checking them.
-
-        Args:
-            number: The number of the column.
-            size: The number of passages.
-
-        Raises:
-            DatasetError: A row is out of range, or an impact is negative or not finite.
-        """
+        """Return the rows and impacts of a column after checking them."""
         begin, end = self.starts[number], self.starts[number + 1]
         rows, impacts = self.rows[begin:end], self.impacts[begin:end]
         sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)

@@ -40,11 +40,7 @@ class Shard(NamedTuple):
         return ArrayType(np.float16, (self.rows, self.dimensions))
 
     def read(self) -> NDArray[np.float16]:
-        """Read all vectors.
-
-        Raises:
-            DatasetError: The file is damaged, or a number is not finite.
-        """
+        """Read all vectors."""
         vectors = read_array(self.path, self._type)
         if not np.isfinite(vectors).all():
             raise DatasetError(
@@ -54,11 +50,7 @@ class Shard(NamedTuple):
         return vectors
 
     def map(self) -> NDArray[np.float16]:
-        """Map the vectors into memory.
-
-        Raises:
-            DatasetError: The file is damaged.
-        """
+        """Map the vectors into memory."""
         return mapped_array(self.path, self._type)
 
 
@@ -106,9 +98,6 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
         questions: Vectors, one per row.
         k: The number of vectors to return for each question, at least 1.
         longest: An upper bound on the length of the vectors.
-
-    Raises:
-        DatasetError: A shard is damaged.
     """
     from threadpoolctl import threadpool_limits
 

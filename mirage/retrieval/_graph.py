@@ -30,12 +30,7 @@ Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it to a file.
-
-    Raises:
-        DatasetError: A shard is damaged, or the file cannot be written.
-        MissingPackageError: usearch is not installed.
-    """
+    """Build a graph of the vectors of all shards, and write it to a file."""
     graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
@@ -48,17 +43,7 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Check a graph, which reads the file once, and map it into memory.
-
-    Args:
-        path: The file.
-        size: The number of vectors, whose keys are their rows.
-        dimensions: The number of dimensions of each vector.
-
-    Raises:
-        DatasetError: The file is damaged, or is not a graph of these vectors.
-        MissingPackageError: usearch is not installed.
-    """
+    """Check a graph, which reads the file once, and map it into memory."""
     index = package("usearch.index").Index
     fault = _fault(np.frombuffer(mapped_bytes(path), np.uint8), size, dimensions)
     if not fault:

@@ -470,11 +470,7 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the length of the longest vector, and the number of dimensions of all vectors.
-
-    Raises:
-        DatasetError: A shard was damaged and has been deleted.
-    """
+    """Return the length of the longest vector, and the number of dimensions of all vectors."""
     longest, dimensions = 0.0, None
     for shard in shards:
         with deleting_damaged(shard.path):

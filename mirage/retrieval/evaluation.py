@@ -128,12 +128,6 @@ class RetrievalEvaluation(Printed):
 
         The intervals treat queries as the random sample; see
         :func:`mirage.statistics.clusters.mean_intervals`.
-
-        Args:
-            level: The confidence level.
-
-        Raises:
-            SettingError: ``level`` is not between 0 and 1.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -159,10 +153,6 @@ class RetrievalEvaluation(Printed):
             permutations: The number of random permutations to draw; if no more than that exist,
                 all are used.
             seed: Random seed.
-
-        Raises:
-            SettingError: The runs have different measures, one ranks passages and one documents,
-                or they share no query.
         """
         check_level(level)
         if (self.measures, self.documents) != (other.measures, other.documents):

@@ -184,11 +184,7 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep their previous order because requests failed.
-
-    Raises:
-        LLMError: ``every`` request failed.
-    """
+    """Log how many queries keep their previous order because requests failed."""
     if not failures:
         return
     first, reason = next(iter(failures.items()))

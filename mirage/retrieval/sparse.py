@@ -224,9 +224,6 @@ def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
         path: The file.
         rows: The number of passages.
         terms: The size of the vocabulary; ``None`` if unknown.
-
-    Raises:
-        DatasetError: The file is damaged.
     """
     from scipy.sparse import csr_array
 

@@ -57,10 +57,6 @@ def survey(
         path: A folder with copies of the datasets to read instead of the hub.
         revisions: Commit hashes, tags or branches by name of the dataset.
         judge: Name of the judge whose judgments are read; by default GPT-4o.
-
-    Raises:
-        UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
-        MissingPackageError: If the extra ``hub`` is not installed.
     """
     runs: dict[str, Run] = {}
 

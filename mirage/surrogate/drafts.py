@@ -345,13 +345,7 @@ def _write_chatty(scene: Scene) -> Draft:
 
 
 def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
-    """Return a draft in random Markdown like that of chat models.
-
-    Args:
-        draft: Draft to frame.
-        phrases: Phrases to draw from.
-        rng: Random generator.
-    """
+    """Return a draft in random Markdown like that of chat models."""
 
     def draw_phrase(name: str, chance: float) -> str:
         if rng.random() >= chance:

@@ -45,9 +45,6 @@ def fit_regressor(
         X: Features of each language, ``(tournaments, models, features)``.
         y: Logits of each language, ``(tournaments, models)``.
         seed: Random seed.
-
-    Raises:
-        UnknownNameError: If no estimator has this name.
     """
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, NAMES)

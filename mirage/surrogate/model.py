@@ -245,9 +245,6 @@ def select(
         estimators: Names of estimators for the shared part; ``None`` for no shared part.
         verdicts: Whether to try recipes with verdicts, which need judgments.
         seed: Random seed.
-
-    Raises:
-        FeatureError: If there are too few models to hold any out.
     """
     folds = _folds(data, seed)
     candidates = list(_candidates(data, estimators, folds, seed))

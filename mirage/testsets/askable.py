@@ -63,11 +63,6 @@ def corpus_of(
         size: Words per passage.
         overlap: Words that a passage repeats from the previous one.
 
-    Raises:
-        DatasetError: If documents cannot be read, or two have the same id.
-        SettingError: If ``size`` or ``overlap`` is out of range.
-        UnknownNameError: If the language is unknown.
-
     Example:
         >>> from mirage import Passage
         >>> corpus = corpus_of([Passage(id="a", text="The tower was built in 1889.")], "en")
@@ -145,10 +140,6 @@ def askable_passages(
         corpus: The passages.
         language: The language that questions will be in.
         seed: Random seed of the order of documents.
-
-    Raises:
-        DatasetError: If there is no passage.
-        UnknownNameError: If the language is unknown.
 
     Example:
         >>> from mirage import Passage

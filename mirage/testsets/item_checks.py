@@ -120,14 +120,6 @@ def stands(form: str, text: str, language: str | Language) -> bool:
     The phrase is matched by :func:`mirage.text.mention`. A phrase with numbers also matches if the
     text contains all its numbers, in digits or words, the months of its dates, and its other words.
 
-    Args:
-        form: The phrase.
-        text: The text to search.
-        language: The language of both.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
-
     Example:
         >>> stands("12 members", "The council has twelve members.", "en")
         True
@@ -212,9 +204,6 @@ def faults_in(
         language: The language that it should be in.
         complete: Whether the item needs wrong answers and a reference, as an LLM's draft does. Such
             a draft is also checked for effects of instructions in the passages.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
 
     Example:
         >>> from mirage import Passage
@@ -421,9 +410,6 @@ def query_of(
         passages: The passages that it was written from, in that order.
         language: The language of the item.
         id: The id of the query.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
     answerable = kind != "near_miss"
@@ -463,10 +449,6 @@ def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
 
     The similarity of words is the Dice coefficient. In scripts without spaces between words, pairs
     of characters are compared instead of words.
-
-    Args:
-        query: The query to check.
-        others: The queries to compare it with.
 
     Example:
         >>> first = Query(id="a", language="en", text="When was the bridge built?")

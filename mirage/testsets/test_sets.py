@@ -248,9 +248,6 @@ def beside(path: Path, what: str) -> Path:
     Args:
         path: The file of the dataset.
         what: The part of the name that is inserted, such as ``rejected``.
-
-    Raises:
-        DatasetError: If the companion file is a symbolic link.
     """
     companion = path.with_name(f"{path.stem}.{what}.jsonl")
     refuse_link(companion)

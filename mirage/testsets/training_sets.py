@@ -90,9 +90,6 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
 
     The teacher answers these, so that irrelevant passages do not mislead it.
 
-    Raises:
-        DatasetError: If no query shows a relevant passage.
-
     Example:
         >>> from mirage import MirageDataset
         >>> dataset = MirageDataset.bundled("sw")
@@ -114,11 +111,7 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
 
 
 def check_trainable(dataset: MirageDataset) -> None:
-    """Raise an error if a dataset is for evaluation only.
-
-    Raises:
-        DatasetError: If ``metadata["use"]`` of a query restricts it to evaluation, as in MEMERAG.
-    """
+    """Raise an error if a dataset is for evaluation only."""
     refused = [query for query in dataset if query.metadata.get("use") == EVALUATION_ONLY]
     if refused:
         licence = refused[0].metadata.get("licence")

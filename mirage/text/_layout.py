@@ -721,12 +721,6 @@ def mask_small_talk(
     """Return a masked answer in which sentences of small talk are masked too.
 
     If all sentences are small talk, none is masked.
-
-    Args:
-        text: Answer with its layout masked.
-        spans: Start and end offset of each sentence.
-        brackets: Citations in the answer.
-        context: Question and passages.
     """
     if not spans:
         return text

@@ -132,11 +132,7 @@ def evaluation_overlap(
 
 
 def check_apart(examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]) -> None:
-    """Raise an error if the query of an example is in an evaluation set.
-
-    Raises:
-        DatasetError: If :func:`evaluation_overlap` reports a query; the message lists the queries.
-    """
+    """Raise an error if the query of an example is in an evaluation set."""
     shared = evaluation_overlap(examples, evaluation)
     if shared:
         listed = ", ".join(

@@ -199,12 +199,6 @@ def token_rows(
 
     The label of a token of the completion is the token itself. That of any other token is -100,
     which the loss ignores.
-
-    Args:
-        examples: Conversations.
-        tokenizer: Tokenizer of the model.
-        ends: Tokens that end an answer.
-        longest: Largest number of tokens of an example.
     """
     rows, too_long = [], []
     for example in examples:

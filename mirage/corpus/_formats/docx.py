@@ -26,12 +26,7 @@ _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, list items and tables, without hidden text.
-
-    Raises:
-        DatasetError: The file is damaged, or too large when unpacked.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
+    """Return the headings, paragraphs, list items and tables, without hidden text."""
     with needing("python-docx"):
         import docx
     try:

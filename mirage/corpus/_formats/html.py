@@ -53,13 +53,7 @@ _NESTING = re.compile(
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the blocks of the main part of a page, without its navigation and hidden text.
-
-    Raises:
-        DatasetError: The text is not in the encoding that the page declares, or UTF-8, or its
-            elements are nested too deeply.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
+    """Return the blocks of the main part of a page, without its navigation and hidden text."""
     with needing("selectolax"):
         from selectolax.lexbor import LexborHTMLParser
 

@@ -14,12 +14,7 @@ __all__ = ["parse"]
 
 
 def parse(content: bytes) -> Parsed:
-    """Return one block of text per page.
-
-    Raises:
-        DatasetError: The file is encrypted or damaged.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
+    """Return one block of text per page."""
     with needing("pypdf"):
         from pypdf import PasswordType, PdfReader
 

@@ -36,10 +36,6 @@ def parse(content: bytes) -> Parsed:
     """Return the sections, paragraphs, code, lists and tables, with their inline markup.
 
     Directives unknown to docutils, such as those of Sphinx, keep their source.
-
-    Raises:
-        DatasetError: The file is too large.
-        MissingPackageError: The extra ``documents`` is not installed.
     """
     with needing("docutils"):
         from docutils.core import publish_doctree
