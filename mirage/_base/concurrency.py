@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from mirage.errors import SettingError
 
-__all__ = ["for_each", "run_sync"]
-
 T = TypeVar("T")
 
 _POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted

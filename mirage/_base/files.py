@@ -23,28 +23,6 @@ from pydantic import BaseModel, ValidationError
 from mirage._base.inputs import byte_lines, check_input, check_path, decode, limit_of, too_large
 from mirage.errors import DatasetError, needing
 
-__all__ = [
-    "check_name",
-    "delete_temporaries",
-    "file_name",
-    "json_object",
-    "lines",
-    "make_folder",
-    "open_append",
-    "packing",
-    "parquet_rows",
-    "parse_rows",
-    "read_rows",
-    "refuse_link",
-    "replace_file",
-    "table_rows",
-    "validated",
-    "write_bytes",
-    "write_records",
-    "write_text",
-    "writing",
-]
-
 R = TypeVar("R", bound=BaseModel)
 
 _BATCH = 256  # Parquet rows per read

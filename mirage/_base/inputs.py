@@ -18,23 +18,6 @@ from typing import IO, Literal, cast
 from mirage._base.logs import logger
 from mirage.errors import DatasetError, SettingError
 
-__all__ = [
-    "Kind",
-    "byte_lines",
-    "check_input",
-    "check_path",
-    "chunks",
-    "decode",
-    "files_below",
-    "inflate",
-    "limit_of",
-    "matching_files",
-    "open_input",
-    "read_bytes",
-    "read_text",
-    "too_large",
-]
-
 _LOG = logger("mirage")
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20

@@ -17,8 +17,6 @@ from mirage._base.inputs import limit_of, too_large
 from mirage._base.logs import logger
 from mirage.errors import DatasetError
 
-__all__ = ["Journal"]
-
 R = TypeVar("R", bound=BaseModel)
 
 _LOG = logger("mirage")

@@ -6,8 +6,6 @@ import logging
 
 from mirage._base.quoting import visible
 
-__all__ = ["logger"]
-
 
 def logger(name: str) -> logging.Logger:
     """Return the logger with a name; it escapes hidden characters in messages."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from mirage.errors import EXTRAS, missing_package
 
-__all__ = ["package"]
-
 
 def package(name: str, extra: str | None = None) -> Any:
     """Import and return a package or module that an extra installs.

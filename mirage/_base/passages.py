@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["NOTHING_JUDGED", "bare_text", "document_of", "is_other_text", "plain_text"]
-
 NOTHING_JUDGED = (
     "the qrels contain none of the retrieved passages; were they made for another corpus, with "
     "other ids?"

@@ -8,8 +8,6 @@ from typing import Any
 
 from mirage._base.quoting import one_line
 
-__all__ = ["progress_bar"]
-
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
     """Return a tqdm progress bar, on stderr if that is a terminal, or in a notebook."""

@@ -38,24 +38,6 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = [
-    "csv_text",
-    "html_characters",
-    "html_text",
-    "json_text",
-    "latex",
-    "markdown",
-    "markdown_cell",
-    "one_line",
-    "python_literal",
-    "read_csv",
-    "script_json",
-    "shell_word",
-    "utf8_text",
-    "visible",
-    "xml_text",
-]
-
 # Terminals and logs -------------------------------------------------------------------------------
 
 # Control characters except tab and line feed, line separators, characters that set the direction

@@ -8,8 +8,6 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = ["PASSAGE_NAMES", "first_duplicate", "is_missing", "placed", "present", "rows_in"]
-
 PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "_id", "docid", "wikipedia_id"),
     "text": ("text", "contents", "content", "body"),

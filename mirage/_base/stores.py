@@ -35,27 +35,6 @@ from mirage._base.files import (
 )
 from mirage.errors import DatasetError
 
-__all__ = [
-    "MANIFEST",
-    "ArrayType",
-    "FieldTypes",
-    "array_bytes",
-    "build_folder",
-    "check_place",
-    "is_outdated",
-    "locked",
-    "mapped_array",
-    "mapped_bytes",
-    "move_into_place",
-    "read_array",
-    "read_arrays",
-    "read_manifest",
-    "save_array",
-    "stored_key",
-    "temporary",
-    "write_manifest",
-]
-
 MANIFEST = "manifest.json"
 
 _LARGEST_MANIFEST = 2**28

@@ -18,21 +18,6 @@ from mirage.errors import needing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "RANKED",
-    "WIDTH",
-    "Printed",
-    "Rows",
-    "Table",
-    "frame_of",
-    "parts",
-    "ranked_cells",
-    "to_html",
-    "to_latex",
-    "to_markdown",
-    "to_text",
-]
-
 R = TypeVar("R")
 
 WIDTH = 80

@@ -11,8 +11,6 @@ from pydantic import Field
 
 from mirage.models import Passage
 
-__all__ = ["Block", "BlockKind", "Document", "Layout", "Parsed", "Part", "assemble"]
-
 BlockKind = Literal["text", "heading", "code", "table", "item"]
 """The kind of a block. Text may be cut anywhere, other kinds only if they exceed a passage."""
 

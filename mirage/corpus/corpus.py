@@ -37,8 +37,6 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage
 
-__all__ = ["Corpus"]
-
 FORMAT = 1
 KIND = "corpus"
 PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"

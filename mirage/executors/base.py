@@ -22,8 +22,6 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from mirage.errors import SettingError
 
-__all__ = ["Executor", "LocalExecutor", "Once", "driver_host", "in_order", "sending"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -16,8 +16,6 @@ from mirage._base.packages import package
 from mirage.errors import ExecutorError, SettingError
 from mirage.executors.base import Once, note_item, sending
 
-__all__ = ["RayExecutor", "ray_executor"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

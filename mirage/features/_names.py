@@ -14,9 +14,6 @@ from mirage.text.mentions import folded
 from mirage.text.quantities import word_values
 from mirage.text.words import WORD
 
-__all__ = ["Name", "names", "unfamiliar_stretch"]
-
-
 LONGEST_ACRONYM = 6
 """Longest word in capitals, in letters, that may be the initials of other words."""
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 
-__all__ = ["citation_map", "citation_recall"]
-
 
 def citation_recall(item: Answered, k: int) -> float | NotComputed:
-    """Return the share of the relevant passages among the first ``k`` cited ones, TREC's ``R@k``."""
+    """Return the share of relevant passages among the first ``k`` cited ones, TREC's ``R@k``."""
     hits = _hits(item, k)
     return hits if isinstance(hits, NotComputed) else sum(hits) / len(set(item.query.relevant))
 

@@ -22,8 +22,6 @@ from mirage.features.rated import missing_value
 from mirage.llm import LLM, Completion
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
-__all__ = ["LLMEval", "Scale", "llm_eval"]
-
 Scale = Literal["binary", "graded"]
 """Labels of the judge: yes and no, or also a label for answers that are right in part."""
 

@@ -16,14 +16,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.text.identification import identify
 
-__all__ = [
-    "correct_language",
-    "correct_language_lid176",
-    "english_language",
-    "language_probabilities",
-    "target_language",
-]
-
 SHORT = 20
 """Length in characters up to which an answer's language is not identified, as in BERGEN."""
 

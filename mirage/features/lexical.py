@@ -34,14 +34,6 @@ from mirage.text.content import (
 from mirage.text.mentions import bare
 from mirage.text.numbers import numbers
 
-__all__ = [
-    "SUPPORTED_AT",
-    "relevance_lexical",
-    "sentence_support",
-    "support_lexical",
-    "support_lexical_all",
-]
-
 HALF_STRENGTH_BITS = 50.0
 """Bits of a shared run of characters that count as half supported, which is about two words."""
 

@@ -23,8 +23,6 @@ from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.questions import Form, Outcome, Question, ask_all
 
-__all__ = ["Nugget", "NuggetRecall", "Score", "nugget_recall"]
-
 Importance = Literal["vital", "okay"]
 
 Score = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]

@@ -13,15 +13,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.text import parse, tokenize
 
-__all__ = [
-    "answer_bleu",
-    "answer_char3",
-    "answer_rouge_l",
-    "longest_common_subsequence",
-    "reference_answer",
-    "rouge_l",
-]
-
 _NO_REFERENCE = NotComputed("the query has no reference")
 _EMPTY_REFERENCE = NotComputed("the reference of the query has an empty answer")
 

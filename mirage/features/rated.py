@@ -18,8 +18,6 @@ from mirage.generation.prompts import passage_entry
 from mirage.llm import LLM
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
-__all__ = ["RatedFeature", "answer_overlap", "fluency"]
-
 EMPTY_ANSWER = 1.0
 """The grade of an empty answer on both scales, which is given without calling the LLM."""
 

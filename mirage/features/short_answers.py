@@ -27,20 +27,6 @@ from mirage.languages import Language
 from mirage.text import tokenize
 from mirage.text.mentions import stem
 
-__all__ = [
-    "bergen_char3_recall",
-    "bergen_match",
-    "bergen_recall",
-    "bergen_rouge1",
-    "bergen_rougeL",
-    "qa_char3_recall",
-    "qa_exact",
-    "qa_f1",
-    "qa_match",
-    "qa_precision",
-    "qa_recall",
-]
-
 LONGEST_ENDING = 5
 """Longest ending, in letters, that a word may have in a language with endings."""
 

@@ -17,8 +17,6 @@ from mirage.features.overlap import reference_answer
 from mirage.neural import Embedder
 from mirage.neural.embedders import embed
 
-__all__ = ["SimilarityFeature", "answer_similarity"]
-
 # Vectors in memory. The same references recur with every model, so their vectors are cached.
 _CACHE_SIZE = 20_000
 _EMPTY = NotComputed("the answer is empty")

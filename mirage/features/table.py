@@ -23,8 +23,6 @@ from mirage.statistics.variance import variance_components
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FeatureTable", "Stability"]
-
 TOLERANCE = 1e-6
 """Values that differ by no more than this count as equal, since files and platforms round."""
 

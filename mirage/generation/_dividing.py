@@ -15,8 +15,6 @@ from mirage.llm import LLM
 from mirage.llm.questions import part_size
 from mirage.models import Query, Response, Run
 
-__all__ = ["run_on_workers"]
-
 _Part = tuple[list[Query], bool]
 
 

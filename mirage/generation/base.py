@@ -18,19 +18,6 @@ from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNam
 from mirage.generation.replies import response_of
 from mirage.models import Query, Response, Run
 
-__all__ = [
-    "Generator",
-    "Recording",
-    "answered",
-    "check_ids",
-    "check_name",
-    "failed",
-    "recording",
-    "run_concurrently",
-    "run_in_batches",
-    "with_passages",
-]
-
 _LOG = logger("mirage.generation")
 
 

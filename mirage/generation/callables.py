@@ -19,8 +19,6 @@ from mirage.generation.base import Recording, answered, check_ids, failed, recor
 from mirage.generation.replies import Reply
 from mirage.models import Query, Response, Run
 
-__all__ = ["Answer", "CallableGenerator", "Recorded", "ReplayGenerator", "recorded"]
-
 Answer = Callable[[Query], Reply] | Callable[[Query], Awaitable[Reply]]
 """A function that answers a query, sync or async.
 

@@ -12,8 +12,6 @@ from mirage.generation.short_answers import ShortAnswerPrompt
 from mirage.llm import Message
 from mirage.llm.controls import apart
 
-__all__ = ["completion_ids", "end_ids", "own_prompt", "plain_messages", "prompt_ids"]
-
 # Some tokenizers do not list all of their control tokens as special tokens.
 _CONTROL = re.compile(r"<\S+>|\[\S+\]")
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from httpx import AsyncClient
     from httpx import Response as Answer
 
-__all__ = ["HTTPGenerator", "OpenAIGenerator"]
-
-
 # Chat completions ---------------------------------------------------------------------------------
 
 

@@ -23,8 +23,6 @@ from mirage.generation.prompts import (
 )
 from mirage.models import Query, Response, Run
 
-__all__ = ["TransformersGenerator", "VLLMGenerator"]
-
 # Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
     "do_sample": False,

@@ -21,20 +21,6 @@ from mirage.llm.client import estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query
 
-__all__ = [
-    "ANSWER_TOKENS",
-    "CONTEXT_TOKENS",
-    "Order",
-    "Prompt",
-    "PromptMaker",
-    "RagPrompt",
-    "fitted",
-    "passage_entry",
-    "prompt_for",
-    "query_seed",
-    "room",
-]
-
 CONTEXT_TOKENS = 8192
 """The default number of tokens of prompt and answer together, as in the paper."""
 

@@ -16,8 +16,6 @@ from mirage.generation.base import Generator
 from mirage.generation.callables import ReplayGenerator
 from mirage.models import Response, Run
 
-__all__ = ["again", "repeated"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from mirage._base.rows import PASSAGE_NAMES
 from mirage.errors import GenerationError
 from mirage.models import Passage, Query, Response
 
-__all__ = ["PassageLike", "Reply", "response_of"]
-
 PassageLike = Passage | Mapping[str, Any] | str
 """A passage that a system used for an answer.
 

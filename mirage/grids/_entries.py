@@ -42,22 +42,6 @@ if TYPE_CHECKING:
     from mirage.retrieval import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.rewriting import QueryRewriter
 
-__all__ = [
-    "ChunkEntry",
-    "CorpusEntry",
-    "DatasetEntry",
-    "EndpointEntry",
-    "Entry",
-    "GeneratorEntry",
-    "LLMEntry",
-    "ProcessorEntry",
-    "PromptEntry",
-    "RerankerEntry",
-    "RetrieverEntry",
-    "RewriterEntry",
-    "fingerprint",
-]
-
 FOLDER = "folder"
 """The key of the validation context for the folder that paths are relative to."""
 

@@ -12,8 +12,6 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
-__all__ = ["Nodes", "Settings", "is_feature"]
-
 DEFAULT_ORDER = "rank"
 """The order of passages for a generator without a prompt entry; see :class:`mirage.RagPrompt`."""
 

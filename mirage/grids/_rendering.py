@@ -17,18 +17,6 @@ from mirage.grids.cells import Cell, Score, differing_axes
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 
-__all__ = [
-    "FAILED",
-    "columns",
-    "format_score",
-    "from_json",
-    "html_page",
-    "readable_table",
-    "settings_line",
-    "to_csv",
-    "to_json",
-]
-
 COUNTS = ("n", "failed", "unmeasured")
 FAILED = "failed"
 NO_SETTING = "-"

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
 
-__all__ = ["Runner"]
-
 BATCH = 64
 """Number of queries after which results are written to disk."""
 

@@ -22,8 +22,6 @@ from mirage.statistics.permutation import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CellComparisons", "CellDifference", "compare_cells"]
-
 Pair = tuple[Cell, Cell]
 
 FIRST_PERMUTATIONS = 10_000

@@ -28,8 +28,6 @@ from mirage.grids._entries import (
 )
 from mirage.grids.cells import AXES
 
-__all__ = ["DEPTHS", "NONE", "ORACLE", "SECTIONS", "GridConfig", "read_config"]
-
 NONE = "none"
 """The setting of a component that a cell does not use, such as the reranker."""
 

@@ -21,8 +21,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, SmallSample, small_samp
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AxisEffect", "ComponentEffects", "SettingMean", "component_effects"]
-
 INTERACTIONS = "interactions"
 """The name of the row for effects that axes have only in combination."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mirage.models import Run
     from mirage.ranking import Ranking
 
-__all__ = ["Grid"]
-
 EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
 """Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
 

@@ -14,8 +14,6 @@ from mirage.grids.cells import Cell, Score, differing_axes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Pivot", "pivot_cells"]
-
 Key = tuple[str, ...]
 
 

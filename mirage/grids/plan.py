@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Passage
 
-__all__ = ["Plan", "PlanRow", "make_plan"]
-
 INSTRUCTIONS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 

@@ -24,8 +24,6 @@ from mirage._base.stores import (
 )
 from mirage.errors import DatasetError
 
-__all__ = ["RESPONSES", "STEPS", "Node", "ResultStore"]
-
 KIND = "step of a grid"
 
 _FIELDS: FieldTypes = {"key": str, "seconds": (int, float), "total": int}

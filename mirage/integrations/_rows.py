@@ -18,8 +18,6 @@ from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureTable
 from mirage.models import Query, Response, Run
 
-__all__ = ["TABLE_COLUMNS", "Row", "dataset_from", "rows_of", "run_from", "table_from"]
-
 Row = Mapping[str, Any]
 
 _LOG = logger("mirage.integrations")

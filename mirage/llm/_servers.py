@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from mirage._base.logs import logger
 from mirage.llm.retries import TransientError
 
-__all__ = ["Server", "ask_in_turn"]
-
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")

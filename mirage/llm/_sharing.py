@@ -34,8 +34,6 @@ from mirage.errors import LLMError
 from mirage.llm.budget import Budget, Hold
 from mirage.llm.cache import Cache
 
-__all__ = ["Account", "Copy", "SharedBudget", "SharedCache", "SharedSlots", "copy_of"]
-
 _WAIT_S = 0.02  # the first wait before a copy asks again whether a call may begin; it doubles
 _MOST_WAIT_S = 0.5
 

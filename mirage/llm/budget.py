@@ -11,8 +11,6 @@ from numbers import Real
 
 from mirage.errors import BudgetError, SettingError
 
-__all__ = ["Budget", "Hold", "Price", "Usage"]
-
 _WAIT_S = 0.02  # how long a call waits before it checks again whether others have freed budget
 
 

@@ -20,8 +20,6 @@ from mirage._base.inputs import check_path
 from mirage._base.logs import logger
 from mirage.errors import DatasetError, SettingError
 
-__all__ = ["Cache", "default_cache_path"]
-
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")

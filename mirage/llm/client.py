@@ -32,8 +32,6 @@ from mirage.llm.secrets import Secrets
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, Omit
 
-__all__ = ["LLM", "Completion", "Connection", "Message", "RerankForm", "estimate_tokens"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -617,7 +615,7 @@ class Connection:
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """Return the body of the server's answer; release the hold if the request was not billed."""
+        """Return the body of the server's answer; release the hold if the call was not billed."""
         import httpx
         import openai
 

@@ -13,8 +13,6 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
 
-__all__ = ["Break", "Skeleton", "apart", "break_controls", "break_tokens", "visible"]
-
 Break = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 """A pattern to search in the skeleton of a text, and its replacement."""
 

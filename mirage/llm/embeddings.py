@@ -10,8 +10,6 @@ from mirage.errors import LLMError
 from mirage.llm.client import LLM
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["TOGETHER", "embed_all", "outcomes_of"]
-
 T = TypeVar("T")
 
 TOGETHER = 32

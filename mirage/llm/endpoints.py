@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from mirage._base.quoting import visible
 from mirage.errors import SettingError
 
-__all__ = ["checked_url", "short", "tls"]
-
 _UNSAFE = re.compile(r"[^\w.:%-]")  # in a host name; letters may be of any script
 
 _MOST_SHOWN = 300  # characters of a server's message that an error quotes

@@ -11,16 +11,6 @@ from urllib.parse import urlsplit
 from mirage.errors import SettingError
 from mirage.llm.endpoints import checked_url
 
-__all__ = [
-    "KEY_VARIABLE",
-    "KeyUse",
-    "check_key",
-    "default_address",
-    "is_openai",
-    "key_uses",
-    "origin_of",
-]
-
 KEY_VARIABLE = "OPENAI_API_KEY"
 """The environment variable whose key is sent to the default address."""
 

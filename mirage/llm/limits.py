@@ -10,8 +10,6 @@ from typing import Any
 from mirage.errors import LLMError, SettingError
 from mirage.llm.retries import TransientError
 
-__all__ = ["MOST_BYTES", "PACKING", "limited"]
-
 MOST_BYTES = 8 * 2**20
 """The default limit in bytes: about eight times the longest answer of current models."""
 

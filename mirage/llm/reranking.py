@@ -10,8 +10,6 @@ from mirage.llm.client import LLM, RerankForm
 from mirage.llm.embeddings import TOGETHER, outcomes_of
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["relevance_all"]
-
 
 def relevance_all(
     llm: LLM,

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["Reach", "Retries", "TransientError", "decoded", "transient_status"]
-
 T = TypeVar("T")
 
 _UNREACHED = 2  # most retries of a call if no call has ever reached the endpoint

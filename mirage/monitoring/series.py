@@ -21,8 +21,6 @@ from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
 
-__all__ = ["CommitChanges", "Series", "Step", "compare_commits", "worsening_p_values"]
-
 _SPLITS = 1000  # maximum number of splits of a query's answers; a sample if there are more
 _POOLED = 120  # maximum number of earlier answers per query that a commit is compared with
 

@@ -13,16 +13,6 @@ from mirage._base.quoting import shell_word
 from mirage.errors import NeuralError
 from mirage.executors.base import driver_host
 
-__all__ = [
-    "attempt",
-    "compute_in_halves",
-    "compute_longest_first",
-    "encodable",
-    "model_location",
-    "reduce_model",
-    "weights_digest",
-]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

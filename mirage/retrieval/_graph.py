@@ -21,8 +21,6 @@ from mirage._base.stores import mapped_bytes
 from mirage.errors import DatasetError
 from mirage.retrieval._exact import Shard
 
-__all__ = ["open_graph", "write_graph"]
-
 _NODE_BATCH = 2**14
 """Nodes that are checked at a time."""
 

@@ -15,8 +15,6 @@ from mirage.executors import Executor, LocalExecutor
 from mirage.executors.base import Once
 from mirage.models import Passage
 
-__all__ = ["SHARD", "deleting_damaged", "fill_shards", "shard_rows", "shard_starts"]
-
 SHARD = 1024
 """Passages per shard."""
 

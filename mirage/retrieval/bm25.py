@@ -35,8 +35,6 @@ from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
 
-__all__ = ["BM25", "Hit"]
-
 KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000

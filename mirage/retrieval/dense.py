@@ -36,8 +36,6 @@ from mirage.retrieval._graph import open_graph, write_graph
 from mirage.retrieval._shards import SHARD, deleting_damaged, fill_shards, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
-__all__ = ["DenseRetriever"]
-
 KIND = "dense index"
 FORMAT = 1
 SUFFIX, GRAPH, ANSWERS = ".npy", "graph.usearch", "answers.sqlite"

@@ -28,16 +28,6 @@ from mirage.statistics.permutation import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MEASURES",
-    "Qrels",
-    "RetrievalDifference",
-    "RetrievalEvaluation",
-    "RetrievalMean",
-    "evaluate",
-    "qrels",
-]
-
 Qrels = Mapping[str, Mapping[str, int]]
 """Relevance grades by query id and passage id; a grade above 0 means relevant."""
 

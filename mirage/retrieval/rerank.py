@@ -27,8 +27,6 @@ from mirage.models import Passage, Query
 from mirage.neural import Reranker as PairScorer
 from mirage.retrieval.run import RetrievalRun
 
-__all__ = ["CrossEncoderReranker", "EndpointReranker", "LLMReranker"]
-
 _LOG = logger("mirage.retrieval")
 
 

@@ -16,8 +16,6 @@ from mirage.models import Query
 from mirage.retrieval.base import Retriever
 from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
-__all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever", "relevant_passages"]
-
 _ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus are in memory
 
 

@@ -32,8 +32,6 @@ from mirage.retrieval.run import Hits, RetrievalRun
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["SparseRetriever"]
-
 KIND = "sparse index"
 FORMAT = 1
 SUFFIX = ".npz"

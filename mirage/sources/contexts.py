@@ -12,8 +12,6 @@ from mirage._base.passages import plain_text
 from mirage.errors import DatasetError
 from mirage.models import Passage, Query, Response
 
-__all__ = ["Asked", "query_of", "response_to"]
-
 _LOG = logger("mirage.sources")
 
 

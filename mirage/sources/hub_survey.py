@@ -11,8 +11,6 @@ from mirage.errors import DatasetError
 from mirage.models import Run
 from mirage.sources import hub
 
-__all__ = ["Part", "survey"]
-
 
 class Part(NamedTuple):
     """The survey of one dataset of the benchmark.

@@ -12,8 +12,6 @@ from mirage._base.files import lines, parse_rows, validated
 from mirage.errors import DatasetError
 from mirage.models import Query
 
-__all__ = ["Survey", "survey", "survey_file"]
-
 PROBLEMS_SHOWN = 10
 
 

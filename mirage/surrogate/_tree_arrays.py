@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 
-__all__ = ["ARRAYS", "TreeArrays"]
-
 ARRAYS = {
     "roots": np.int32,
     "feature": np.int16,

@@ -37,19 +37,6 @@ from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
-__all__ = [
-    "MANIFEST",
-    "Artifact",
-    "read",
-    "read_arrays",
-    "read_pretrained",
-    "ships",
-    "verify",
-    "write",
-    "write_joblib",
-    "write_manifest",
-]
-
 FORMAT = 1
 MANIFEST = "manifest.json"
 PRETRAINED = resources.files("mirage.surrogate") / "pretrained"

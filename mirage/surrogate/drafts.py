@@ -18,21 +18,6 @@ from mirage.models import Passage, Query
 from mirage.text import mentioned, parse, split_sentences, tokenize
 from mirage.text.sentences import Sentence
 
-__all__ = [
-    "MANNERS",
-    "Draft",
-    "Frame",
-    "Phrases",
-    "Scene",
-    "Texts",
-    "bundled_phrases",
-    "bundled_texts",
-    "faultless",
-    "filled",
-    "framed",
-    "read_phrases",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Texts:

@@ -13,18 +13,6 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.errors import UnknownNameError
 
-__all__ = [
-    "ESTIMATORS",
-    "LINEAR",
-    "NAMES",
-    "SELECTED_FROM",
-    "VERDICTS",
-    "VERDICT_TREES",
-    "Regressor",
-    "fit_regressor",
-    "one_thread",
-]
-
 
 class Regressor(Protocol):
     """Interface of a fitted regressor."""

@@ -15,8 +15,6 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["Familiarity"]
-
 RESIDUALS_FROM_ALL = 5
 """Weight, in numbers of models, of the mean squared residual over all languages when it is averaged
 with the residuals of near models.

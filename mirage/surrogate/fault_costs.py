@@ -10,8 +10,6 @@ from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import SYSTEMS, system_name
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = ["CITATION_FAULTS", "FALSEHOODS", "FaultCost", "fault_costs", "order_violations"]
-
 CITATION_FAULTS = ("over-cited", "uncited", "wrongly-cited")
 """Faults in the citations of a true answer."""
 

@@ -36,8 +36,6 @@ from mirage.surrogate._verdicts import (
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData, mean_features
 
-__all__ = ["Candidate", "FittedModel", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
-
 Data = Mapping[str, TrainingData]
 Residuals = dict[str, Floats]
 

@@ -21,15 +21,6 @@ from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = [
-    "Arena",
-    "simulated_arena",
-    "simulated_judgments",
-    "simulated_runs",
-    "train_on_arena",
-    "write_pretrained",
-]
-
 TOURNAMENTS = 200
 
 

@@ -22,8 +22,6 @@ from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
 from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = ["ANCHORS", "GROUPS", "SYSTEMS", "System", "judge", "simulate"]
-
 
 @dataclass(frozen=True, slots=True)
 class System:

@@ -19,8 +19,6 @@ from mirage.errors import FeatureError, JudgmentError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
 from mirage.statistics.bootstrap import widened
 
-__all__ = ["TrainingData", "data_and_left_out", "placed_judgments", "training_data"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:

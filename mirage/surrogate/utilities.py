@@ -24,8 +24,6 @@ from typing import Any
 from mirage._base.inputs import read_text
 from mirage.errors import SettingError, UnknownNameError
 
-__all__ = ["LEFT", "UTILITIES", "WEIGHTS", "Quality", "Utilities", "read_utilities"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:

@@ -22,8 +22,6 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import quantities
 
-__all__ = ["INSTRUCTIONS", "Askable", "askable_passages", "corpus_of", "words_of"]
-
 INSTRUCTIONS = "gives instructions to its reader or a model"
 """The reason for skipping a passage that may contain a prompt injection."""
 

@@ -25,18 +25,6 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import MENTIONED_AT, stem
 from mirage.text.quantities import Quantity, dates, days_in, quantities, values_in
 
-__all__ = [
-    "PAIRS",
-    "Draft",
-    "Fault",
-    "FaultKind",
-    "ItemKind",
-    "duplicate_of",
-    "faults_in",
-    "query_of",
-    "stands",
-]
-
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
 """The kind of a test item.
 

@@ -20,16 +20,6 @@ from mirage.models import Passage, Record
 from mirage.testsets.instructions import without_instructions
 from mirage.testsets.item_checks import Draft, ItemKind
 
-__all__ = [
-    "Asker",
-    "LLMReply",
-    "Slot",
-    "answer_prompt",
-    "keep_answer",
-    "keep_draft",
-    "writing_prompt",
-]
-
 T = TypeVar("T")
 
 

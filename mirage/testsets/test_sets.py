@@ -59,16 +59,6 @@ from mirage.testsets.item_questions import (
 from mirage.text import abstains, mentioned
 from mirage.text.abstentions import ABSTAINS_AT
 
-__all__ = [
-    "ITEM_KINDS",
-    "ItemSet",
-    "RejectedItem",
-    "build_test_set",
-    "estimate_test_set",
-    "read_rejected",
-    "strike",
-]
-
 T = TypeVar("T")
 
 ITEM_KINDS: Mapping[ItemKind, float] = {
@@ -470,6 +460,7 @@ MOST_ITEMS = 2000
 
 
 def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
+    """Refuse numbers and shares of items that no test set can have."""
     if items < 1 or passages_per_item < 2:
         raise SettingError(
             f"items must be at least 1 and shown at least 2, got items={items}, "
@@ -492,6 +483,7 @@ def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: i
 def prepare_index(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
+    """Return an index of the documents, and the passages that are worth asking about."""
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:

@@ -17,19 +17,6 @@ from mirage.testsets.evaluation_sets import reason_counts
 from mirage.text import parse
 from mirage.text.citations import cite_by_id
 
-__all__ = [
-    "ChatMessage",
-    "OmitReason",
-    "TrainingExample",
-    "TrainingSet",
-    "build_training_set",
-    "check_trainable",
-    "example_of",
-    "read_training_set",
-    "relevant_only",
-    "write_training_set",
-]
-
 OmitReason = Literal[
     "no relevant passage",
     "failed",

@@ -21,8 +21,6 @@ from mirage.testsets.training_sets import (
 )
 from mirage.text import tokenize
 
-__all__ = ["Target", "check_apart", "evaluation_overlap", "training_examples"]
-
 Target = Literal["answers", "reference"]
 """Text that a model is trained to give: short answers, or the reference of the query."""
 

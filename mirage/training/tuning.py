@@ -33,8 +33,6 @@ from mirage.testsets.training_sets import TrainingExample, TrainingSet
 from mirage.training.examples import Target, check_apart
 from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 
-__all__ = ["FineTuned", "Method", "finetune", "prompt_of", "token_rows"]
-
 Method = Literal["lora", "qlora", "full"]
 """Trained parameters: LoRA matrices, LoRA matrices of a model in 4 bits, or all weights."""
 

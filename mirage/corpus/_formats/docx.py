@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from docx.table import Table
     from docx.text.paragraph import Paragraph
 
-__all__ = ["parse"]
-
 LARGEST = 1 << 28
 """The most bytes of an unpacked document; larger ones are refused."""
 

@@ -13,8 +13,6 @@ from mirage.errors import DatasetError, needing
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-__all__ = ["parse"]
-
 _CHARSET = re.compile(
     rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|encoding=[\"']([\w.:-]+)", re.I
 )

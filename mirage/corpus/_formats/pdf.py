@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from mirage.corpus._structure import Block, Parsed
 from mirage.errors import DatasetError, needing
 
-__all__ = ["parse"]
-
 
 def parse(content: bytes) -> Parsed:
     """Return one block of text per page."""

@@ -9,8 +9,6 @@ from typing import Any
 from mirage.corpus._structure import Block, Parsed
 from mirage.errors import DatasetError, needing
 
-__all__ = ["parse"]
-
 LARGEST = 1_000_000
 """The most characters of a file; docutils would take minutes for a longer one."""
 
