@@ -301,7 +301,6 @@ the answer says; whether it is true plays no part."""
 
 
 def _assigning_question(item: Answered, nuggets: Nuggets) -> Question[Labels]:
-    """Return the question that labels nuggets by an answer."""
     material = (
         ("question", item.query.text),
         *((f"nugget-{n}", nugget.text) for n, nugget in enumerate(nuggets, 1)),

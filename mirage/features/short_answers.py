@@ -235,7 +235,6 @@ def bergen_rougeL(item: Answered) -> float | NotComputed:
 
 
 def _best_of_labels(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
-    """Return the best value of a label."""
     if not item.query.answers:
         return NO_ANSWERS
     response = item.response.text or ""

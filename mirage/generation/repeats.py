@@ -82,7 +82,6 @@ def repeated(
 def _generators(
     generator: Generator, dataset: MirageDataset, repeats: int | None
 ) -> Sequence[Generator]:
-    """Return the generator for each repeat."""
     if not isinstance(generator, ReplayGenerator):
         return [again(generator, number) for number in range(repeats or 1)]
     run = generator.recording(dataset)

@@ -202,7 +202,6 @@ class Runner:
         )
 
     def responses(self, cell: Settings) -> Run:
-        """Return the responses of a cell."""
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generate(cell)
         whole = read_run(path, language=dataset.language, model=cell["generator"])
@@ -353,18 +352,21 @@ class Runner:
         def open_index() -> Retriever:
             embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
 
+            def build(folder: Path) -> Retriever:
+                context = {"embedder": embedder, "executor": self.executor}
+                retriever: Retriever = entry.build(corpus, folder, **context)
+                return retriever
+
             def fill(folder: Path) -> dict[str, int]:
-                entry.build(corpus, folder, embedder, self.executor)
+                build(folder)
                 return {"items": len(corpus), "total": len(corpus)}
 
-            folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
-            retriever: Retriever = entry.build(corpus, folder, embedder, self.executor)
-            return retriever
+            return build(self._step(self.nodes.index(name, cell["corpus"]), DATA, fill))
 
         retriever: Retriever = self._get_or_create("index", f"{name} {cell['corpus']}", open_index)
         if entry.rewriter is None:
             return retriever
-        rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
+        rewriter = self.config.rewriters[entry.rewriter].make(budget=self.budget)
         return RewritingRetriever(retriever, rewriter)
 
     def _rows_to_run(
@@ -389,16 +391,16 @@ class Runner:
         if axis == "processor":
             return self._get_or_create(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
-        return self._get_or_create(axis, name, lambda: entry.make(self.budget))
+        return self._get_or_create(axis, name, lambda: entry.make(budget=self.budget))
 
     def _generator(self, cell: Settings) -> Any:
-        seed = self.config.seed
-        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make(seed)
+        seed, name = self.config.seed, cell["prompt"]
+        prompt = None if name == NONE else self.config.prompts[name].make(seed=seed)
         entry: Any = self.config.generators[cell["generator"]].at(cell)
         return self._get_or_create(
             "generator",
-            f"{entry!r} {cell['prompt']}",
-            lambda: entry.make(prompt, self.budget, seed),
+            f"{entry!r} {name}",
+            lambda: entry.make(prompt=prompt, budget=self.budget, seed=seed),
         )
 
     def _llm(self, name: str) -> LLM:

@@ -320,7 +320,7 @@ class _Planner:
         if node.step == "generate" and node.entry.kind == "openai":
             has_prompt = cell["prompt"] != NONE
             prompt = (
-                self.config.prompts[cell["prompt"]].make(self.config.seed)
+                self.config.prompts[cell["prompt"]].make(seed=self.config.seed)
                 if has_prompt
                 else RagPrompt()
             )

@@ -193,7 +193,6 @@ def _locate_rows(
 
 
 def _common_value(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
-    """Return the value that all rows have in a field."""
     values = list(dict.fromkeys(row.get(field) for _, row in rows))
     if len(values) > 1 or None in values:
         raise DatasetError(

@@ -100,7 +100,6 @@ class RetrievalEvaluation(Printed):
         return len(self.measures)
 
     def __getitem__(self, measure: str) -> RetrievalMean:
-        """Return the mean of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
         return self.rows()[self.measures.index(measure)]
