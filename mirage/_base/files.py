@@ -273,38 +273,20 @@ def make_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes, *, follow: bool = True) -> None:
-    """Write a file with :func:`replace_file`.
-
-    Args:
-        path: Path of the file.
-        data: Content.
-        follow: As in :func:`replace_file`.
-    """
+    """Write a file with :func:`replace_file`."""
     with replace_file(path, follow=follow) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, *, follow: bool = True) -> None:
-    """Write a text as UTF-8 with :func:`replace_file`.
-
-    Args:
-        path: Path of the file.
-        text: Text to write.
-        follow: As in :func:`replace_file`.
-    """
+    """Write a text as UTF-8 with :func:`replace_file`."""
     with writing(path):
         data = text.encode()
     write_bytes(path, data, follow=follow)
 
 
 def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = True) -> None:
-    """Write records as JSON Lines with :func:`replace_file`, without default values.
-
-    Args:
-        records: Records to write, one per line.
-        path: Path of the file.
-        follow: As in :func:`replace_file`.
-    """
+    """Write records as JSON Lines with :func:`replace_file`, without default values."""
     with replace_file(path, follow=follow) as file:
         for record in records:
             file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")

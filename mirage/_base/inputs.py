@@ -178,13 +178,7 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
-    """Return a line as text, without a byte order mark.
-
-    Args:
-        line: Line as bytes.
-        where: Location of the line, for errors.
-        first: Whether it is the first line of a file, which may have a byte order mark.
-    """
+    """Return a line as text, without a byte order mark."""
     try:
         return line.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
@@ -202,11 +196,6 @@ def files_below(
     A symbolic link to a file inside the folder counts as a file. A link to a file outside is
     skipped. Every link to a folder is skipped too, because it may lead outside or in circles. A
     warning names each skipped link, unless a link to a file is not wanted anyway.
-
-    Args:
-        folder: Folder, which may itself be reached by a link.
-        wanted: Function that returns whether to include a path.
-        depth: Number of levels of subfolders to search. By default all.
     """
     root = Path(os.path.realpath(folder))
     paths = []

@@ -33,10 +33,6 @@ class Journal(Generic[R]):
     Args:
         path: Path of the file. With None, nothing is read or written.
         record: Class of the records.
-
-    Attributes:
-        path: Path of the file, or None.
-        earlier: Records that the file contained when it was opened.
     """
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:

@@ -136,15 +136,7 @@ def ranked_cells(
     interval: Sequence[float],
     rank_interval: Sequence[int] | None,
 ) -> tuple[str, ...]:
-    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing.
-
-    Args:
-        rank: Rank of the model.
-        model: Name of the model.
-        logit: Logit.
-        interval: Lower and upper bound of the 95 % confidence interval.
-        rank_interval: Best and worst rank, or None.
-    """
+    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing."""
     low, high = interval
     return (
         str(rank),

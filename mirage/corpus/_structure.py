@@ -105,13 +105,7 @@ def _as_title(text: str) -> str:
 
 
 class Layout:
-    """The positions between the units of a text at which passages may begin and end.
-
-    Args:
-        text: The text of the document.
-        starts: The offset of each unit, in order.
-        parts: The structure; without one, passages may be cut everywhere.
-    """
+    """The positions between the units of a text at which passages may begin and end."""
 
     def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
         self._text, self._starts, self._parts = text, starts, parts

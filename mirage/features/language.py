@@ -106,12 +106,6 @@ def language_probabilities(
 
     A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
 
-    Args:
-        text: An answer without citations.
-        language: The expected language.
-        context: The question, in ``language``, followed by passages in any language. By default
-            there is no context.
-
     Returns:
         The shares; empty if no word belongs to a language. The key ``""`` covers all languages in a
         script that none of the 18 languages uses.

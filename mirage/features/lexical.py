@@ -184,14 +184,6 @@ def sentence_support(
 
     A sentence is best called supported from :data:`SUPPORTED_AT` on.
 
-    Args:
-        sentence_text: The sentence, without its citations.
-        passages: The texts that may support it.
-        language: The language of the sentence, passages and question.
-        question: The question; its words count less. By default there is none.
-        others: The passages that were shown too but are not among ``passages``. By default there
-            are none.
-
     Example:
         >>> from mirage.features.lexical import sentence_support
         >>> passages = ["The Harbour Bridge was opened to traffic in March 1932."]

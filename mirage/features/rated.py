@@ -99,13 +99,7 @@ class RatedFeature:
 
 
 def missing_value(llm: LLM, outcome: Outcome[Any], prefix: str) -> NotComputed:
-    """Return why a question has no value: the call failed, or its answer could not be parsed.
-
-    Args:
-        llm: The model that was called.
-        outcome: The outcome without a value.
-        prefix: Describes the missing value if the call failed, such as "not rated".
-    """
+    """Return why a question has no value: the call failed, or its answer could not be parsed."""
     failed = f"{prefix}: {outcome.failed}" if outcome.failed else ""
     return NotComputed(failed or f"{llm.model} gave {outcome.invalid}", retry=True)
 

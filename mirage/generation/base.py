@@ -90,13 +90,7 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Refuse answers to queries that the dataset does not have.
-
-    Args:
-        query_ids: Ids of the answered queries.
-        dataset: The dataset.
-        source: Where the answers come from, for the error, such as ``"in run.jsonl"``.
-    """
+    """Refuse answers to queries that the dataset does not have."""
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
@@ -190,12 +184,6 @@ def recording(
 ) -> Iterator[Recording]:
     """Open a recording of a run, which already has the answers in the file ``out``.
 
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        out: The file, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
-
     Yields:
         The recording.
     """
@@ -249,17 +237,7 @@ def run_concurrently(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """Make a run by calling an async function on each query concurrently.
-
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        connect: Opens a context with the function. It is called once, and only if the file ``out``
-            does not yet answer every query.
-        concurrency: Number of calls under way at a time.
-        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
-    """
+    """Make a run by calling an async function on each query concurrently."""
 
     async def ask_all(record: Recording) -> None:
         async with connect() as answer:
@@ -284,14 +262,6 @@ def run_in_batches(
     If a batch fails, it is split in halves. The cause may be that it does not fit into memory: then
     the smaller size is used from there on. Or one query fails by itself: then only this query
     becomes a failure.
-
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        answer: Returns one response per query of a batch.
-        batch_size: Most queries in a batch.
-        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size

@@ -142,13 +142,7 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens that remain for the prompt in a context.
-
-    Args:
-        context_tokens: Tokens of prompt and answer together.
-        answer_tokens: Tokens that are reserved for the answer.
-        passage_tokens: Most tokens of a passage; only checked.
-    """
+    """Return the number of tokens that remain for the prompt in a context."""
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(

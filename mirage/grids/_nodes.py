@@ -161,13 +161,7 @@ class Nodes:
         return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
 
     def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
-        """Return the node of the features of a cell's responses.
-
-        Args:
-            cell: The cell.
-            metrics: The names of features of one group; see :attr:`groups`.
-            responses: SHA-256 of the file of responses, which changes when responses are added.
-        """
+        """Return the node of the features of a cell's responses."""
         metrics = list(metrics)
         llm_entry, settings = self._models_of(metrics[0])
         # Qrels and answers are part of the key, so that corrected ones are scored anew.

@@ -88,18 +88,7 @@ _Measurement = tuple[
 
 
 class Runner:
-    """Executes the steps of cells, or reads their results from the store.
-
-    Args:
-        config: The grid.
-        store: The store of results.
-        nodes: The steps of the cells.
-        limit: Use only the first queries of each dataset; all by default.
-        budget: Budget of all LLM calls together.
-        executor: Executor whose workers encode, rerank, answer and compute features.
-        progress: Show progress bars.
-        stored_only: Read results from the store only; a step that is not there fails.
-    """
+    """Executes the steps of cells, or reads their results from the store."""
 
     def __init__(
         self,

@@ -134,15 +134,7 @@ def make_plan(
     *,
     limit: int | None = None,
 ) -> Plan:
-    """Return the remaining work of the cells of a grid and its cost; nothing is sent.
-
-    Args:
-        config: The grid.
-        cells: The settings of its cells.
-        store: The store with the steps that are complete.
-        nodes: The steps of the cells.
-        limit: Use only the first queries of each dataset; all by default.
-    """
+    """Return the remaining work of the cells of a grid and its cost; nothing is sent."""
     planner = _Planner(config, store, nodes, limit)
     for cell in cells:
         planner.add(cell)

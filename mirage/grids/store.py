@@ -119,14 +119,7 @@ class ResultStore:
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the file or folder of a node, or ``None`` if it is missing or has too few items.
-
-        Args:
-            node: The node.
-            name: The name of the file or folder.
-            size: The number of items that are needed.
-            final: Accept a result with items that failed and should be tried again.
-        """
+        """Return the file or folder of a node, or ``None`` if it is missing or has too few items."""
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None

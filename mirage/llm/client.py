@@ -481,11 +481,6 @@ class Connection:
         """Return the relevance of each text to a query, from the cache if it is there.
 
         Texts that are not in the cache are sent in one request to ``/rerank``.
-
-        Args:
-            query: The query.
-            texts: The passages.
-            form: The format of the request; see :data:`RerankForm`.
         """
         keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
         return await self._request_missing(

@@ -178,11 +178,6 @@ async def ask_each(
     """Ask an LLM questions, and pass on each outcome as soon as it is there.
 
     Questions are read from the iterable as they are needed, so there may be any number of them.
-
-    Args:
-        llm: The LLM, which is asked ``llm.concurrency`` questions at a time.
-        questions: The questions.
-        take: Receives the position of a question and its outcome.
     """
     async with llm.connect() as connection:
 

@@ -59,13 +59,7 @@ class Reach:
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
-    """Return the fault of an HTTP status if a later request may succeed, or else ``None``.
-
-    Args:
-        status: The HTTP status.
-        reason: The message of the fault.
-        headers: The headers of the response; ``Retry-After`` is read.
-    """
+    """Return the fault of an HTTP status if a later request may succeed, or else ``None``."""
     if status not in (408, 409, 429) and status < 500:
         return None
     return TransientError(reason, status=status, retry_after=_retry_after(headers))

@@ -70,11 +70,6 @@ def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integ
     Compiling takes a second or two. If numba is not installed, return the function of
     :func:`numpy_adder`. The longest columns that several questions share are stored as dense rows,
     with 0 for passages without the term.
-
-    Args:
-        columns: The columns.
-        size: The number of passages.
-        question_columns: The numbers of the columns that will be added, for each question.
     """
     kernel = _kernel()
     if kernel is None:

@@ -216,13 +216,7 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read a shard and check its numbers, which SciPy would follow without checking.
-
-    Args:
-        path: The file.
-        rows: The number of passages.
-        terms: The size of the vocabulary; ``None`` if unknown.
-    """
+    """Read a shard and check its numbers, which SciPy would follow without checking."""
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})

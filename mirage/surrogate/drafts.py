@@ -281,13 +281,6 @@ def filled(
 ) -> str | None:
     """Return a template with the query's answers in its slots.
 
-    Args:
-        template: Text with the slots of :class:`Phrases`.
-        query: Query with its right and wrong answers.
-        true: A true answer in one or more sentences.
-        false: A lie in one or more sentences.
-        wrong: Index of the wrong answer, modulo their number.
-
     Returns:
         The text; ``None`` if the query lacks the value for a slot.
     """

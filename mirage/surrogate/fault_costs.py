@@ -45,11 +45,6 @@ def fault_costs(
     It is divided by the share of queries on which any feature differs. Faults that only some
     queries can have are therefore comparable with the others.
 
-    Args:
-        ranker: A surrogate; kinds that it was not trained on are skipped.
-        language: One of its languages.
-        utilities: Utilities that it was trained with.
-
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")
         >>> logits = {cost.kind: cost.logit for cost in fault_costs(ranker, "sw")}

@@ -134,11 +134,6 @@ def askable_passages(
     (:mod:`mirage.testsets.instructions`). Passages with more rare words and more numbers are
     better. Documents are in random order, each with its best passage first.
 
-    Args:
-        corpus: The passages.
-        language: The language that questions will be in.
-        seed: Random seed of the order of documents.
-
     Example:
         >>> from mirage import Passage
         >>> text = "The tower in Paris was built in 1889 by the company of Gustave Eiffel. " * 3

@@ -185,14 +185,6 @@ def faults_in(
 ) -> list[Fault]:
     """Return the faults of a draft that its text and its passages show.
 
-    Args:
-        draft: The item.
-        kind: The kind of item that was asked for.
-        passages: The passages that it was written from, in that order.
-        language: The language that it should be in.
-        complete: Whether the item needs wrong answers and a reference, as an LLM's draft does. Such
-            a draft is also checked for effects of instructions in the passages.
-
     Example:
         >>> from mirage import Passage
         >>> passage = Passage(id="a", text="The tower in Paris was built in 1889.")
@@ -391,13 +383,6 @@ def query_of(
 
     The passages that the reference cites are relevant, or all passages if there is no reference.
     The cluster of the query is the document of the first passage.
-
-    Args:
-        draft: The item.
-        kind: The kind of item.
-        passages: The passages that it was written from, in that order.
-        language: The language of the item.
-        id: The id of the query.
     """
     entry = Language.of(language)
     answerable = kind != "near_miss"

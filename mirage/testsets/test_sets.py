@@ -507,17 +507,7 @@ def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[
 
 
 class ItemBuilder:
-    """Collects accepted items and rejected drafts, batch by batch.
-
-    Args:
-        asker: The LLM that answers the questions; ``None`` skips this check.
-        index: The index of the corpus.
-        entry: The language of the items.
-        passages_per_item: The number of passages that an item shows.
-        complete: Whether items need wrong answers and a reference.
-        instruction_words: Words that occur only in instructions to a reader or a model. Items
-            with such words are rejected.
-    """
+    """Collects accepted items and rejected drafts, batch by batch."""
 
     def __init__(
         self,

@@ -258,12 +258,6 @@ def mask_layout(
     """Return an answer with :data:`GAP` for each character of layout, at unchanged length.
 
     The cells of a table become lines.
-
-    Args:
-        text: Answer as written.
-        language: Language of the answer.
-        brackets: Citations in the answer.
-        context: Question and passages. If None, fewer things count as layout.
     """
     page = _Page(text, language, brackets, context)
     for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
