@@ -135,7 +135,7 @@ def _count_new_words(text: str, question: str, code: str) -> int:
     """Return the number of content words and numbers of a sentence that the question lacks."""
     ordinary = function_words(code)
     words = [word for word in content_words(text, code) if word not in ordinary]
-    new = sum(not _is_in_question(word, question, code) for word in words)
+    new = sum(word_match(word, question, code) != 1 for word in words)
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -218,10 +218,6 @@ def _stated_numbers(text: str) -> frozenset[str]:
     return numbers(_LIST_NUMBER.sub("", text) if _LIST_NUMBER.match(text) else text)
 
 
-def _is_in_question(word: str, question: str, code: str) -> bool:
-    return word_match(word, question, code) == 1
-
-
 def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
@@ -235,7 +231,7 @@ def _content_score(
     words = content_words(text, code)
     letters = np.array(
         [
-            len(word) * (QUESTION_WORD_FACTOR if _is_in_question(word, question, code) else 1.0)
+            len(word) * (QUESTION_WORD_FACTOR if word_match(word, question, code) == 1 else 1.0)
             for word in words
         ]
     )
@@ -270,19 +266,14 @@ def _passage_matches(
     return [float(share) for share in (anywhere + best) / 2]
 
 
-def _wording(text: str, passages: tuple[str, ...], code: str, *, whole: bool = False) -> float:
-    """Return the wording score of a sentence against passages, from 0 to 1.
-
-    If ``whole`` is set, the characters of function words count too.
-    """
-    folded, sources = (
-        _join_tokens(text, code),
-        [_join_tokens(passage, code) for passage in passages],
-    )
+def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
+    """Return the wording score of a sentence against passages, from 0 to 1."""
+    folded = _join_tokens(text, code)
+    sources = [_join_tokens(passage, code) for passage in passages]
     bits = _information(folded, sources)
     runs = np.stack([_run_bits(folded, source, bits) for source in sources])
     support = runs / (runs + HALF_STRENGTH_BITS)
-    weights = bits if whole else bits * _content_characters(text, code)
+    weights = bits * _content_characters(text, code)
     # Averaging with the best single passage favours sentences that one passage supports as a whole.
     best = (support * weights).sum(axis=1).max()
     together = (support.max(axis=0) * weights).sum()

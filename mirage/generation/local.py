@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mirage._base.packages import package
 from mirage.dataset import MirageDataset
@@ -34,7 +35,43 @@ _GREEDY = {
 }
 
 
-class TransformersGenerator:
+class _LocalGenerator(ABC):
+    """The part that generators on this machine share."""
+
+    name: str
+    prompt: PromptMaker
+    seed: int
+
+    def __init__(self, batch_size: int, max_new_tokens: int, temperature: float) -> None:
+        if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
+            raise SettingError(
+                "batch_size and max_new_tokens must be at least 1, and temperature at least 0; got "
+                f"batch_size={batch_size}, max_new_tokens={max_new_tokens}, "
+                f"temperature={temperature}"
+            )
+        self.batch_size = batch_size
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+
+    def again(self, number: int) -> Self:
+        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        repeat = copy.copy(self)
+        repeat.seed = self.seed + number
+        return repeat
+
+    def run(
+        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+    ) -> Run:
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        answer = partial(self._answer, prompt_for(dataset, self.prompt))
+        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
+
+    @abstractmethod
+    def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
+        """Return the responses to a batch of queries."""
+
+
+class TransformersGenerator(_LocalGenerator):
     """A generator that runs a causal language model in batches, with Hugging Face's transformers.
 
     The tokenizer's chat template is applied to the prompt. If there is none, the bare text is used.
@@ -75,7 +112,7 @@ class TransformersGenerator:
         temperature: float = 0.0,
         seed: int = 0,
     ) -> None:
-        _check(batch_size, max_new_tokens, temperature)
+        super().__init__(batch_size, max_new_tokens, temperature)
         self._source = model
         self._settings: dict[str, Any] = {
             "name": name,
@@ -106,32 +143,16 @@ class TransformersGenerator:
         self.name: str = name or self.model.name_or_path or type(self.model).__name__
         longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         self.prompt: PromptMaker = prompt or own_prompt(self.tokenizer, longest, max_new_tokens)
-        self.batch_size: int = batch_size
-        self.max_new_tokens: int = max_new_tokens
-        self.temperature: float = temperature
         self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"TransformersGenerator({self.name!r}, device={str(self.model.device)!r})"
-
-    def again(self, number: int) -> TransformersGenerator:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
-        repeat = copy.copy(self)
-        repeat.seed = self.seed + number
-        return repeat
 
     def __reduce__(self) -> Any:
         # A model given by name is loaded in the other process; a model object is sent with weights.
         return partial(TransformersGenerator, **self._settings | {"seed": self.seed}), (
             self._source,
         )
-
-    def run(
-        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
-    ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
-        answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         torch = self._torch
@@ -188,7 +209,7 @@ class TransformersGenerator:
         return [sample]
 
 
-class VLLMGenerator:
+class VLLMGenerator(_LocalGenerator):
     """A generator that runs a model with vLLM's offline engine, which does its own batching.
 
     ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
@@ -220,7 +241,7 @@ class VLLMGenerator:
         seed: int = 0,
         **engine: Any,
     ) -> None:
-        _check(batch_size, max_new_tokens, temperature)
+        super().__init__(batch_size, max_new_tokens, temperature)
         self._vllm = package("vllm")
         by_name = isinstance(model, str | Path)
         self._source = str(model) if by_name else None
@@ -242,19 +263,10 @@ class VLLMGenerator:
         self.prompt: PromptMaker = prompt or own_prompt(
             self.tokenizer, config.max_model_len, max_new_tokens
         )
-        self.batch_size: int = batch_size
-        self.max_new_tokens: int = max_new_tokens
-        self.temperature: float = temperature
         self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"VLLMGenerator({self.name!r})"
-
-    def again(self, number: int) -> VLLMGenerator:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
-        repeat = copy.copy(self)
-        repeat.seed = self.seed + number
-        return repeat
 
     def __reduce__(self) -> Any:
         if self._source is None:
@@ -264,13 +276,6 @@ class VLLMGenerator:
             )
         make = partial(VLLMGenerator, **self._settings, seed=self.seed)
         return make, (self._source,)
-
-    def run(
-        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
-    ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
-        answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         prompts = [make_prompt(query) for query in queries]
@@ -285,14 +290,6 @@ class VLLMGenerator:
         conversations = [plain_messages(prompt.messages, self.tokenizer) for prompt in prompts]
         outputs = self.model.chat(conversations, params, use_tqdm=False)
         return _responses(queries, [output.outputs[0].text for output in outputs], prompts)
-
-
-def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
-    if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
-        raise SettingError(
-            "batch_size and max_new_tokens must be at least 1, and temperature at least 0; got "
-            f"batch_size={batch_size}, max_new_tokens={max_new_tokens}, temperature={temperature}"
-        )
 
 
 def _is_adapter(model: str | Path) -> bool:

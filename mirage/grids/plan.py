@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Passage
 
-INSTRUCTIONS = 250
+INSTRUCTION_TOKENS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
@@ -323,7 +323,7 @@ class _Planner:
         else:
             prompts = [query.text for query in queries]
         tokens = sum(map(estimate_tokens, prompts)) // len(prompts)
-        return tokens if node.step == "generate" else tokens + INSTRUCTIONS
+        return tokens if node.step == "generate" else tokens + INSTRUCTION_TOKENS
 
     def _passage_tokens(self, name: str) -> int | None:
         """Estimate the mean number of tokens of a passage from the first passages of a corpus."""

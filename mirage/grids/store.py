@@ -119,7 +119,7 @@ class ResultStore:
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the file or folder of a node, or ``None`` if it is missing or has too few items."""
+        """Return the file or folder of a node; ``None`` if it is missing or has too few items."""
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None

@@ -92,16 +92,10 @@ class CrossEncoderReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query, ordered by the scores of the model.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
-            executor: The executor whose workers load the model and score; by default this process
-                does.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
+        The workers of ``executor`` load the model and score; by default this process does.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             NeuralError: The model cannot be loaded, or fails.
         """
         batch = _candidates(run, corpus, queries, depth)
@@ -152,14 +146,9 @@ class EndpointReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query, ordered by the scores of the endpoint.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             LLMError: No query could be reranked, or there is no key for OpenAI.
         """
         batch = _candidates(run, corpus, queries, depth)
@@ -257,14 +246,9 @@ class LLMReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query in the order of the LLM.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             LLMError: No window could be ordered, or there is no key for OpenAI.
         """
         batch = _candidates(run, corpus, queries, depth)

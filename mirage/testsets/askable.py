@@ -22,7 +22,7 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import quantities
 
-INSTRUCTIONS = "gives instructions to its reader or a model"
+GIVES_INSTRUCTIONS = "gives instructions to its reader or a model"
 """The reason for skipping a passage that may contain a prompt injection."""
 
 MOST_CONSIDERED = 20_000
@@ -34,7 +34,7 @@ SHORTEST = {"word": 20, "character": 50}
 CHARACTERS_PER_WORD = 3
 """Characters that count as one word in scripts without spaces between words."""
 
-IN_LANGUAGE = 0.5
+SURELY_IN_LANGUAGE = 0.5
 """The smallest probability that a passage is in the language."""
 
 RARE_SHARE = 0.02
@@ -163,7 +163,7 @@ def askable_passages(
             rest = without_instructions(passage.titled_text)
             plain_words |= set(words_of(rest, entry))
             instruction_words |= passage_words
-            passed_over[INSTRUCTIONS] += 1
+            passed_over[GIVES_INSTRUCTIONS] += 1
             continue
         plain_words |= passage_words
         reason = _reason_to_skip(passage, entry, earlier_texts)
@@ -220,7 +220,7 @@ def _reason_to_skip(passage: Passage, entry: Language, earlier_texts: set[str]) 
     if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
         return "too short"
     shares = language_probabilities(passage.text, entry)
-    if shares.get(entry.code, 0.0) < IN_LANGUAGE:
+    if shares.get(entry.code, 0.0) < SURELY_IN_LANGUAGE:
         return "in another language"
     text = folded(passage.text, entry)
     if text in earlier_texts:

@@ -64,7 +64,7 @@ FaultKind = Literal[
 ]
 """The reason why an item is not in a test set, in the order of the checks."""
 
-IN_LANGUAGE = 0.1
+MAYBE_IN_LANGUAGE = 0.1
 """The smallest probability of the language; low, because a short text may be all names."""
 
 LONGEST_QUESTION = 400
@@ -213,7 +213,7 @@ def _language_faults(draft: Draft, passages: Sequence[Passage], entry: Language)
     texts = {"question": draft.question, "answer": answer_text, "reason": draft.reason}
     for name, text in texts.items():
         shares = language_probabilities(text, entry, context)
-        if shares and shares.get(entry.code, 0.0) < IN_LANGUAGE:
+        if shares and shares.get(entry.code, 0.0) < MAYBE_IN_LANGUAGE:
             likely_language = max(shares, key=shares.__getitem__) or "another"
             yield Fault(kind="wrong language", detail=f"the {name} looks like {likely_language!r}")
 

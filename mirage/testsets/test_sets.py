@@ -417,24 +417,9 @@ def estimate_test_set(
     """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
     An item takes three calls, and each rejected draft one to three more. Nothing is sent. The
-    questions do not exist yet, so the first words of a passage are used in place of each.
-
-    Args:
-        documents: The documents; see :func:`~mirage.testsets.corpus_of`.
-        language: ISO 639-1 code of the documents and of the items.
-        llm: The LLM whose cache and prices are used.
-        items: Number of items to build.
-        kinds: Share of each kind of item, on any scale.
-        shown: Number of passages that an item shows.
-        size: Words per passage, if documents are split.
-        overlap: Words that a passage repeats from the previous one.
-        seed: Random seed of the order of documents.
-        progress: Show a progress bar on stderr if it is a terminal.
-
-    Raises:
-        DatasetError: If the documents cannot be read, or no passage is worth asking about.
-        SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
-        UnknownNameError: If the language or a kind is unknown.
+    questions do not exist yet, so the first words of a passage are used in place of each. The
+    arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and ``overlap``, and the errors,
+    are those of :func:`build_test_set`.
     """
     check_plan(items, kinds, shown)
     entry = Language.of(language)
