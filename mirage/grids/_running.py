@@ -18,7 +18,7 @@ from mirage.dataset import MirageDataset, clusters_of, read_run
 from mirage.errors import FeatureError, MirageError, SettingError
 from mirage.features import FeatureSuite, llm_eval
 from mirage.features.base import MODELS
-from mirage.features.judged import LLMEval
+from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.grids._nodes import Nodes, Settings
@@ -460,7 +460,7 @@ class Runner:
         result: Feature = entry.function(self._model(entry.facts.models[0], name))
         return result
 
-    def _llm_eval(self) -> LLMEval:
+    def _llm_eval(self) -> RatedFeature:
         judge = self.config.llm_eval
         if judge is None:
             raise SettingError(
