@@ -68,22 +68,27 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return relevance by query id and passage id.
 
     Args:
-        path: A file with lines ``id Q0 passage-id relevance``.
+        path: A file of TREC, with lines ``id Q0 passage-id relevance``, or of BEIR, with lines
+            ``query-id<TAB>corpus-id<TAB>score`` after a header.
 
     Raises:
         DatasetError: If a line is not valid, or a passage has two grades for a query.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for where, line in lines(path):
+    form, tabs = "id Q0 passage-id relevance", 3
+    for number, (where, line) in enumerate(lines(path)):
+        if number == 0 and line.rstrip().endswith("\tscore"):
+            form, tabs = "query-id<TAB>corpus-id<TAB>score", 2
+            continue
         # If fields are separated by tabs, ids may contain blanks.
-        fields = line.split("\t") if line.count("\t") == 3 else line.split()
+        fields = line.split("\t") if line.count("\t") == tabs or tabs == 2 else line.split()
         try:
-            query_id, _, passage_id, grade = map(str.strip, fields)
+            query_id, *_, passage_id, grade = map(str.strip, fields)
+            if len(fields) != tabs + 1:
+                raise ValueError
             relevance = int(grade)
         except ValueError:
-            raise DatasetError(
-                f"{where}: expected 'id Q0 passage-id relevance', got {line[:80]!r}"
-            ) from None
+            raise DatasetError(f"{where}: expected {form!r}, got {line[:80]!r}") from None
         grades = qrels.setdefault(query_id, {})
         if grades.setdefault(passage_id, relevance) != relevance:
             raise DatasetError(
