@@ -228,7 +228,6 @@ def read_run(
     *,
     language: str | None = None,
     model: str | None = None,
-    epoch: int = 1,
 ) -> Run:
     """Return the run in a log of :func:`mirage_task` or of your own samples.
 
@@ -239,16 +238,15 @@ def read_run(
         language: ISO 639-1 code, if the log does not contain the language.
         model: Name of the model in the run; by default the name in the log, such as
             ``openai/gpt-4o``.
-        epoch: Number of the answer to use if a sample has several.
 
     Raises:
-        DatasetError: If the log has no sample of this epoch, or the language is missing.
+        DatasetError: If the log has no sample, or the language is missing.
         UnknownNameError: If there is no such language.
     """
     read = log if isinstance(log, EvalLog) else read_eval_log(str(log))
-    answers = [sample for sample in read.samples or () if sample.epoch == epoch]
+    answers = [sample for sample in read.samples or () if sample.epoch == 1]
     if not answers:
-        raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch {epoch}")
+        raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch 1")
     code = language or _language(answers[0])
     if code is None:
         raise DatasetError(
