@@ -325,7 +325,7 @@ class Grid:
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> Plan:
-        """Return the steps that :meth:`run` would execute and their cost, without executing them."""
+        """Return the steps that :meth:`run` would execute, and their cost; nothing is executed."""
         result_store = store if isinstance(store, ResultStore) else self.store(store)
         return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 
