@@ -75,17 +75,17 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
         DatasetError: If a line is not valid, or a passage has two grades for a query.
     """
     qrels: dict[str, dict[str, int]] = {}
-    form, tabs = "id Q0 passage-id relevance", 3
+    form, is_beir = "id Q0 passage-id relevance", False
     for number, (where, line) in enumerate(lines(path)):
         if number == 0 and line.rstrip().endswith("\tscore"):
-            form, tabs = "query-id<TAB>corpus-id<TAB>score", 2
+            form, is_beir = "query-id<TAB>corpus-id<TAB>score", True
             continue
         # If fields are separated by tabs, ids may contain blanks.
-        fields = line.split("\t") if line.count("\t") == tabs or tabs == 2 else line.split()
+        fields = line.split("\t") if is_beir or line.count("\t") == 3 else line.split()
+        if is_beir:
+            fields.insert(1, "Q0")
         try:
-            query_id, *_, passage_id, grade = map(str.strip, fields)
-            if len(fields) != tabs + 1:
-                raise ValueError
+            query_id, _, passage_id, grade = map(str.strip, fields)
             relevance = int(grade)
         except ValueError:
             raise DatasetError(f"{where}: expected {form!r}, got {line[:80]!r}") from None
