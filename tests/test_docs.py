@@ -286,7 +286,7 @@ def test_every_test_that_the_security_page_names_exists() -> None:
 
 @pytest.mark.slow  # needs an extra
 def test_the_reference_shows_no_note_to_pytest() -> None:
-    griffe = pytest.importorskip("griffe", reason="the extra docs is not installed")
+    griffe = pytest.importorskip("griffe", reason="the extra dev is not installed")
     roles = griffe.load_extensions({str(ROOT / "docs" / "roles.py"): {}})
     package = griffe.load("mirage", extensions=roles, search_paths=[str(ROOT)])
     assert "The public names" in package.docstring.value

@@ -300,11 +300,22 @@ def named_to_users() -> set[str]:
     return named
 
 
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
 def exported(module: str) -> set[str]:
     """The names that a module's package makes public, and the classes that a caller gets."""
     package = import_module(f"mirage.{module}".rpartition(".")[0])
     loaded = import_module(f"mirage.{module}")
-    names = set(getattr(loaded, "__all__", ()))
+    statements = ast.parse(modules()[module].read_text(encoding="utf-8")).body
+    names = {node.name for node in statements if isinstance(node, DEFINITIONS)}
+    names |= {
+        node.id
+        for statement in statements
+        for node in getattr(statement, "targets", [getattr(statement, "target", None)])
+        if isinstance(node, ast.Name)
+    }
+    names = {name for name in names if not name.startswith("_")}
     classes = {name for name in names if isinstance(getattr(loaded, name), type)}
     return names & set(getattr(package, "__all__", ())) | classes
 

@@ -13,7 +13,8 @@ import pytest
 from mirage.corpus import read_documents
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
-from mirage.sources import kilt, qa
+from mirage.sources import kilt
+from mirage.sources.trec import read_qrels
 
 # The fields as facebookresearch/KILT documents them: answers and provenance may stand apart.
 KILT = [
@@ -151,7 +152,7 @@ def test_beir(tmp_path: Path) -> None:
     test.write_text("query-id\tcorpus-id\tscore\n0\td1\t2\n0\td2\t0\n2\td1\t1\n")
     dataset = MirageDataset.from_qa(tmp_path, "beir", language="en")
     assert {query.id: query.relevant for query in dataset} == {"0": ("d1",), "2": ("d1",)}
-    assert qa.beir_qrels(test)["0"] == {"d1": 2, "d2": 0}
+    assert read_qrels(test)["0"] == {"d1": 2, "d2": 0}
     (passage,) = read_documents(tmp_path / "corpus.jsonl")
     assert (passage.id, passage.title) == ("d1", "T")
     test.write_text("query-id\tcorpus-id\tscore\n0 d1 2\n")

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from mirage.errors import SettingError
 
-__all__ = ["for_each", "run_sync"]
-
 T = TypeVar("T")
 
 _POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
@@ -30,16 +28,6 @@ async def for_each(
 
     Calls start in the order of the items. Items are taken as they are needed, so the iterable may
     be infinite.
-
-    Args:
-        items: Items.
-        work: Async function of one item.
-        concurrency: Maximum number of calls at a time.
-
-    Raises:
-        Exception: The first exception of ``work`` or of the iterable. The remaining calls are
-            cancelled. A call that cancels itself raises RuntimeError.
-        SettingError: If ``concurrency`` is less than 1.
     """
     if concurrency < 1:
         raise SettingError(f"concurrency must be at least 1, got {concurrency}")
@@ -75,9 +63,6 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
     A running loop cannot be waited for. If there is one, the work runs in another thread with its
     own loop.
-
-    Args:
-        work: Coroutine to run.
     """
     return _run_in_thread(work) if _is_running() else asyncio.run(work)
 

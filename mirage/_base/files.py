@@ -23,28 +23,6 @@ from pydantic import BaseModel, ValidationError
 from mirage._base.inputs import byte_lines, check_input, check_path, decode, limit_of, too_large
 from mirage.errors import DatasetError, needing
 
-__all__ = [
-    "check_name",
-    "delete_temporaries",
-    "file_name",
-    "json_object",
-    "lines",
-    "make_folder",
-    "open_append",
-    "packing",
-    "parquet_rows",
-    "parse_rows",
-    "read_rows",
-    "refuse_link",
-    "replace_file",
-    "table_rows",
-    "validated",
-    "write_bytes",
-    "write_records",
-    "write_text",
-    "writing",
-]
-
 R = TypeVar("R", bound=BaseModel)
 
 _BATCH = 256  # Parquet rows per read
@@ -56,13 +34,6 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
     A location is ``file, line n``. The file may be compressed with gzip. It is checked immediately,
     and its lines are read when they are needed.
-
-    Args:
-        path: Path of the file.
-
-    Raises:
-        DatasetError: If the file cannot be read, is not UTF-8, or exceeds the limit of files or
-            lines.
     """
     check_input(path)
     return _file_lines(path)
@@ -91,9 +62,6 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Args:
         path: Path of the file, as in :func:`lines`.
-
-    Raises:
-        DatasetError: If a line is not a JSON object. The message names the file and the line.
     """
     return (json_object(where, line) for where, line in lines(path))
 
@@ -105,11 +73,6 @@ def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Args:
         path: Path of the file. The suffix ``.parquet`` decides.
-
-    Raises:
-        DatasetError: If the file cannot be read, or a line is not a JSON object. The message names
-            the file and the line.
-        MissingPackageError: If the extra ``retrieval`` is needed for Parquet and not installed.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
@@ -124,21 +87,14 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield json_object(where, decode(line, where, first=number == 1))
 
 
-def parquet_rows(
-    path: Path, extra: str = "retrieval", *, first: int = 1
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
 
     Args:
         path: Path of the file, which may be larger than memory.
-        extra: Extra that the error names if pyarrow is not installed.
         first: Number of the first row.
-
-    Raises:
-        DatasetError: If the file cannot be read.
-        MissingPackageError: If pyarrow is not installed.
     """
-    with needing("pyarrow", extra):
+    with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
         parquet: Any = import_module("pyarrow.parquet")
     check_input(path)
@@ -161,28 +117,12 @@ def parquet_rows(
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects of JSON Lines in memory, each with its location.
-
-    Args:
-        text: JSON Lines.
-        source: Name of the text in locations.
-
-    Raises:
-        DatasetError: If a line is not a JSON object. The message names the source and the line.
-    """
+    """Return an iterator over the objects of JSON Lines in memory, each with its location."""
     return (json_object(where, line) for where, line in _lines(text, source))
 
 
 def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
-    """Parse one line of JSON Lines and return its location and its object.
-
-    Args:
-        where: Location, returned and named in errors.
-        line: Line to parse.
-
-    Raises:
-        DatasetError: If the line is not a JSON object. The message names the location.
-    """
+    """Parse one line of JSON Lines and return its location and its object."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # ValueError: also a number of 5,000 digits
@@ -205,9 +145,6 @@ def writing(path: Path | None) -> Iterator[None]:
 
     Args:
         path: Path of the file that the ``with`` block writes; None for none.
-
-    Raises:
-        DatasetError: If the file cannot be written.
     """
     if path is not None:
         check_path(path)
@@ -240,9 +177,6 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
         path: Path of the file.
         follow: Whether to replace the target of a symbolic link at ``path`` and keep the link. Use
             it for names that the user chose. Otherwise the link itself is replaced.
-
-    Raises:
-        DatasetError: If the file cannot be written.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()
@@ -306,14 +240,7 @@ _TEMPORARY = ".mirage-"
 
 
 def delete_temporaries(folder: Path) -> None:
-    """Delete the temporary files of :func:`replace_file` that a killed process left in a folder.
-
-    Args:
-        folder: Folder that no other process writes to.
-
-    Raises:
-        DatasetError: If a file cannot be deleted.
-    """
+    """Delete the temporary files of :func:`replace_file` that a killed process left in a folder."""
     with writing(folder):
         for path in folder.glob(f"{_TEMPORARY}*.part"):
             path.unlink(missing_ok=True)
@@ -323,12 +250,6 @@ def open_append(path: Path) -> IO[bytes]:
     """Open a file for appending, without a buffer; create it if it is missing.
 
     A symbolic link is rejected, because the names of lock files and journals are predictable.
-
-    Args:
-        path: Path of the file.
-
-    Raises:
-        OSError: If the file cannot be opened, or is a symbolic link.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK
     return os.fdopen(os.open(path, flags, 0o666), "a+b", buffering=0)
@@ -339,70 +260,33 @@ def refuse_link(path: Path) -> None:
 
     Args:
         path: Path that the user did not choose.
-
-    Raises:
-        DatasetError: If the path is a symbolic link.
     """
     if path.is_symlink():
         raise _link_error(path)
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents if they are missing; reject a symbolic link.
-
-    Args:
-        folder: Path of the folder.
-
-    Raises:
-        DatasetError: If the folder cannot be created, or is a symbolic link.
-    """
+    """Create a folder and its parents if they are missing; reject a symbolic link."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     refuse_link(folder)
 
 
 def write_bytes(path: Path, data: bytes, *, follow: bool = True) -> None:
-    """Write a file with :func:`replace_file`.
-
-    Args:
-        path: Path of the file.
-        data: Content.
-        follow: As in :func:`replace_file`.
-
-    Raises:
-        DatasetError: If the file cannot be written.
-    """
+    """Write a file with :func:`replace_file`."""
     with replace_file(path, follow=follow) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, *, follow: bool = True) -> None:
-    """Write a text as UTF-8 with :func:`replace_file`.
-
-    Args:
-        path: Path of the file.
-        text: Text to write.
-        follow: As in :func:`replace_file`.
-
-    Raises:
-        DatasetError: If the file cannot be written, or the text has lone surrogates.
-    """
+    """Write a text as UTF-8 with :func:`replace_file`."""
     with writing(path):
         data = text.encode()
     write_bytes(path, data, follow=follow)
 
 
 def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = True) -> None:
-    """Write records as JSON Lines with :func:`replace_file`, without default values.
-
-    Args:
-        records: Records to write, one per line.
-        path: Path of the file.
-        follow: As in :func:`replace_file`.
-
-    Raises:
-        DatasetError: If the file cannot be written.
-    """
+    """Write records as JSON Lines with :func:`replace_file`, without default values."""
     with replace_file(path, follow=follow) as file:
         for record in records:
             file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
@@ -410,11 +294,7 @@ def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = Tr
 
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a gzip stream that writes to a file; equal content gives equal bytes.
-
-    Args:
-        file: Open file.
-    """
+    """Open a gzip stream that writes to a file; equal content gives equal bytes."""
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         yield cast("IO[bytes]", packed)
 
@@ -423,16 +303,7 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise an error if a name cannot safely be the name of a file in a folder.
-
-    Args:
-        name: Name, from a file or a user.
-        what: What the name belongs to, for the message.
-
-    Raises:
-        DatasetError: If the name is empty, ``.`` or ``..``, contains a slash, a backslash, a drive
-            or a control character, or is longer than 200 bytes.
-    """
+    """Raise an error if a name cannot safely be the name of a file in a folder."""
     windows_path = PureWindowsPath(name)
     if (
         name in ("", ".", "..")
@@ -453,9 +324,6 @@ _LONGEST_NAME = 200
 def file_name(name: str) -> str:
     """Return a file name for any text, such as a model's name; each text has its own file name.
 
-    Args:
-        name: Any text.
-
     Example:
         >>> file_name("meta/llama-3")
         'meta%2Fllama-3'
@@ -475,16 +343,7 @@ def file_name(name: str) -> str:
 
 
 def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
-    """Build a record from a mapping.
-
-    Args:
-        record: Class of the record.
-        row: Values of its fields.
-        where: Location of the row, for errors.
-
-    Raises:
-        DatasetError: If a field is invalid. The message names the location and the field.
-    """
+    """Build a record from a mapping."""
     try:
         return record.model_validate(row)
     except ValidationError as error:

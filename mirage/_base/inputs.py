@@ -18,23 +18,6 @@ from typing import IO, Literal, cast
 from mirage._base.logs import logger
 from mirage.errors import DatasetError, SettingError
 
-__all__ = [
-    "Kind",
-    "byte_lines",
-    "check_input",
-    "check_path",
-    "chunks",
-    "decode",
-    "files_below",
-    "inflate",
-    "limit_of",
-    "matching_files",
-    "open_input",
-    "read_bytes",
-    "read_text",
-    "too_large",
-]
-
 _LOG = logger("mirage")
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
@@ -61,12 +44,6 @@ def limit_of(kind: Kind) -> int:
     The default is 1 GiB for a file in memory, 64 MiB for a line of a file that is read line by
     line, and 16 MiB for a settings file. ``MIRAGE_READ_LIMIT``, such as ``8G``, replaces the first
     limit, and the others change in proportion.
-
-    Args:
-        kind: Kind of limit.
-
-    Raises:
-        SettingError: If the variable is not a size.
     """
     text = os.environ.get(LIMIT, "")
     if not text:
@@ -78,12 +55,7 @@ def limit_of(kind: Kind) -> int:
 
 
 def too_large(source: object, kind: Kind = "file") -> DatasetError:
-    """Return the error for an input that exceeds its limit.
-
-    Args:
-        source: Name of the input in the message.
-        kind: Kind of limit.
-    """
+    """Return the error for an input that exceeds its limit."""
     excess = "a line that is longer" if kind == "line" else "more"
     limit = limit_of(kind)
     unit = next((unit for unit in "TGMK" if limit >> _UNITS[unit]), "")
@@ -98,14 +70,7 @@ def too_large(source: object, kind: Kind = "file") -> DatasetError:
 
 
 def check_path(path: Path) -> None:
-    """Raise an error if a path contains NUL or lone surrogates, which no file system allows.
-
-    Args:
-        path: Path to check.
-
-    Raises:
-        DatasetError: If the path is invalid.
-    """
+    """Raise an error if a path contains NUL or lone surrogates, which no file system allows."""
     try:
         is_valid = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -115,14 +80,7 @@ def check_path(path: Path) -> None:
 
 
 def check_input(path: Path) -> None:
-    """Raise an error if a path is a folder or a device, or does not exist.
-
-    Args:
-        path: Path to check.
-
-    Raises:
-        DatasetError: If the path cannot be read to its end. The message has the reason.
-    """
+    """Raise an error if a path is a folder or a device, or does not exist."""
     check_path(path)
     try:
         mode = path.stat().st_mode
@@ -140,9 +98,6 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
     Args:
         path: Path of the file. Its suffix does not matter.
-
-    Raises:
-        DatasetError: If it cannot be opened, read or decompressed, or is a device.
     """
     check_input(path)
     try:
@@ -162,16 +117,7 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
 
 def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[bytes]:
-    """Yield the content of a file in pieces.
-
-    Args:
-        file: Open file.
-        source: Name of the file in errors.
-        kind: Kind of limit.
-
-    Raises:
-        DatasetError: If the content exceeds the limit.
-    """
+    """Yield the content of a file in pieces."""
     remaining = limit_of(kind)
     while chunk := file.read(_CHUNK):
         remaining -= len(chunk)
@@ -181,30 +127,13 @@ def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[byt
 
 
 def read_bytes(path: Path, kind: Kind = "file") -> bytes:
-    """Return the decompressed content of a file.
-
-    Args:
-        path: Path of the file.
-        kind: Kind of limit.
-
-    Raises:
-        DatasetError: If the file cannot be read, as in :func:`open_input`, or exceeds the limit.
-    """
+    """Return the decompressed content of a file."""
     with open_input(path) as file:
         return b"".join(chunks(file, path, kind))
 
 
 def read_text(path: Path, kind: Kind = "file") -> str:
-    """Return the text of a UTF-8 file, decompressed and without a byte order mark.
-
-    Args:
-        path: Path of the file.
-        kind: Kind of limit.
-
-    Raises:
-        DatasetError: As :func:`read_bytes`; also if the file is not UTF-8. The message names the
-            line.
-    """
+    """Return the text of a UTF-8 file, decompressed and without a byte order mark."""
     data = read_bytes(path, kind)
     try:
         return data.decode("utf-8-sig")
@@ -214,15 +143,7 @@ def read_text(path: Path, kind: Kind = "file") -> str:
 
 
 def inflate(data: bytes, source: object) -> bytes:
-    """Decompress data of zlib.
-
-    Args:
-        data: Compressed data.
-        source: Name of the data in errors.
-
-    Raises:
-        DatasetError: If it cannot be decompressed, or exceeds the limit of files.
-    """
+    """Decompress data of zlib."""
     limit = limit_of("file")
     try:
         content = zlib.decompressobj().decompress(data, limit + 1)
@@ -240,10 +161,6 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
         path: Path of the file.
         whole: Whether the caller keeps the lines in memory. If so, the limit of files applies in
             addition to the limit of lines.
-
-    Raises:
-        DatasetError: If the file cannot be read, as in :func:`open_input`, or a limit is exceeded.
-            The message names the line.
     """
     longest = limit_of("line")
     remaining = limit_of("file")
@@ -261,16 +178,7 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
-    """Return a line as text, without a byte order mark.
-
-    Args:
-        line: Line as bytes.
-        where: Location of the line, for errors.
-        first: Whether it is the first line of a file, which may have a byte order mark.
-
-    Raises:
-        DatasetError: If the line is not UTF-8. The message names the location.
-    """
+    """Return a line as text, without a byte order mark."""
     try:
         return line.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
@@ -288,11 +196,6 @@ def files_below(
     A symbolic link to a file inside the folder counts as a file. A link to a file outside is
     skipped. Every link to a folder is skipped too, because it may lead outside or in circles. A
     warning names each skipped link, unless a link to a file is not wanted anyway.
-
-    Args:
-        folder: Folder, which may itself be reached by a link.
-        wanted: Function that returns whether to include a path.
-        depth: Number of levels of subfolders to search. By default all.
     """
     root = Path(os.path.realpath(folder))
     paths = []

@@ -17,8 +17,6 @@ from mirage._base.inputs import limit_of, too_large
 from mirage._base.logs import logger
 from mirage.errors import DatasetError
 
-__all__ = ["Journal"]
-
 R = TypeVar("R", bound=BaseModel)
 
 _LOG = logger("mirage")
@@ -35,14 +33,6 @@ class Journal(Generic[R]):
     Args:
         path: Path of the file. With None, nothing is read or written.
         record: Class of the records.
-
-    Attributes:
-        path: Path of the file, or None.
-        earlier: Records that the file contained when it was opened.
-
-    Raises:
-        DatasetError: If another process writes the file, if it cannot be opened, or if a line in it
-            is not a record of this class.
     """
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:
@@ -68,14 +58,7 @@ class Journal(Generic[R]):
             self._file.close()
 
     def add(self, record: R) -> None:
-        """Append one record completely or not at all.
-
-        Args:
-            record: Record to append.
-
-        Raises:
-            DatasetError: If the file cannot be written, such as when the disk is full.
-        """
+        """Append one record completely or not at all."""
         if self.path is None or self._file is None:
             return
         line = record.model_dump_json(exclude_defaults=True).encode() + b"\n"
@@ -95,9 +78,6 @@ class Journal(Generic[R]):
 
         Args:
             records: Records, in order.
-
-        Raises:
-            DatasetError: If the file cannot be written; it then remains unchanged.
         """
         if self.path is None or self._file is None:
             return

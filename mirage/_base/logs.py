@@ -6,15 +6,9 @@ import logging
 
 from mirage._base.quoting import visible
 
-__all__ = ["logger"]
-
 
 def logger(name: str) -> logging.Logger:
-    """Return the logger with a name; it escapes hidden characters in messages.
-
-    Args:
-        name: Name of the logger.
-    """
+    """Return the logger with a name; it escapes hidden characters in messages."""
     escaping_logger = logging.getLogger(name)
     escaping_logger.addFilter(_make_visible)  # a filter is added once only
     return escaping_logger

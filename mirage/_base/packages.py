@@ -5,22 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mirage.errors import missing_package
-
-__all__ = ["package"]
+from mirage.errors import EXTRAS, missing_package
 
 
-def package(name: str, extra: str = "neural") -> Any:
-    """Import and return a package that an extra installs.
+def package(name: str, extra: str | None = None) -> Any:
+    """Import and return a package or module that an extra installs.
 
     Args:
-        name: Name of the package.
-        extra: Extra that installs it.
-
-    Raises:
-        MissingPackageError: If the package is not installed.
+        name: Name of the package or module.
+        extra: Extra that installs it. By default the one of :data:`mirage.errors.EXTRAS`.
     """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
+        root = name.partition(".")[0]
+        extra = extra or next(key for key, names in EXTRAS.items() if root in names)
         raise missing_package(error.name or name, extra) from error

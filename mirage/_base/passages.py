@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["NOTHING_JUDGED", "bare_text", "document_of", "is_other_text", "plain_text"]
-
 NOTHING_JUDGED = (
     "the qrels contain none of the retrieved passages; were they made for another corpus, with "
     "other ids?"
@@ -38,10 +36,6 @@ def is_other_text(text: str, other: str) -> bool:
 
     They are different if the shorter text shares less than half of its character 5-grams with the
     longer one. If a text is empty, the result is False.
-
-    Args:
-        text: First text.
-        other: Second text.
     """
     first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:

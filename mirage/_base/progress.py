@@ -8,18 +8,9 @@ from typing import Any
 
 from mirage._base.quoting import one_line
 
-__all__ = ["progress_bar"]
-
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """Return a tqdm progress bar, on stderr if that is a terminal, or in a notebook.
-
-    Args:
-        total: Number of steps.
-        what: Label of the bar.
-        progress: Whether to show the bar.
-        done: Number of steps that are already finished.
-    """
+    """Return a tqdm progress bar, on stderr if that is a terminal, or in a notebook."""
     if progress and _in_notebook():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tqdm warns if ipywidgets is missing

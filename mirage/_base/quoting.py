@@ -38,24 +38,6 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = [
-    "csv_text",
-    "html_characters",
-    "html_text",
-    "json_text",
-    "latex",
-    "markdown",
-    "markdown_cell",
-    "one_line",
-    "python_literal",
-    "read_csv",
-    "script_json",
-    "shell_word",
-    "utf8_text",
-    "visible",
-    "xml_text",
-]
-
 # Terminals and logs -------------------------------------------------------------------------------
 
 # Control characters except tab and line feed, line separators, characters that set the direction
@@ -90,9 +72,6 @@ def visible(text: str) -> str:
     Tabs and line feeds are kept. Joiners are kept between letters of scripts that need them, and
     variation selectors after characters that have variants. Quoting a text twice changes nothing.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> print(visible("a\x1b[2J\u202eb"))
         a\x1b[2J\u202eb
@@ -102,9 +81,6 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     r"""Return the text of :func:`visible` on one line, with spaces for tabs and line ends.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> one_line("two\nlines")
@@ -184,9 +160,6 @@ def utf8_text(text: str) -> str:
 
     Python decodes bytes of a file name that are not UTF-8 as surrogates.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> print(utf8_text("a\udcff"))
         a\udcff
@@ -202,9 +175,6 @@ def python_literal(text: str) -> str:
 
     Use it only in code. Never write foreign text into a comment or a docstring.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> print(python_literal('a" if f() else "b\n'))
         "a\" if f() else \"b\n"
@@ -216,9 +186,6 @@ def python_literal(text: str) -> str:
 
 def shell_word(text: str) -> str:
     """Return one word of a POSIX shell, for a command that users copy.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> shell_word("my files")
@@ -262,9 +229,6 @@ def markdown(text: str) -> str:
     are removed before the services look for references, and a zero-width space would be copied with
     the name. All other markup is escaped with backslashes. Numbers are unchanged.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> print(markdown("my_bot is worse, says @octocat: [0.1, 0.2]"))
         my\_bot is worse, says `@octocat`: [0.1, 0.2]
@@ -277,9 +241,6 @@ def markdown(text: str) -> str:
 
 def markdown_cell(text: str) -> str:
     r"""Return a text as a table cell in Markdown; see :func:`markdown`.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> print(markdown_cell("a|b #1|2"))
@@ -336,9 +297,6 @@ _LATEX = {
 def html_text(text: str) -> str:
     """Return a text on one line as text or an attribute value of HTML.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> html_text('<b title="x">')
         '&lt;b title=&quot;x&quot;&gt;'
@@ -351,9 +309,6 @@ def html_characters(text: str) -> str:
 
     Control characters become visible symbols, and invalid characters become U+FFFD. Characters that
     set the direction of writing are kept: put them into an element that isolates them.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> html_characters("a\x00b")
@@ -377,9 +332,6 @@ def _visible_character(match: re.Match[str]) -> str:
 def script_json(value: Any) -> str:
     r"""Return JSON for a script element of HTML, without characters that are special in HTML.
 
-    Args:
-        value: Value to encode.
-
     Example:
         >>> print(script_json("</script>"))
         "\u003c/script\u003e"
@@ -391,9 +343,6 @@ def script_json(value: Any) -> str:
 
 def xml_text(text: str) -> str:
     r"""Return a text with only characters that are valid in XML; the caller escapes markup.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> print(xml_text("a\x00b"))
@@ -441,10 +390,6 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     would begin a cell. :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN is
     blank. Surrogates, which UTF-8 cannot encode, are escaped.
 
-    Args:
-        header: Names of the columns.
-        rows: Cells of each row.
-
     Example:
         >>> print(csv_text(["id", "change"], [["=1+1", -0.12]]), end="")
         "id","change"
@@ -467,9 +412,6 @@ def read_csv(text: str, source: str = "the table") -> list[dict[str, str]]:
 
     Returns:
         One mapping from column name to text per row.
-
-    Raises:
-        DatasetError: If the text is not CSV.
 
     Example:
         >>> read_csv('"id","change"\n"\'=1+1",-0.12\n')

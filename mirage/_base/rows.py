@@ -8,8 +8,6 @@ from typing import Any
 
 from mirage.errors import DatasetError
 
-__all__ = ["PASSAGE_NAMES", "first_duplicate", "is_missing", "placed", "present", "rows_in"]
-
 PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "_id", "docid", "wikipedia_id"),
     "text": ("text", "contents", "content", "body"),
@@ -42,9 +40,6 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
 
     Args:
         frame: Frame or split. An index of pandas with a name becomes a column.
-
-    Raises:
-        DatasetError: If it is not a frame, or has several splits.
     """
     if isinstance(frame, Mapping):  # datasets.DatasetDict
         raise DatasetError(
@@ -70,11 +65,6 @@ def placed(
     """Return the values of each row with its location (``source, row n``).
 
     Missing values are replaced with the defaults, or left out if there is none.
-
-    Args:
-        rows: Rows.
-        source: Name of the rows in locations.
-        **defaults: Values for missing fields.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

@@ -35,27 +35,6 @@ from mirage._base.files import (
 )
 from mirage.errors import DatasetError
 
-__all__ = [
-    "MANIFEST",
-    "ArrayType",
-    "FieldTypes",
-    "array_bytes",
-    "build_folder",
-    "check_place",
-    "is_outdated",
-    "locked",
-    "mapped_array",
-    "mapped_bytes",
-    "move_into_place",
-    "read_array",
-    "read_arrays",
-    "read_manifest",
-    "save_array",
-    "stored_key",
-    "temporary",
-    "write_manifest",
-]
-
 MANIFEST = "manifest.json"
 
 _LARGEST_MANIFEST = 2**28
@@ -71,14 +50,6 @@ def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
     """Write the manifest of a folder: its kind, and the size and SHA-256 of each file in it.
 
     All files are flushed to the disk before the manifest is written.
-
-    Args:
-        folder: Folder with the files.
-        kind: Kind of the store.
-        fields: Additional fields of the manifest.
-
-    Raises:
-        DatasetError: If the manifest cannot be written.
     """
     with writing(folder):
         paths = sorted(path for path in folder.iterdir() if path.is_file())
@@ -114,10 +85,6 @@ def read_manifest(
         fields: Types of the fields that the manifest must have.
         files: Names of files that the manifest must list.
         verify: Whether to check the SHA-256 of each file. If not, only sizes are checked.
-
-    Raises:
-        DatasetError: If the folder is not a store of this kind, if an earlier version wrote it, or
-            if a file is missing or changed. The message names the file.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -159,12 +126,7 @@ def is_outdated(folder: Path) -> bool:
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key of a store without checking its files; ``None`` if it is not of this kind.
-
-    Args:
-        folder: Folder of the store.
-        kind: Kind of the store.
-    """
+    """Return the key of a store without checking its files; ``None`` if it is not of this kind."""
     manifest = _load(folder / MANIFEST)
     return None if manifest is None or manifest.get("kind") != kind else manifest.get("key")
 
@@ -225,15 +187,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 
 def check_place(folder: Path, kind: str) -> None:
-    """Raise an error if a folder contains something other than a store of this kind.
-
-    Args:
-        folder: Folder that will be built.
-        kind: Kind of the store.
-
-    Raises:
-        DatasetError: If the path is a file, or a folder that is not empty and not such a store.
-    """
+    """Raise an error if a folder contains something other than a store of this kind."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     manifest = _load(folder / MANIFEST)
@@ -244,15 +198,7 @@ def check_place(folder: Path, kind: str) -> None:
 
 
 def move_into_place(part: Path, folder: Path) -> None:
-    """Move a complete folder to its final path, and delete a folder that was there before.
-
-    Args:
-        part: Complete folder.
-        folder: Final path.
-
-    Raises:
-        DatasetError: If the file system does not allow it.
-    """
+    """Move a complete folder to its final path, and delete a folder that was there before."""
     with writing(folder):
         if not folder.exists():
             part.rename(folder)
@@ -271,9 +217,6 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
     Args:
         path: Path of the lock file. It is created if it is missing.
         wait: Whether to wait for another process that holds the lock.
-
-    Raises:
-        DatasetError: If another process holds the lock, or the file cannot be written.
     """
     import portalocker
 
@@ -305,15 +248,7 @@ class ArrayType(NamedTuple):
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array, for :func:`mapped_array`.
-
-    Args:
-        path: Path of the file.
-        array: Array to write.
-
-    Raises:
-        DatasetError: If the file cannot be written. numpy's own function ignores a full disk.
-    """
+    """Write an array, for :func:`mapped_array`."""
     header = np.lib.format.header_data_from_array_1_0(array)
     with replace_file(path, follow=False) as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -328,15 +263,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Map an array on disk into memory; its pages are read when they are used.
-
-    Args:
-        path: Path of the file.
-        expected: Required type and shape.
-
-    Raises:
-        DatasetError: If the file is damaged, or has an array of another type or shape.
-    """
+    """Map an array on disk into memory; its pages are read when they are used."""
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         # Convert to a plain array, because indexing np.memmap is slow.
@@ -344,30 +271,14 @@ def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
 
 
 def read_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Read a whole array at once, which is faster than page by page.
-
-    Args:
-        path: Path of the file.
-        expected: Required type and shape.
-
-    Raises:
-        DatasetError: If the file is damaged, or has an array of another type or shape.
-    """
+    """Read a whole array at once, which is faster than page by page."""
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         return np.fromfile(path, expected.dtype, math.prod(shape), offset=offset).reshape(shape)
 
 
 def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDArray[Any]]:
-    """Read arrays by name from a file of ``np.savez``.
-
-    Args:
-        path: Path of the file.
-        expected: Required type and shape of each array.
-
-    Raises:
-        DatasetError: If the file is damaged, or an array is missing or of another type or shape.
-    """
+    """Read arrays by name from a file of ``np.savez``."""
     with _reporting_damage(path):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -406,13 +317,7 @@ def _read_layout(path: Path, expected: ArrayType) -> tuple[tuple[int, ...], int]
 
 
 def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[int, ...], int]:
-    """Return the shape of an array in numpy's format, and the offset of its numbers.
-
-    Args:
-        start: First bytes of the file.
-        size: Size of the file in bytes.
-        expected: Required type and shape.
-    """
+    """Return the shape of an array in numpy's format, and the offset of its numbers."""
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
         raise DatasetError("it has no header of a numpy array")
@@ -431,14 +336,7 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:
-    """Map a file that is not empty into memory; its pages are read when they are used.
-
-    Args:
-        path: Path of the file.
-
-    Raises:
-        DatasetError: If the file cannot be read, or is empty.
-    """
+    """Map a file that is not empty into memory; its pages are read when they are used."""
     with _reporting_damage(path), path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
@@ -456,9 +354,6 @@ def _reporting_damage(path: Path) -> Iterator[None]:
 
 def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
     """Create a temporary folder.
-
-    Args:
-        prefix: Part of the folder's name.
 
     Returns:
         The folder, and a function of an object. After it was called, the folder is deleted when the
@@ -501,10 +396,6 @@ def build_folder(
         The folder, and a function of an object. If the folder is temporary, it is deleted when the
         object that was passed to the function is garbage collected. Otherwise the function does
         nothing.
-
-    Raises:
-        DatasetError: If the path contains something else, if it cannot be written, or if another
-            process builds it.
     """
     if folder is None:
         target, delete_with = temporary(kind.replace(" ", "-"))

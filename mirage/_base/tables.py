@@ -18,21 +18,6 @@ from mirage.errors import needing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "RANKED",
-    "WIDTH",
-    "Printed",
-    "Rows",
-    "Table",
-    "frame_of",
-    "parts",
-    "ranked_cells",
-    "to_html",
-    "to_latex",
-    "to_markdown",
-    "to_text",
-]
-
 R = TypeVar("R")
 
 WIDTH = 80
@@ -73,11 +58,8 @@ def frame_of(
     Args:
         rows: Rows, or a mapping from column name to values.
         columns: Names of the columns. By default those of the rows.
-
-    Raises:
-        MissingPackageError: If pandas is not installed.
     """
-    with needing("pandas", "frames"):
+    with needing("pandas"):
         import pandas as pd
     return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)
 
@@ -154,15 +136,7 @@ def ranked_cells(
     interval: Sequence[float],
     rank_interval: Sequence[int] | None,
 ) -> tuple[str, ...]:
-    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing.
-
-    Args:
-        rank: Rank of the model.
-        model: Name of the model.
-        logit: Logit.
-        interval: Lower and upper bound of the 95 % confidence interval.
-        rank_interval: Best and worst rank, or None.
-    """
+    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing."""
     low, high = interval
     return (
         str(rank),
@@ -177,9 +151,6 @@ def to_text(table: Table) -> str:
     """Return a table for a terminal of 80 columns, with ``*`` before marked rows.
 
     Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
-
-    Args:
-        table: Table to format.
 
     Example:
         >>> print(to_text(Table("Scores", ("rank", "model"), (("1", "a"), ("2", "b")))))
@@ -202,9 +173,6 @@ def to_markdown(table: Table) -> str:
     """Return a table in GitHub's Markdown, with the names of marked rows in bold.
 
     Markup, links and mentions in names, titles and notes are escaped.
-
-    Args:
-        table: Table to format.
     """
     text_columns = {table.name, *table.texts}
     rule = tuple(":--" if j in text_columns else "--:" for j in range(len(table.header)))
@@ -221,11 +189,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """Return a table as one HTML element, in which names keep their own writing direction.
-
-    Args:
-        table: Table to format.
-    """
+    """Return a table as one HTML element, in which names keep their own writing direction."""
     text_columns = {table.name, *table.texts}
     head = "".join(_html_cell("th", cell, j in text_columns) for j, cell in enumerate(table.header))
     body = "".join(
@@ -246,9 +210,6 @@ def to_latex(table: Table) -> str:
     """Return a ``table`` environment for the LaTeX package booktabs, with the title as caption.
 
     Notes are comments above it.
-
-    Args:
-        table: Table to format.
     """
     text_columns = {table.name, *table.texts}
     columns = "".join("l" if j in text_columns else "r" for j in range(len(table.header)))
@@ -287,9 +248,6 @@ def parts(table: Table) -> tuple[Table, ...]:
 
     Each part has all rows and some columns of numbers. If the columns of texts leave no space for
     numbers, rows are numbered instead, and the texts are in the notes.
-
-    Args:
-        table: Table to split.
     """
     text_columns = sorted({table.name, *table.texts})
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]

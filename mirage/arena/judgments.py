@@ -156,7 +156,7 @@ class Judgments:
         Raises:
             MissingPackageError: pandas is not installed.
         """
-        with needing("pandas", "frames"):
+        with needing("pandas"):
             import pandas as pd
 
         def column(codes: NDArray[np.int32], labels: Sequence[str]) -> pd.Categorical[str]:

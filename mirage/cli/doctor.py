@@ -16,7 +16,7 @@ from mirage.errors import DISTRIBUTION, install_command
 
 __all__ = ["doctor"]
 
-FOR_DEVELOPERS = ("test", "dev", "docs", "browser", "real-models")
+FOR_DEVELOPERS = ("test", "dev")
 
 
 @app.command(epilog=example("mirage doctor", "mirage doctor --endpoint http://localhost:8000/v1"))

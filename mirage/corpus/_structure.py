@@ -11,8 +11,6 @@ from pydantic import Field
 
 from mirage.models import Passage
 
-__all__ = ["Block", "BlockKind", "Document", "Layout", "Parsed", "Part", "assemble"]
-
 BlockKind = Literal["text", "heading", "code", "table", "item"]
 """The kind of a block. Text may be cut anywhere, other kinds only if they exceed a passage."""
 
@@ -107,13 +105,7 @@ def _as_title(text: str) -> str:
 
 
 class Layout:
-    """The positions between the units of a text at which passages may begin and end.
-
-    Args:
-        text: The text of the document.
-        starts: The offset of each unit, in order.
-        parts: The structure; without one, passages may be cut everywhere.
-    """
+    """The positions between the units of a text at which passages may begin and end."""
 
     def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
         self._text, self._starts, self._parts = text, starts, parts

@@ -11,8 +11,6 @@ from mirage.errors import SettingError
 from mirage.models import Passage
 from mirage.text.tokens import UNSPACED
 
-__all__ = ["Spans", "Unit", "chunk"]
-
 Unit = Literal["word", "character"]
 """The unit in which the size of a passage is measured."""
 

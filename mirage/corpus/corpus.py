@@ -37,8 +37,6 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage
 
-__all__ = ["Corpus"]
-
 FORMAT = 1
 KIND = "corpus"
 PASSAGES, OFFSETS = "passages.jsonl", "offsets.npy"
@@ -305,11 +303,7 @@ class _Part(NamedTuple):
         return part
 
     def _check_arrays(self) -> None:
-        """Check that the files are consistent.
-
-        Raises:
-            DatasetError: A file is damaged; the message names it.
-        """
+        """Check that the files are consistent."""
         faults = {
             OFFSETS: not are_ends(self.offsets, len(self.text)),
             ID_ENDS: not are_ends(self.id_ends, len(self.ids)),

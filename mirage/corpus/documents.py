@@ -17,8 +17,6 @@ from mirage.corpus.chunking import Spans, Unit, chunk
 from mirage.errors import DatasetError
 from mirage.models import Passage
 
-__all__ = ["CHUNK", "files", "is_text", "read_documents", "read_passages"]
-
 _LOG = logger("mirage.corpus")
 
 CHUNK = 100

@@ -22,8 +22,6 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from mirage.errors import SettingError
 
-__all__ = ["Executor", "LocalExecutor", "Once", "driver_host", "in_order", "sending"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -66,9 +64,6 @@ class Once(Generic[T, R]):
     ``Once(load)`` calls ``load()`` to get the function, and then calls that function with items. A
     copy that is sent to a worker calls ``load()`` there. To load only once for several calls of
     :meth:`Executor.map`, pass the same object to each of them.
-
-    Args:
-        make: A function without arguments that returns the function.
 
     Example:
         >>> def load():
@@ -160,11 +155,6 @@ def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T])
 
     Results that arrive early wait in memory.
 
-    Args:
-        executor: The executor.
-        function: The function.
-        items: The items.
-
     Example:
         >>> list(in_order(LocalExecutor(), len, ["a", "bcd"]))
         [1, 3]
@@ -199,9 +189,6 @@ def sending(host: str) -> Iterator[None]:
 
     Models and LLMs refuse to be pickled otherwise. In the block, a model is pickled as its name and
     settings, and an LLM as its settings and the address that manages its budget and cache.
-
-    Args:
-        host: The host name or address of the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:

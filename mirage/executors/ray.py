@@ -16,8 +16,6 @@ from mirage._base.packages import package
 from mirage.errors import ExecutorError, SettingError
 from mirage.executors.base import Once, note_item, sending
 
-__all__ = ["RayExecutor", "ray_executor"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -65,7 +63,7 @@ def ray_executor(
             "processes must be at least 1, cpus above 0 and gpus at least 0; got "
             f"processes={processes}, cpus={cpus}, gpus={gpus}"
         )
-    ray = package("ray", "ray")
+    ray = package("ray")
     started = not ray.is_initialized()
     if started:
         quiet = {"include_dashboard": False, "logging_level": logging.ERROR}
@@ -90,7 +88,7 @@ class RayExecutor:
     """
 
     def __init__(self, processes: int | None, cpus: float, gpus: float, started: bool) -> None:
-        self._ray = package("ray", "ray")
+        self._ray = package("ray")
         self._processes, self._cpus, self._gpus = processes, cpus, gpus
         self._started = started
         # Weak keys: when a function is garbage collected, Ray ends the actors that hold it.
@@ -373,7 +371,7 @@ def _work(key: str, pickled: bytes, item: object) -> _Outcome:
     try:
         if key not in _functions:
             _functions.clear()
-            _functions[key] = package("ray.cloudpickle", "ray").loads(pickled)
+            _functions[key] = package("ray.cloudpickle").loads(pickled)
         return _Outcome(_functions[key](item))
     except Exception as error:
         trace = "".join(traceback.format_exception(error)).rstrip()
@@ -394,7 +392,7 @@ class _Worker:
 
 def _picklable_error(error: Exception, trace: str) -> Exception:
     """Return the error itself if it can be pickled, otherwise an error with the same message."""
-    cloudpickle = package("ray.cloudpickle", "ray")
+    cloudpickle = package("ray.cloudpickle")
     try:
         cloudpickle.loads(cloudpickle.dumps(error))
     except Exception:  # pickling may raise any error

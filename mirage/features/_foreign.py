@@ -12,8 +12,6 @@ from mirage.languages import LANGUAGES, Language
 from mirage.text.lexicon import lexicon
 from mirage.text.words import WORD
 
-__all__ = ["foreign_stretches"]
-
 _SCRIPTS = {
     "Latin": "A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff",
     "Cyrillic": "\u0400-\u052f",

@@ -14,9 +14,6 @@ from mirage.text.mentions import folded
 from mirage.text.quantities import word_values
 from mirage.text.words import WORD
 
-__all__ = ["Name", "names", "unfamiliar_stretch"]
-
-
 LONGEST_ACRONYM = 6
 """Longest word in capitals, in letters, that may be the initials of other words."""
 
@@ -222,11 +219,6 @@ def unfamiliar_stretch(
     """Return the stretch of a text that is least similar to the evidence, if any is unfamiliar.
 
     It locates a wrong name in an answer that must have one.
-
-    Args:
-        text: The answer.
-        sentence_starts: Where its sentences start.
-        index: The index of the evidence.
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"

@@ -13,8 +13,6 @@ from mirage.text import mention
 from mirage.text.mentions import MENTIONED_AT, folded
 from mirage.text.quantities import days_in, values_in
 
-__all__ = ["TextIndex", "evidence", "grams_of", "index_texts", "shown_texts"]
-
 ROUNDING_TOLERANCE = 0.05
 """Relative difference up to which a round number may stand for a number of the texts."""
 

@@ -10,8 +10,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import abstains
 from mirage.text.abstentions import ABSTAINS_AT
 
-__all__ = ["abstention", "incorrect_attempt", "invention"]
-
 CLEAR_ABSTENTION = 0.9
 """Certainty from which on a response abstains even if it states a listed wrong answer."""
 

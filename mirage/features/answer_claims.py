@@ -11,8 +11,6 @@ from mirage.text import mentioned, read_claims
 from mirage.text.claims import Claims, Forms, Mention, Stance
 from mirage.text.lexicon import lexicon
 
-__all__ = ["AnswerClaims", "answer_claims"]
-
 CLEARLY_WRONG = 0.7
 """Probability from which on a response asserts a wrong answer.
 

@@ -15,14 +15,6 @@ from mirage.features.overlap import reference_answer
 from mirage.languages import Language
 from mirage.text import tokenize
 
-__all__ = [
-    "NO_ANSWERS",
-    "UNANSWERABLE",
-    "answer_match",
-    "reference_recall",
-    "wrong_answer",
-]
-
 NO_ANSWERS = NotComputed("the query has no short answers")
 _NO_WRONG_ANSWERS = NotComputed("the query has no wrong answers to look for")
 UNANSWERABLE = NotComputed("no passage answers the query, so there is no right answer")

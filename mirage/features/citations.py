@@ -10,16 +10,9 @@ from __future__ import annotations
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 
-__all__ = ["citation_map", "citation_recall"]
-
 
 def citation_recall(item: Answered, k: int) -> float | NotComputed:
-    """Return the share of the relevant passages among the first ``k`` cited ones, TREC's ``R@k``.
-
-    Args:
-        item: The answered query.
-        k: Number of distinct cited passages that count.
-    """
+    """Return the share of relevant passages among the first ``k`` cited ones, TREC's ``R@k``."""
     hits = _hits(item, k)
     return hits if isinstance(hits, NotComputed) else sum(hits) / len(set(item.query.relevant))
 
@@ -29,10 +22,6 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
 
     It is the sum of the precisions at each relevant cited passage, divided by the number of all
     relevant passages. Its mean over queries is MAP.
-
-    Args:
-        item: The answered query.
-        k: Number of distinct cited passages that count.
     """
     hits = _hits(item, k)
     if isinstance(hits, NotComputed):

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 
-__all__ = ["context_precision", "context_recall"]
-
 _NONE_SHOWN = NotComputed("no passage was shown")
 
 

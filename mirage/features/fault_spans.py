@@ -29,8 +29,6 @@ from mirage.text.mentions import folded
 from mirage.text.negations import negation_faults
 from mirage.text.quantities import Date, Quantity, dates, quantities, values_in
 
-__all__ = ["Span", "SpanType", "spans", "unknown_facts"]
-
 SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
 
 

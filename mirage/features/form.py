@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mirage.features.base import Answered, Definition, Facts
 
-__all__ = ["well_formed"]
-
 
 def well_formed(item: Answered) -> float:
     """Return 1 if the response has a reason and then an answer, each under its heading, else 0.

@@ -33,13 +33,6 @@ from mirage.text.numbers import numbers
 from mirage.text.quantities import values_in
 from mirage.text.words import WORD
 
-__all__ = [
-    "fact_agreement",
-    "fact_precision",
-    "fact_recall",
-    "passage_coverage",
-]
-
 NUMBER_WEIGHT = 4.0
 """Weight of a number; for comparison, a word that one of five passages has weighs 1.9."""
 

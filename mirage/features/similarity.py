@@ -17,8 +17,6 @@ from mirage.features.overlap import reference_answer
 from mirage.neural import Embedder
 from mirage.neural.embedders import embed
 
-__all__ = ["SimilarityFeature", "answer_similarity"]
-
 # Vectors in memory. The same references recur with every model, so their vectors are cached.
 _CACHE_SIZE = 20_000
 _EMPTY = NotComputed("the answer is empty")
@@ -59,10 +57,6 @@ class SimilarityFeature:
 
     The distinct texts of a batch are embedded together. The last 20,000 vectors are cached in
     memory.
-
-    Attributes:
-        name: The name of the feature.
-        embedder: Turns texts into vectors.
     """
 
     name: str
@@ -73,11 +67,7 @@ class SimilarityFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return one value for each answered query.
-
-        Raises:
-            NeuralError: The embedder returns something other than one vector per text.
-        """
+        """Return one value for each answered query."""
         pairs = [_text_pair(item) for item in batch]
         texts = [text for pair in pairs if not isinstance(pair, NotComputed) for text in pair]
         vectors = self._vectors(dict.fromkeys(texts))

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from mirage.llm import LLM
     from mirage.neural import NLI, Reranker
 
-__all__ = ["FeatureLike", "FeatureSuite"]
-
 FeatureLike = str | Feature | Callable[[Query, Response], float | NotComputed]
 """A feature, its name, or a function ``(query, response) -> float``."""
 

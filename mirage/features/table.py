@@ -23,8 +23,6 @@ from mirage.statistics.variance import variance_components
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FeatureTable", "Stability"]
-
 TOLERANCE = 1e-6
 """Values that differ by no more than this count as equal, since files and platforms round."""
 
@@ -237,7 +235,7 @@ class FeatureTable:
         It needs pandas. Model, language and reasons are in its ``attrs``, which most pandas
         operations preserve.
         """
-        with needing("pandas", "frames"):
+        with needing("pandas"):
             import pandas as pd
         index = pd.Index(self.query_ids, name="query_id")
         frame = pd.DataFrame(self.values, index=index, columns=list(self.features))

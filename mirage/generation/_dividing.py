@@ -15,8 +15,6 @@ from mirage.llm import LLM
 from mirage.llm.questions import part_size
 from mirage.models import Query, Response, Run
 
-__all__ = ["run_on_workers"]
-
 _Part = tuple[list[Query], bool]
 
 
@@ -32,13 +30,6 @@ def run_on_workers(
     This process appends the responses to ``out`` as they come back. Each part goes to one worker.
     If a generator has a ``batch_size``, a part is one batch, as in a run without an executor.
     Otherwise, a part has enough queries to keep the generator's concurrent calls busy.
-
-    Args:
-        executor: The executor.
-        generator: The generator, which must be picklable.
-        dataset: The queries.
-        out: A file to append responses to, or ``None``.
-        progress: Whether to show a progress bar.
     """
     with recording(generator.name, dataset, out, progress) as record:
         size = _queries_per_part(generator, executor)

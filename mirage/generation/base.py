@@ -18,19 +18,6 @@ from mirage.errors import DatasetError, GenerationError, MirageError, UnknownNam
 from mirage.generation.replies import response_of
 from mirage.models import Query, Response, Run
 
-__all__ = [
-    "Generator",
-    "Recording",
-    "answered",
-    "check_ids",
-    "check_name",
-    "failed",
-    "recording",
-    "run_concurrently",
-    "run_in_batches",
-    "with_passages",
-]
-
 _LOG = logger("mirage.generation")
 
 
@@ -76,11 +63,6 @@ def answered(query: Query, reply: object, shown: Sequence[str] | None = None) ->
         query: The query.
         reply: A text, a (text, passages) tuple or a response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's.
-
-    Raises:
-        GenerationError: If the value is of another type; the message names the query.
-        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
-            within an emoji.
     """
     response = response_of(query, reply)
     return response if shown is None else response.model_copy(update={"shown": tuple(shown)})
@@ -99,11 +81,7 @@ def failed(query: Query, error: Exception) -> Response:
 
 
 def check_name(name: object) -> None:
-    """Refuse a model name that a run cannot have, before any query is sent.
-
-    Raises:
-        DatasetError: If the name is not a text, is empty, or is not valid Unicode.
-    """
+    """Refuse a model name that a run cannot have, before any query is sent."""
     is_valid = isinstance(name, str) and bool(name)
     if isinstance(name, str):
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
@@ -112,16 +90,7 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Refuse answers to queries that the dataset does not have.
-
-    Args:
-        query_ids: Ids of the answered queries.
-        dataset: The dataset.
-        source: Where the answers come from, for the error, such as ``"in run.jsonl"``.
-
-    Raises:
-        UnknownNameError: If a query is not in the dataset; the message names the first one.
-    """
+    """Refuse answers to queries that the dataset does not have."""
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
@@ -189,11 +158,7 @@ class Recording:
             self.add(response)
 
     def finish(self) -> Run:
-        """Return the whole run once no query is pending, and sort its file.
-
-        Raises:
-            GenerationError: If every response is a failure.
-        """
+        """Return the whole run once no query is pending, and sort its file."""
         responses = tuple(self._responses[query_id] for query_id in self.dataset.query_ids)
         self._journal.finish(responses)
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
@@ -219,19 +184,8 @@ def recording(
 ) -> Iterator[Recording]:
     """Open a recording of a run, which already has the answers in the file ``out``.
 
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        out: The file, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
-
     Yields:
         The recording.
-
-    Raises:
-        UnknownNameError: If the file has a query that the dataset does not have.
-        DatasetError: If the file answers a query twice, is not a file of responses, or is being
-            written by another process.
     """
     check_name(name)
     with (
@@ -283,17 +237,7 @@ def run_concurrently(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """Make a run by calling an async function on each query concurrently.
-
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        connect: Opens a context with the function. It is called once, and only if the file ``out``
-            does not yet answer every query.
-        concurrency: Number of calls under way at a time.
-        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
-    """
+    """Make a run by calling an async function on each query concurrently."""
 
     async def ask_all(record: Recording) -> None:
         async with connect() as answer:
@@ -318,14 +262,6 @@ def run_in_batches(
     If a batch fails, it is split in halves. The cause may be that it does not fit into memory: then
     the smaller size is used from there on. Or one query fails by itself: then only this query
     becomes a failure.
-
-    Args:
-        name: The name of the model.
-        dataset: The queries.
-        answer: Returns one response per query of a batch.
-        batch_size: Most queries in a batch.
-        out: A file to append responses to, or ``None``; see :meth:`Generator.run`.
-        progress: Whether to show a progress bar.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size

@@ -19,8 +19,6 @@ from mirage.generation.base import Recording, answered, check_ids, failed, recor
 from mirage.generation.replies import Reply
 from mirage.models import Query, Response, Run
 
-__all__ = ["Answer", "CallableGenerator", "Recorded", "ReplayGenerator", "recorded"]
-
 Answer = Callable[[Query], Reply] | Callable[[Query], Awaitable[Reply]]
 """A function that answers a query, sync or async.
 
@@ -216,17 +214,7 @@ class ReplayGenerator:
 
 
 def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...]:
-    """Return a run's responses in the dataset's order; queries without one become failures.
-
-    Args:
-        run: The recorded run.
-        dataset: The queries.
-        name: The name of the model, for errors.
-
-    Raises:
-        UnknownNameError: If the run answers a query that the dataset does not have.
-        DatasetError: If the run is in another language.
-    """
+    """Return a run's responses in the dataset's order; queries without one become failures."""
     if run.language != dataset.language:
         raise DatasetError(
             f"run of model {name!r} is in {run.language!r}, but {dataset.name} is in "

@@ -12,8 +12,6 @@ from mirage.generation.short_answers import ShortAnswerPrompt
 from mirage.llm import Message
 from mirage.llm.controls import apart
 
-__all__ = ["completion_ids", "end_ids", "own_prompt", "plain_messages", "prompt_ids"]
-
 # Some tokenizers do not list all of their control tokens as special tokens.
 _CONTROL = re.compile(r"<\S+>|\[\S+\]")
 
@@ -49,12 +47,6 @@ def completion_ids(
 
     Appended to the ids of :func:`prompt_ids`, they are a training example: the model reads the
     prompt exactly as in generation, and learns to end its answer.
-
-    Args:
-        messages: The prompt.
-        answer: The answer that the model should give.
-        tokenizer: The model's tokenizer.
-        ends: Ids of the tokens that end an answer, from :func:`end_ids`.
     """
     turn = {"role": "assistant", "content": answer}
     text = plain_messages([turn], tokenizer)[0]["content"]

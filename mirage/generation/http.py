@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from httpx import AsyncClient
     from httpx import Response as Answer
 
-__all__ = ["HTTPGenerator", "OpenAIGenerator"]
-
-
 # Chat completions ---------------------------------------------------------------------------------
 
 
@@ -214,12 +211,7 @@ class HTTPGenerator:
                 yield answer
 
     async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
-        """Send a request with retries and return the text or reply in the answer.
-
-        Raises:
-            GenerationError: If there is no answer; the message has the reason and the number of
-                attempts.
-        """
+        """Send a request with retries and return the text or reply in the answer."""
         try:
             content = await self._retries.call(
                 lambda seconds: self._attempt(client, body, seconds), reach

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from mirage._base.packages import package
 from mirage.dataset import MirageDataset
-from mirage.errors import GenerationError, SettingError, missing_package
+from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_in_batches
 from mirage.generation.chat import own_prompt, plain_messages, prompt_ids
 from mirage.generation.prompts import (
@@ -22,8 +23,6 @@ from mirage.generation.prompts import (
     query_seed,
 )
 from mirage.models import Query, Response, Run
-
-__all__ = ["TransformersGenerator", "VLLMGenerator"]
 
 # Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
@@ -36,7 +35,43 @@ _GREEDY = {
 }
 
 
-class TransformersGenerator:
+class _LocalGenerator(ABC):
+    """The part that generators on this machine share."""
+
+    name: str
+    prompt: PromptMaker
+    seed: int
+
+    def __init__(self, batch_size: int, max_new_tokens: int, temperature: float) -> None:
+        if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
+            raise SettingError(
+                "batch_size and max_new_tokens must be at least 1, and temperature at least 0; got "
+                f"batch_size={batch_size}, max_new_tokens={max_new_tokens}, "
+                f"temperature={temperature}"
+            )
+        self.batch_size = batch_size
+        self.max_new_tokens = max_new_tokens
+        self.temperature = temperature
+
+    def again(self, number: int) -> Self:
+        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        repeat = copy.copy(self)
+        repeat.seed = self.seed + number
+        return repeat
+
+    def run(
+        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+    ) -> Run:
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
+        answer = partial(self._answer, prompt_for(dataset, self.prompt))
+        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
+
+    @abstractmethod
+    def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
+        """Return the responses to a batch of queries."""
+
+
+class TransformersGenerator(_LocalGenerator):
     """A generator that runs a causal language model in batches, with Hugging Face's transformers.
 
     The tokenizer's chat template is applied to the prompt. If there is none, the bare text is used.
@@ -77,7 +112,7 @@ class TransformersGenerator:
         temperature: float = 0.0,
         seed: int = 0,
     ) -> None:
-        _check(batch_size, max_new_tokens, temperature)
+        super().__init__(batch_size, max_new_tokens, temperature)
         self._source = model
         self._settings: dict[str, Any] = {
             "name": name,
@@ -88,8 +123,8 @@ class TransformersGenerator:
             "max_new_tokens": max_new_tokens,
             "temperature": temperature,
         }
-        self._torch = _package("torch", "neural")
-        transformers = _package("transformers", "neural")
+        self._torch = package("torch")
+        transformers = package("transformers")
         self.model: Any
         self.tokenizer: Any
         if isinstance(model, tuple):
@@ -108,32 +143,16 @@ class TransformersGenerator:
         self.name: str = name or self.model.name_or_path or type(self.model).__name__
         longest = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         self.prompt: PromptMaker = prompt or own_prompt(self.tokenizer, longest, max_new_tokens)
-        self.batch_size: int = batch_size
-        self.max_new_tokens: int = max_new_tokens
-        self.temperature: float = temperature
         self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"TransformersGenerator({self.name!r}, device={str(self.model.device)!r})"
-
-    def again(self, number: int) -> TransformersGenerator:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
-        repeat = copy.copy(self)
-        repeat.seed = self.seed + number
-        return repeat
 
     def __reduce__(self) -> Any:
         # A model given by name is loaded in the other process; a model object is sent with weights.
         return partial(TransformersGenerator, **self._settings | {"seed": self.seed}), (
             self._source,
         )
-
-    def run(
-        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
-    ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
-        answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         torch = self._torch
@@ -190,7 +209,7 @@ class TransformersGenerator:
         return [sample]
 
 
-class VLLMGenerator:
+class VLLMGenerator(_LocalGenerator):
     """A generator that runs a model with vLLM's offline engine, which does its own batching.
 
     ``name``, ``prompt``, ``max_new_tokens``, ``temperature`` and ``seed`` are as in
@@ -222,8 +241,8 @@ class VLLMGenerator:
         seed: int = 0,
         **engine: Any,
     ) -> None:
-        _check(batch_size, max_new_tokens, temperature)
-        self._vllm = _package("vllm", "vllm")
+        super().__init__(batch_size, max_new_tokens, temperature)
+        self._vllm = package("vllm")
         by_name = isinstance(model, str | Path)
         self._source = str(model) if by_name else None
         self._settings: dict[str, Any] = engine | {
@@ -244,19 +263,10 @@ class VLLMGenerator:
         self.prompt: PromptMaker = prompt or own_prompt(
             self.tokenizer, config.max_model_len, max_new_tokens
         )
-        self.batch_size: int = batch_size
-        self.max_new_tokens: int = max_new_tokens
-        self.temperature: float = temperature
         self.seed: int = seed
 
     def __repr__(self) -> str:
         return f"VLLMGenerator({self.name!r})"
-
-    def again(self, number: int) -> VLLMGenerator:
-        """Return a generator with another seed, for the ``number``-th answer to each query."""
-        repeat = copy.copy(self)
-        repeat.seed = self.seed + number
-        return repeat
 
     def __reduce__(self) -> Any:
         if self._source is None:
@@ -266,13 +276,6 @@ class VLLMGenerator:
             )
         make = partial(VLLMGenerator, **self._settings, seed=self.seed)
         return make, (self._source,)
-
-    def run(
-        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
-    ) -> Run:
-        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`."""
-        answer = partial(self._answer, prompt_for(dataset, self.prompt))
-        return run_in_batches(self.name, dataset, answer, self.batch_size, out, progress)
 
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         prompts = [make_prompt(query) for query in queries]
@@ -289,23 +292,6 @@ class VLLMGenerator:
         return _responses(queries, [output.outputs[0].text for output in outputs], prompts)
 
 
-def _check(batch_size: int, max_new_tokens: int, temperature: float) -> None:
-    if batch_size < 1 or max_new_tokens < 1 or not temperature >= 0:
-        raise SettingError(
-            "batch_size and max_new_tokens must be at least 1, and temperature at least 0; got "
-            f"batch_size={batch_size}, max_new_tokens={max_new_tokens}, temperature={temperature}"
-        )
-
-
-def _package(name: str, extra: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise missing_package(name, extra) from None
-
-
 def _is_adapter(model: str | Path) -> bool:
     return (Path(model) / "adapter_config.json").is_file()
 
@@ -315,7 +301,7 @@ def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
     load = transformers.AutoModelForCausalLM.from_pretrained
     if not _is_adapter(model):
         return load(model, dtype=dtype or "auto")
-    peft = _package("peft", "finetune")
+    peft = package("peft")
     config = peft.PeftConfig.from_pretrained(model)
     base = load(config.base_model_name_or_path, dtype=dtype or "auto")
     with warnings.catch_warnings():

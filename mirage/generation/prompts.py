@@ -21,20 +21,6 @@ from mirage.llm.client import estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query
 
-__all__ = [
-    "ANSWER_TOKENS",
-    "CONTEXT_TOKENS",
-    "Order",
-    "Prompt",
-    "PromptMaker",
-    "RagPrompt",
-    "fitted",
-    "passage_entry",
-    "prompt_for",
-    "query_seed",
-    "room",
-]
-
 CONTEXT_TOKENS = 8192
 """The default number of tokens of prompt and answer together, as in the paper."""
 
@@ -156,16 +142,7 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens that remain for the prompt in a context.
-
-    Args:
-        context_tokens: Tokens of prompt and answer together.
-        answer_tokens: Tokens that are reserved for the answer.
-        passage_tokens: Most tokens of a passage; only checked.
-
-    Raises:
-        SettingError: If no tokens remain, or one of the other numbers is below 1.
-    """
+    """Return the number of tokens that remain for the prompt in a context."""
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(
@@ -183,19 +160,7 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """Return a prompt with as many of the passages as fit, each cut to its limit.
-
-    Args:
-        query: The query, for errors.
-        passages: The passages, most important first.
-        text: Returns the text of a prompt with these passages.
-        passage_tokens: Most tokens of a passage.
-        space: Most tokens of the prompt.
-        count: Returns the number of tokens of a text.
-
-    Raises:
-        GenerationError: If the query alone does not fit, or none of its passages fits.
-    """
+    """Return a prompt with as many of the passages as fit, each cut to its limit."""
     remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages

@@ -16,8 +16,6 @@ from mirage.generation.base import Generator
 from mirage.generation.callables import ReplayGenerator
 from mirage.models import Response, Run
 
-__all__ = ["again", "repeated"]
-
 T = TypeVar("T")
 
 
@@ -54,11 +52,6 @@ def repeated(
         executor: The executor whose workers answer, or ``None`` for this process.
         progress: Whether to show a progress bar.
 
-    Raises:
-        SettingError: If ``repeats`` is below 1, or above the number of recorded repeats.
-        DatasetError: If the generator does not return a run. Other errors are as in
-            :meth:`mirage.Generator.run`.
-
     Example:
         >>> from mirage import MirageDataset
         >>> from mirage.generation.callables import CallableGenerator
@@ -89,7 +82,6 @@ def repeated(
 def _generators(
     generator: Generator, dataset: MirageDataset, repeats: int | None
 ) -> Sequence[Generator]:
-    """Return the generator for each repeat."""
     if not isinstance(generator, ReplayGenerator):
         return [again(generator, number) for number in range(repeats or 1)]
     run = generator.recording(dataset)

@@ -10,8 +10,6 @@ from mirage._base.rows import PASSAGE_NAMES
 from mirage.errors import GenerationError
 from mirage.models import Passage, Query, Response
 
-__all__ = ["PassageLike", "Reply", "response_of"]
-
 PassageLike = Passage | Mapping[str, Any] | str
 """A passage that a system used for an answer.
 
@@ -34,11 +32,6 @@ def response_of(query: Query, reply: object) -> Response:
     Args:
         query: The query.
         reply: A text, a tuple of a text and its passages, or a response.
-
-    Raises:
-        GenerationError: If the value is of another type; the message names the query.
-        UnicodeEncodeError: If a text is not valid Unicode, for example if a JSON string was cut
-            within an emoji.
 
     Example:
         >>> query = Query(id="q1", language="en", text="Who?")

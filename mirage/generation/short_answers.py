@@ -22,8 +22,6 @@ from mirage.llm.client import estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query, Run
 
-__all__ = ["OracleAnswer", "ShortAnswerPrompt"]
-
 
 class _Words(NamedTuple):
     """The sentences of the prompt in one language."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -33,30 +35,12 @@ from mirage.llm.keys import KeyUse, check_key, key_uses
 if TYPE_CHECKING:
     from mirage.corpus import Corpus
     from mirage.dataset import MirageDataset
-    from mirage.executors import Executor
     from mirage.generation import Generator
-    from mirage.generation.prompts import PromptMaker
     from mirage.llm import LLM, Budget
     from mirage.models import Passage, Run
     from mirage.neural import Embedder, SparseEmbedder
-    from mirage.retrieval import ContextProcessor, Reranker, Retriever
+    from mirage.retrieval import ContextProcessor, Retriever
     from mirage.retrieval.rewriting import QueryRewriter
-
-__all__ = [
-    "ChunkEntry",
-    "CorpusEntry",
-    "DatasetEntry",
-    "EndpointEntry",
-    "Entry",
-    "GeneratorEntry",
-    "LLMEntry",
-    "ProcessorEntry",
-    "PromptEntry",
-    "RerankerEntry",
-    "RetrieverEntry",
-    "RewriterEntry",
-    "fingerprint",
-]
 
 FOLDER = "folder"
 """The key of the validation context for the folder that paths are relative to."""
@@ -68,11 +52,7 @@ SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def fingerprint(path: Path) -> str:
-    """Return the SHA-256 of a file, or of the names and contents of all files below a folder.
-
-    Raises:
-        DatasetError: If it is missing, empty or cannot be read.
-    """
+    """Return the SHA-256 of a file, or of the names and contents of all files below a folder."""
     files = [path] if path.is_file() else files_below(path, lambda _: True)
     digest = hashlib.sha256()
     try:
@@ -117,6 +97,7 @@ class Entry(BaseModel):
             the key under which a result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
         PROMPTED: Whether the entry is a generator that takes a prompt.
+        MAKES: The class whose constructor takes the settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -124,17 +105,27 @@ class Entry(BaseModel):
     FREE: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
+    MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
         """Return the entry for one cell."""
         return self
 
-    def key(self) -> dict[str, Any]:
-        """Return the values that identify the results: settings and digests of files.
+    def make(self, **context: Any) -> Any:
+        """Return the object, from the settings and those values that its constructor takes."""
+        maker = self._maker()
+        return maker(**self._arguments(maker, context))
 
-        Raises:
-            DatasetError: If a file of the entry cannot be read.
-        """
+    def _maker(self) -> Any:
+        module, _, name = self.MAKES.rpartition(".")
+        return getattr(import_module(module), name)
+
+    def _arguments(self, function: Callable[..., Any], context: dict[str, Any]) -> dict[str, Any]:
+        values = self.model_dump(exclude_none=True) | context
+        return {name: values[name] for name in signature(function).parameters if name in values}
+
+    def key(self) -> dict[str, Any]:
+        """Return the values that identify the results: settings and digests of files."""
         values = self.model_dump(mode="json", exclude=set(self.FREE))
         for name in values:
             value = getattr(self, name)
@@ -190,11 +181,7 @@ class EndpointEntry(Entry):
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Refuse to send a key to an address that it does not belong to.
-
-        Raises:
-            SettingError: If the file is not trusted and would send a key to such an address.
-        """
+        """Refuse to send a key to an address that it does not belong to."""
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
 
@@ -204,11 +191,6 @@ class EndpointEntry(Entry):
         return None if match is None else match[1]
 
     def _key(self) -> str | None:
-        """Return the key, or ``None`` if the entry has none.
-
-        Raises:
-            SettingError: If the variable is not set, or its key does not belong to the address.
-        """
         self.check_key()
         if self._variable is None:
             return None
@@ -243,13 +225,12 @@ class LLMEntry(EndpointEntry):
             values["base_url"] = self.base_url[0]
         return values
 
-    def llm(self, budget: Budget | None = None) -> LLM:
-        """Return the client; its calls count against ``budget``.
+    def make(self, **context: Any) -> Any:
+        """Return the object that uses the LLM; see :meth:`Entry.make`."""
+        return super().make(llm=self.llm(context.get("budget")), **context)
 
-        Raises:
-            SettingError: If the variable of the key is not set, the key does not belong to the
-                address, or a setting is invalid.
-        """
+    def llm(self, budget: Budget | None = None) -> LLM:
+        """Return the client; its calls count against ``budget``."""
         from mirage.llm import LLM, Price
 
         settings = self.model_dump(include=set(LLMEntry.model_fields) - {"price", "api_key"})
@@ -287,11 +268,7 @@ class DatasetEntry(Entry):
         return self
 
     def dataset(self) -> MirageDataset:
-        """Return the queries.
-
-        Raises:
-            DatasetError: If the file cannot be read; the message names the line.
-        """
+        """Return the queries."""
         from mirage.dataset import MirageDataset
 
         if self.path is None:
@@ -357,11 +334,7 @@ class CorpusEntry(Entry):
         return values
 
     def passages(self) -> Iterator[Passage]:
-        """Yield the passages of the files.
-
-        Raises:
-            DatasetError: If a file cannot be read; the message names the file and the line.
-        """
+        """Yield the passages of the files."""
         from mirage.corpus import chunk, read_documents, read_passages
 
         chunking = self.chunk
@@ -384,8 +357,7 @@ class RecordedRewriter(Entry):
     path: ResolvedPath
     language: LanguageCode | None = None
 
-    def make(self, budget: Budget | None) -> QueryRewriter:
-        """Return the rewriter."""
+    def make(self, **context: Any) -> QueryRewriter:
         from mirage.retrieval import RecordedQueries
 
         return RecordedQueries(self.path, language=self.language)
@@ -394,14 +366,10 @@ class RecordedRewriter(Entry):
 class LLMRewriter(LLMEntry):
     """An LLM that rewrites queries, or translates them into ``language``."""
 
+    MAKES = "mirage.retrieval.LLMQueryRewriter"
+
     kind: Literal["llm"]
     language: LanguageCode | None = None
-
-    def make(self, budget: Budget | None) -> QueryRewriter:
-        """Return the rewriter."""
-        from mirage.retrieval import LLMQueryRewriter
-
-        return LLMQueryRewriter(self.llm(budget), self.language)
 
 
 RewriterEntry = Annotated[RecordedRewriter | LLMRewriter, Field(discriminator="kind")]
@@ -412,9 +380,18 @@ class _IndexEntry(Entry):
 
     rewriter: str | None = None
 
+    def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
+        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
+        build = self._maker().build
+        context["language"] = corpus.language
+        retriever: Retriever = build(corpus, folder, **self._arguments(build, context))
+        return retriever
+
 
 class BM25Entry(_IndexEntry):
     """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
+
+    MAKES = "mirage.retrieval.BM25"
 
     kind: Literal["bm25"]
     k1: float = 0.9
@@ -422,18 +399,6 @@ class BM25Entry(_IndexEntry):
 
     def embedder(self, budget: Budget | None) -> None:
         """Return ``None``, because BM25 needs no embedder."""
-
-    def build(
-        self,
-        corpus: Corpus,
-        folder: Path,
-        embedder: None,
-        executor: Executor | None,
-    ) -> Retriever:
-        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
-        from mirage.retrieval import BM25
-
-        return BM25.build(corpus, folder, language=corpus.language, k1=self.k1, b=self.b)
 
 
 class DenseEntry(_IndexEntry, EndpointEntry):
@@ -443,6 +408,7 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     model at that endpoint.
     """
 
+    MAKES = "mirage.retrieval.DenseRetriever"
     FREE = frozenset({"api_key", "concurrency", "timeout", "batch_size"})
 
     kind: Literal["dense"]
@@ -469,27 +435,11 @@ class DenseEntry(_IndexEntry, EndpointEntry):
             return EndpointEmbedder(entry.llm(budget))
         return embedder_of(self.model, batch_size=self.batch_size)
 
-    def build(
-        self, corpus: Corpus, folder: Path, embedder: Embedder, executor: Executor | None
-    ) -> Retriever:
-        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
-        from mirage.retrieval import DenseRetriever
-
-        return DenseRetriever.build(
-            corpus,
-            folder,
-            embedder=embedder,
-            query_prefix=self.query_prefix,
-            passage_prefix=self.passage_prefix,
-            similarity=self.similarity,
-            index=self.index,
-            executor=executor,
-        )
-
 
 class SparseEntry(_IndexEntry):
     """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`."""
 
+    MAKES = "mirage.retrieval.SparseRetriever"
     FREE = frozenset({"batch_size"})
 
     kind: Literal["sparse"]
@@ -501,14 +451,6 @@ class SparseEntry(_IndexEntry):
         from mirage.neural import SparseEmbedder
 
         return SparseEmbedder(self.model, batch_size=self.batch_size)
-
-    def build(
-        self, corpus: Corpus, folder: Path, embedder: SparseEmbedder, executor: Executor | None
-    ) -> Retriever:
-        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
-        from mirage.retrieval import SparseRetriever
-
-        return SparseRetriever.build(corpus, folder, embedder=embedder, executor=executor)
 
 
 class HybridEntry(Entry):
@@ -534,41 +476,29 @@ RetrieverEntry = Annotated[
 class CrossEncoderEntry(Entry):
     """A cross-encoder; see :class:`mirage.retrieval.CrossEncoderReranker`."""
 
+    MAKES = "mirage.retrieval.CrossEncoderReranker"
+
     kind: Literal["cross-encoder"]
     model: ModelName
-
-    def make(self, budget: Budget | None) -> Reranker:
-        """Return the reranker."""
-        from mirage.retrieval import CrossEncoderReranker
-
-        return CrossEncoderReranker(self.model)
 
 
 class EndpointRerankerEntry(LLMEntry):
     """A reranker behind a ``/rerank`` endpoint; see :class:`mirage.retrieval.EndpointReranker`."""
 
+    MAKES = "mirage.retrieval.EndpointReranker"
+
     kind: Literal["endpoint"]
     form: Literal["jina", "tei"] = "jina"
-
-    def make(self, budget: Budget | None) -> Reranker:
-        """Return the reranker."""
-        from mirage.retrieval import EndpointReranker
-
-        return EndpointReranker(self.llm(budget), form=self.form)
 
 
 class LLMRerankerEntry(LLMEntry):
     """An LLM as a listwise reranker; see :class:`mirage.retrieval.LLMReranker`."""
 
+    MAKES = "mirage.retrieval.LLMReranker"
+
     kind: Literal["llm"]
     window: int = Field(20, ge=2)
     step: Positive = 10
-
-    def make(self, budget: Budget | None) -> Reranker:
-        """Return the reranker."""
-        from mirage.retrieval import LLMReranker
-
-        return LLMReranker(self.llm(budget), window=self.window, step=self.step)
 
 
 RerankerEntry = Annotated[
@@ -588,8 +518,7 @@ class SentencePrunerEntry(Entry):
     threshold: float | None = None
     share: float | None = Field(None, gt=0, le=1)
 
-    def make(self) -> ContextProcessor:
-        """Return the processor."""
+    def make(self, **context: Any) -> ContextProcessor:
         from mirage.neural import Reranker
         from mirage.neural.embedders import embedder_of
         from mirage.retrieval import SentencePruner
@@ -608,6 +537,8 @@ ProcessorEntry = SentencePrunerEntry
 class ShortAnswerPromptEntry(Entry):
     """A prompt for short answers; see :class:`mirage.generation.ShortAnswerPrompt`."""
 
+    MAKES = "mirage.generation.ShortAnswerPrompt"
+
     order: ClassVar[Literal["rank"]] = "rank"
 
     kind: Literal["short-answer"]
@@ -617,15 +548,11 @@ class ShortAnswerPromptEntry(Entry):
     context_tokens: Positive | None = None
     answer_tokens: Positive = 128
 
-    def make(self, seed: int) -> PromptMaker:
-        """Return the prompt."""
-        from mirage.generation import ShortAnswerPrompt
-
-        return ShortAnswerPrompt(**self.model_dump(exclude={"kind"}, exclude_none=True))
-
 
 class RagPromptEntry(Entry):
     """The MIRAGE-Bench prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
+
+    MAKES = "mirage.generation.RagPrompt"
 
     kind: Literal["rag"]
     order: Literal["rank", "shuffled"] = "rank"
@@ -641,12 +568,6 @@ class RagPromptEntry(Entry):
             del values["order"]
         return values
 
-    def make(self, seed: int) -> PromptMaker:
-        """Return the prompt; the seed determines the shuffled order."""
-        from mirage.generation import RagPrompt
-
-        return RagPrompt(seed=seed, **self.model_dump(exclude={"kind"}, exclude_none=True))
-
 
 PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discriminator="kind")]
 
@@ -654,20 +575,16 @@ PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discrimin
 class OpenAIEntry(LLMEntry):
     """An LLM behind an endpoint; see :class:`mirage.OpenAIGenerator`."""
 
+    MAKES = "mirage.generation.OpenAIGenerator"
     PROMPTED = True
 
     kind: Literal["openai"]
-
-    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """Return the generator."""
-        from mirage.generation import OpenAIGenerator
-
-        return OpenAIGenerator(self.llm(budget), prompt=prompt)
 
 
 class TransformersEntry(Entry):
     """A local model; see :class:`mirage.TransformersGenerator`."""
 
+    MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
     FREE = frozenset({"device", "batch_size"})
 
@@ -679,17 +596,11 @@ class TransformersEntry(Entry):
     max_new_tokens: Positive = 128
     temperature: float = Field(0.0, ge=0)
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """Return the generator."""
-        from mirage.generation import TransformersGenerator
-
-        settings = self.model_dump(exclude={"kind"})
-        return TransformersGenerator(**settings, prompt=prompt, seed=seed)
-
 
 class HTTPEntry(Entry):
     """An HTTP service with a prompt of its own; see :class:`mirage.HTTPGenerator`."""
 
+    MAKES = "mirage.generation.HTTPGenerator"
     FREE = frozenset({"concurrency", "timeout"})
 
     kind: Literal["http"]
@@ -697,12 +608,6 @@ class HTTPEntry(Entry):
     response: str = "answer"
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
-
-    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """Return the generator."""
-        from mirage.generation import HTTPGenerator
-
-        return HTTPGenerator(**self.model_dump(exclude={"kind"}))
 
 
 class ReplayEntry(_RecordedEntry):
@@ -712,8 +617,7 @@ class ReplayEntry(_RecordedEntry):
 
     kind: Literal["replay"]
 
-    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """Return the generator."""
+    def make(self, **context: Any) -> Generator:
         return _Replay(self.path)
 
 
@@ -742,15 +646,10 @@ class _Replay:
 class OracleAnswerEntry(Entry):
     """The correct short answers as responses; see :class:`mirage.generation.OracleAnswer`."""
 
+    MAKES = "mirage.generation.OracleAnswer"
     RETRIES = False
 
     kind: Literal["oracle-answer"]
-
-    def make(self, prompt: PromptMaker | None, budget: Budget | None, seed: int) -> Generator:
-        """Return the generator."""
-        from mirage.generation import OracleAnswer
-
-        return OracleAnswer()
 
 
 GeneratorEntry = Annotated[

@@ -12,8 +12,6 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
-__all__ = ["Nodes", "Settings", "is_feature"]
-
 DEFAULT_ORDER = "rank"
 """The order of passages for a generator without a prompt entry; see :class:`mirage.RagPrompt`."""
 
@@ -27,11 +25,7 @@ def is_feature(metric: str) -> bool:
 
 
 class Nodes:
-    """The nodes (steps) of the cells of a grid. Cells that share a step share its node.
-
-    Args:
-        config: The grid.
-    """
+    """The nodes (steps) of the cells of a grid. Cells that share a step share its node."""
 
     def __init__(self, config: GridConfig) -> None:
         self.config = config
@@ -41,11 +35,7 @@ class Nodes:
         self._entries: dict[tuple[str, str, tuple[str, ...]], dict[str, Any]] = {}
 
     def dataset(self, name: str) -> MirageDataset:
-        """Return the queries of a dataset.
-
-        Raises:
-            DatasetError: If its file cannot be read.
-        """
+        """Return the queries of a dataset."""
         if name not in self._datasets:
             self._datasets[name] = self.config.datasets[name].dataset()
         return self._datasets[name]
@@ -171,13 +161,7 @@ class Nodes:
         return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
 
     def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
-        """Return the node of the features of a cell's responses.
-
-        Args:
-            cell: The cell.
-            metrics: The names of features of one group; see :attr:`groups`.
-            responses: SHA-256 of the file of responses, which changes when responses are added.
-        """
+        """Return the node of the features of a cell's responses."""
         metrics = list(metrics)
         llm_entry, settings = self._models_of(metrics[0])
         # Qrels and answers are part of the key, so that corrected ones are scored anew.

@@ -17,18 +17,6 @@ from mirage.grids.cells import Cell, Score, differing_axes
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 
-__all__ = [
-    "FAILED",
-    "columns",
-    "format_score",
-    "from_json",
-    "html_page",
-    "readable_table",
-    "settings_line",
-    "to_csv",
-    "to_json",
-]
-
 COUNTS = ("n", "failed", "unmeasured")
 FAILED = "failed"
 NO_SETTING = "-"
@@ -239,11 +227,7 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
 def from_json(
     text: str, source: str
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the name, cells, metrics and notes of a table in JSON.
-
-    Raises:
-        DatasetError: If the text is not such a table; the message names the position.
-    """
+    """Return the name, cells, metrics and notes of a table in JSON."""
     try:
         row = json.loads(text)
     except ValueError as error:

@@ -18,7 +18,7 @@ from mirage.dataset import MirageDataset, clusters_of, read_run
 from mirage.errors import FeatureError, MirageError, SettingError
 from mirage.features import FeatureSuite, llm_eval
 from mirage.features.base import MODELS
-from mirage.features.judged import LLMEval
+from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.grids._nodes import Nodes, Settings
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from mirage.executors import Executor
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
-
-__all__ = ["Runner"]
 
 BATCH = 64
 """Number of queries after which results are written to disk."""
@@ -90,18 +88,7 @@ _Measurement = tuple[
 
 
 class Runner:
-    """Executes the steps of cells, or reads their results from the store.
-
-    Args:
-        config: The grid.
-        store: The store of results.
-        nodes: The steps of the cells.
-        limit: Use only the first queries of each dataset; all by default.
-        budget: Budget of all LLM calls together.
-        executor: Executor whose workers encode, rerank, answer and compute features.
-        progress: Show progress bars.
-        stored_only: Read results from the store only; a step that is not there fails.
-    """
+    """Executes the steps of cells, or reads their results from the store."""
 
     def __init__(
         self,
@@ -204,7 +191,6 @@ class Runner:
         )
 
     def responses(self, cell: Settings) -> Run:
-        """Return the responses of a cell."""
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generate(cell)
         whole = read_run(path, language=dataset.language, model=cell["generator"])
@@ -355,18 +341,21 @@ class Runner:
         def open_index() -> Retriever:
             embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
 
+            def build(folder: Path) -> Retriever:
+                context = {"embedder": embedder, "executor": self.executor}
+                retriever: Retriever = entry.build(corpus, folder, **context)
+                return retriever
+
             def fill(folder: Path) -> dict[str, int]:
-                entry.build(corpus, folder, embedder, self.executor)
+                build(folder)
                 return {"items": len(corpus), "total": len(corpus)}
 
-            folder = self._step(self.nodes.index(name, cell["corpus"]), DATA, fill)
-            retriever: Retriever = entry.build(corpus, folder, embedder, self.executor)
-            return retriever
+            return build(self._step(self.nodes.index(name, cell["corpus"]), DATA, fill))
 
         retriever: Retriever = self._get_or_create("index", f"{name} {cell['corpus']}", open_index)
         if entry.rewriter is None:
             return retriever
-        rewriter = self.config.rewriters[entry.rewriter].make(self.budget)
+        rewriter = self.config.rewriters[entry.rewriter].make(budget=self.budget)
         return RewritingRetriever(retriever, rewriter)
 
     def _rows_to_run(
@@ -391,16 +380,16 @@ class Runner:
         if axis == "processor":
             return self._get_or_create(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
-        return self._get_or_create(axis, name, lambda: entry.make(self.budget))
+        return self._get_or_create(axis, name, lambda: entry.make(budget=self.budget))
 
     def _generator(self, cell: Settings) -> Any:
-        seed = self.config.seed
-        prompt = None if cell["prompt"] == NONE else self.config.prompts[cell["prompt"]].make(seed)
+        seed, name = self.config.seed, cell["prompt"]
+        prompt = None if name == NONE else self.config.prompts[name].make(seed=seed)
         entry: Any = self.config.generators[cell["generator"]].at(cell)
         return self._get_or_create(
             "generator",
-            f"{entry!r} {cell['prompt']}",
-            lambda: entry.make(prompt, self.budget, seed),
+            f"{entry!r} {name}",
+            lambda: entry.make(prompt=prompt, budget=self.budget, seed=seed),
         )
 
     def _llm(self, name: str) -> LLM:
@@ -471,7 +460,7 @@ class Runner:
         result: Feature = entry.function(self._model(entry.facts.models[0], name))
         return result
 
-    def _llm_eval(self) -> LLMEval:
+    def _llm_eval(self) -> RatedFeature:
         judge = self.config.llm_eval
         if judge is None:
             raise SettingError(
@@ -557,11 +546,7 @@ class Runner:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the file or folder of a step, which is executed at most once.
-
-        Raises:
-            MirageError: If the step fails, now or earlier in this run; the message names the step.
-        """
+        """Return the file or folder of a step, which is executed at most once."""
         # A step that several cells share fails only once per run.
         if node in self._failures:
             raise MirageError(self._failures[node])

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.clusters import cluster_codes, mean_intervals
 
-__all__ = ["AXES", "Cell", "Score", "axes_of", "differing_axes"]
-
 AXES = (
     "dataset",
     "corpus",

@@ -22,8 +22,6 @@ from mirage.statistics.permutation import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CellComparisons", "CellDifference", "compare_cells"]
-
 Pair = tuple[Cell, Cell]
 
 FIRST_PERMUTATIONS = 10_000
@@ -70,11 +68,7 @@ class CellComparisons(Printed, Rows[CellDifference]):
         return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per comparison.
-
-        Raises:
-            MissingPackageError: If pandas is not installed.
-        """
+        """Return a DataFrame with one row per comparison."""
         names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
         rows = [
             (

@@ -28,8 +28,6 @@ from mirage.grids._entries import (
 )
 from mirage.grids.cells import AXES
 
-__all__ = ["DEPTHS", "NONE", "ORACLE", "SECTIONS", "GridConfig", "read_config"]
-
 NONE = "none"
 """The setting of a component that a cell does not use, such as the reranker."""
 
@@ -229,9 +227,6 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
         path: The file.
         trust: Send the API keys that the file refers to, to the addresses in the file. By default
             a key is sent only to an address that it belongs to.
-
-    Raises:
-        DatasetError: If the file is invalid; the message names the file, the line and the problem.
     """
     import yaml
 
@@ -270,11 +265,7 @@ _MOST_VALUES = 100_000
 
 
 def _check_aliases(path: Path, node: Any) -> None:
-    """Refuse a document with cyclic aliases, or with aliases that expand to too many values.
-
-    Raises:
-        DatasetError: If the document has such aliases.
-    """
+    """Refuse a document with cyclic aliases, or with aliases that expand to too many values."""
     sizes: dict[int, int | None] = {}
 
     def size_of(node: Any) -> int:
@@ -301,11 +292,7 @@ _Path = tuple[str | int, ...]
 
 
 def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
-    """Yield the path and the line, from 1, of each key and item of a document.
-
-    Raises:
-        DatasetError: If a key occurs twice, because YAML would silently use the last.
-    """
+    """Yield the path and the line, from 1, of each key and item of a document."""
     import yaml
 
     if isinstance(node, yaml.MappingNode):

@@ -21,8 +21,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, SmallSample, small_samp
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AxisEffect", "ComponentEffects", "SettingMean", "component_effects"]
-
 INTERACTIONS = "interactions"
 """The name of the row for effects that axes have only in combination."""
 
@@ -71,14 +69,7 @@ class SettingMean(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComponentEffects(Printed, Rows[AxisEffect]):
-    """The contribution of each axis; iterates over :class:`AxisEffect` rows, interactions last.
-
-    Attributes:
-        metric: The name of the metric.
-        settings: The mean of each setting of each axis.
-        level: The confidence level of the intervals.
-        notes: Lines that are printed below the table.
-    """
+    """The contribution of each axis; iterates over :class:`AxisEffect` rows, interactions last."""
 
     metric: str
     settings: tuple[SettingMean, ...]
@@ -97,11 +88,7 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
         return f"ComponentEffects({self.metric!r}, {shares})"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of the shares with one row per axis; ``settings`` has the means.
-
-        Raises:
-            MissingPackageError: If pandas is not installed.
-        """
+        """Return a DataFrame of the shares with one row per axis; ``settings`` has the means."""
         rows = [(row.axis, row.share, *row.interval) for row in self]
         return frame_of(rows, ["axis", "share", "lower", "upper"])
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from mirage.models import Run
     from mirage.ranking import Ranking
 
-__all__ = ["Grid"]
-
 EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
 """Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
 
@@ -43,7 +41,9 @@ class Grid:
     Its result is kept in a :class:`ResultStore` under a digest of its inputs, and cells that share
     a step share the result. After an interruption, the same call resumes.
 
-    Use :meth:`read` to create a grid from a file.
+    Use :meth:`read` to create a grid from a file. Methods that use results take ``store``, the
+    store or its folder (by default :meth:`store`), and ``limit``, which is at least 1, to use only
+    the first queries of each dataset (by default all).
 
     Args:
         config: The validated content of the file.
@@ -157,16 +157,7 @@ class Grid:
     def table(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> ResultTable:
-        """Return the table of results in the store; cells that were not run contain this reason.
-
-        Args:
-            store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of each dataset; all by default.
-
-        Raises:
-            SettingError: If ``limit`` is below 1.
-            DatasetError: If a dataset cannot be read.
-        """
+        """Return the table of results in the store; cells that were not run contain this reason."""
         return self._table(self._runner(store, limit, stored_only=True), progress=False)
 
     def runs(
@@ -175,14 +166,6 @@ class Grid:
         """Return the responses of each cell in the order of the table; ``None`` if it has none.
 
         Each response contains the passages that its generator was given.
-
-        Args:
-            store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of each dataset; all by default.
-
-        Raises:
-            SettingError: If ``limit`` is below 1.
-            DatasetError: If a dataset cannot be read.
         """
         runner = self._runner(store, limit, stored_only=True)
         return [self._run_of(runner, cell) for cell in self.cells]
@@ -342,12 +325,7 @@ class Grid:
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> Plan:
-        """Return the steps that :meth:`run` would execute and their cost, without executing them.
-
-        Args:
-            store: The store of results, or its folder; by default :meth:`store`.
-            limit: Use only the first queries of each dataset; all by default.
-        """
+        """Return the steps that :meth:`run` would execute, and their cost; nothing is executed."""
         result_store = store if isinstance(store, ResultStore) else self.store(store)
         return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 

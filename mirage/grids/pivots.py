@@ -14,8 +14,6 @@ from mirage.grids.cells import Cell, Score, differing_axes
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Pivot", "pivot_cells"]
-
 Key = tuple[str, ...]
 
 
@@ -53,11 +51,7 @@ class Pivot(Printed):
         return f"Pivot({self.title!r}, {len(self.rows)} rows, {len(self.columns)} columns)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of the means with the rows and column names of the printed table.
-
-        Raises:
-            MissingPackageError: If pandas is not installed.
-        """
+        """Return a DataFrame of the means with the rows and column names of the printed table."""
         columns: dict[str, list[object]] = {
             axis: [row[i] for row in self.rows] for i, axis in enumerate(self.axes)
         }

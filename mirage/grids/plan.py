@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
     from mirage.models import Passage
 
-__all__ = ["Plan", "PlanRow", "make_plan"]
-
-INSTRUCTIONS = 250
+INSTRUCTION_TOKENS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
@@ -136,15 +134,7 @@ def make_plan(
     *,
     limit: int | None = None,
 ) -> Plan:
-    """Return the remaining work of the cells of a grid and its cost; nothing is sent.
-
-    Args:
-        config: The grid.
-        cells: The settings of its cells.
-        store: The store with the steps that are complete.
-        nodes: The steps of the cells.
-        limit: Use only the first queries of each dataset; all by default.
-    """
+    """Return the remaining work of the cells of a grid and its cost; nothing is sent."""
     planner = _Planner(config, store, nodes, limit)
     for cell in cells:
         planner.add(cell)
@@ -322,7 +312,7 @@ class _Planner:
         if node.step == "generate" and node.entry.kind == "openai":
             has_prompt = cell["prompt"] != NONE
             prompt = (
-                self.config.prompts[cell["prompt"]].make(self.config.seed)
+                self.config.prompts[cell["prompt"]].make(seed=self.config.seed)
                 if has_prompt
                 else RagPrompt()
             )
@@ -333,7 +323,7 @@ class _Planner:
         else:
             prompts = [query.text for query in queries]
         tokens = sum(map(estimate_tokens, prompts)) // len(prompts)
-        return tokens if node.step == "generate" else tokens + INSTRUCTIONS
+        return tokens if node.step == "generate" else tokens + INSTRUCTION_TOKENS
 
     def _passage_tokens(self, name: str) -> int | None:
         """Estimate the mean number of tokens of a passage from the first passages of a corpus."""

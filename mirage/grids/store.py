@@ -24,8 +24,6 @@ from mirage._base.stores import (
 )
 from mirage.errors import DatasetError
 
-__all__ = ["RESPONSES", "STEPS", "Node", "ResultStore"]
-
 KIND = "step of a grid"
 
 _FIELDS: FieldTypes = {"key": str, "seconds": (int, float), "total": int}
@@ -92,9 +90,6 @@ class ResultStore:
     manifest contains the settings, the time and space it took, and the SHA-256 of its file. After a
     process was killed, the next one resumes from the temporary folder. Steps are found only by
     their :attr:`Node.key`, so that a result is never used for other settings.
-
-    Args:
-        folder: The folder; created when the first step is written.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -112,9 +107,6 @@ class ResultStore:
 
         A node that an earlier version wrote without digests counts as missing; :meth:`make` starts
         from its files.
-
-        Raises:
-            DatasetError: If a file of the node is missing or damaged; the message names it.
         """
         folder = self.place(node)
         if not (folder / MANIFEST).exists() or is_outdated(folder):
@@ -127,17 +119,7 @@ class ResultStore:
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the file or folder of a node, or ``None`` if it is missing or has too few items.
-
-        Args:
-            node: The node.
-            name: The name of the file or folder.
-            size: The number of items that are needed.
-            final: Accept a result with items that failed and should be tried again.
-
-        Raises:
-            DatasetError: If a file of the node is missing or damaged; the message names it.
-        """
+        """Return the file or folder of a node; ``None`` if it is missing or has too few items."""
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None
@@ -170,9 +152,6 @@ class ResultStore:
                 plan estimates time and space, ``total`` the number of items in the result, and
                 ``again`` the number to try again.
             size: The number of items that are needed.
-
-        Raises:
-            DatasetError: If it cannot be written, or is damaged.
         """
         path = self.place(node) / name
 

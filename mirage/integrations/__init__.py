@@ -1,20 +1,20 @@
 """Adapters to other evaluation tools and data formats, one module each.
 
 ==============  ============  ====================================================================
-module          extra         function
+module          needs         function
 ==============  ============  ====================================================================
-``inspect_ai``  ``inspect``   datasets as tasks, features as scores, logs as runs
-``lm_eval``     ``lm-eval``   datasets as tasks, features as metrics, samples as runs
-``ragas``       ``ragas``     its datasets to and from ours; features as its metrics
-``deepeval``    ``deepeval``  its test cases to and from ours; features as its metrics
-``datasets``    ``hub``       datasets, runs and feature tables to and from Hugging Face datasets
-``frames``      ``frames``    datasets, runs and feature tables to and from pandas and polars
+``inspect_ai``  inspect-ai    datasets as tasks, features as scores, logs as runs
+``lm_eval``     lm-eval       datasets as tasks, features as metrics, samples as runs
+``ragas``       ragas         its datasets to and from ours; features as its metrics
+``deepeval``    deepeval      its test cases to and from ours; features as its metrics
+``datasets``    extra hub     datasets, runs and feature tables to and from Hugging Face datasets
+``frames``      extra frames  datasets, runs and feature tables to and from pandas and polars
 ``trec``                      run files and qrels for retrieved passages and cited passages
 ==============  ============  ====================================================================
 
-This package imports none of the modules. If a tool is not installed, its module raises an error
-that names the extra to install. The tools need conflicting versions of some packages, so install
-each in its own environment.
+This package imports none of the modules. If a tool is missing or too old, its module raises an
+error with the command that installs it. The tools need conflicting versions of some packages, so
+install each in its own environment.
 
 ``datasets`` and ``frames`` have the same columns:
 

@@ -15,15 +15,6 @@ from mirage.languages import LANGUAGES
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import Asked, response_to
 
-__all__ = [
-    "Scores",
-    "dataset_of",
-    "records_of",
-    "score",
-    "suite_of",
-    "wanted_names",
-]
-
 # Datasets and features by name --------------------------------------------------------------------
 
 

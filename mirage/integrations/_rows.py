@@ -18,8 +18,6 @@ from mirage.errors import DatasetError, FeatureError
 from mirage.features import FeatureTable
 from mirage.models import Query, Response, Run
 
-__all__ = ["TABLE_COLUMNS", "Row", "dataset_from", "rows_of", "run_from", "table_from"]
-
 Row = Mapping[str, Any]
 
 _LOG = logger("mirage.integrations")
@@ -195,7 +193,6 @@ def _locate_rows(
 
 
 def _common_value(rows: Sequence[tuple[str, dict[str, Any]]], field: str) -> str:
-    """Return the value that all rows have in a field."""
     values = list(dict.fromkeys(row.get(field) for _, row in rows))
     if len(values) > 1 or None in values:
         raise DatasetError(

@@ -19,15 +19,13 @@ from __future__ import annotations
 from typing import Any
 
 from mirage.dataset import MirageDataset
-from mirage.errors import missing_package
+from mirage.errors import needing
 from mirage.features import FeatureTable
 from mirage.integrations._rows import TABLE_COLUMNS, dataset_from, rows_of, run_from, table_from
 from mirage.models import Run
 
-try:
+with needing("datasets"):
     from datasets import Dataset, Features, List, Value
-except ImportError as error:
-    raise missing_package("datasets", "hub") from error
 
 __all__ = ["dataset_from", "run_from", "table_from", "to_datasets"]
 

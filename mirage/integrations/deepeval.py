@@ -27,7 +27,7 @@
 A citation ``[2]`` refers to the second text of ``retrieval_context``. A retrieved text is relevant
 if it is in ``context`` too; white space is ignored. ``read(..., dataset=leaderboard.dataset)``
 returns a run that the leaderboard ranks. DeepEval itself sends usage statistics unless
-``DEEPEVAL_TELEMETRY_OPT_OUT=1`` is set in the environment. Needs the extra ``deepeval``.
+``DEEPEVAL_TELEMETRY_OPT_OUT=1`` is set in the environment.
 """
 
 from __future__ import annotations
@@ -37,20 +37,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
 from mirage.integrations._contexts import records_of, score
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import Asked, query_of, response_to
 
-try:
+with needing("deepeval"):
     from deepeval.dataset import EvaluationDataset
     from deepeval.errors import MissingTestCaseParamsError
     from deepeval.metrics import BaseMetric
     from deepeval.test_case import LLMTestCase
-except ImportError as error:
-    raise missing_package("deepeval", "deepeval") from error
 
 __all__ = ["FeatureMetric", "read", "to_cases"]
 

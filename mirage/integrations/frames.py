@@ -16,11 +16,10 @@ convert a feature table to pandas, use :meth:`mirage.FeatureTable.to_pandas`; fo
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mirage._base.packages import package
 from mirage.dataset import MirageDataset
-from mirage.errors import missing_package
 from mirage.features import FeatureTable
 from mirage.integrations._rows import dataset_from as dataset_from_frame
 from mirage.integrations._rows import rows_of
@@ -52,7 +51,7 @@ def to_pandas(records: MirageDataset | Run) -> pd.DataFrame:
         >>> frame.shape[0], list(frame.columns[:3])
         (2, ['id', 'language', 'text'])
     """
-    frame: pd.DataFrame = _package("pandas").DataFrame(rows_of(records))
+    frame: pd.DataFrame = package("pandas").DataFrame(rows_of(records))
     return frame
 
 
@@ -66,7 +65,7 @@ def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:
         FeatureError: If a feature has the name of a reserved column.
         MissingPackageError: If polars is not installed.
     """
-    polars = _package("polars")
+    polars = package("polars")
     rows, types = rows_of(records), _types(polars, records)
     frame: pl.DataFrame = polars.DataFrame(rows, schema_overrides=types)
     return frame
@@ -83,10 +82,3 @@ def _types(polars: Any, records: MirageDataset | Run | FeatureTable) -> dict[str
     if isinstance(records, Run):
         return {"text": text, "error": text, "shown": polars.List(text), "passages": passages}
     return dict.fromkeys(records.features, polars.Float64)
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise missing_package(name, "frames") from error

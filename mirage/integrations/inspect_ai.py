@@ -29,7 +29,6 @@ scorer's name without its package, by which inspect_ai cannot load it.
 The ground truth (reference, relevant passages, short answers) is only in the scorer. Samples do not
 have it in their metadata or target, which solvers can read. If a solver of your own shows other
 passages than the prompt, or in another order, it must set ``state.metadata["shown"]`` to their ids.
-Needs the extra ``inspect``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from typing import Any
 
 from mirage._base.files import validated
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.features import FeatureSuite
 from mirage.generation import RagPrompt
 from mirage.generation.prompts import PromptMaker, prompt_for
@@ -51,7 +50,7 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import response_to
 
-try:
+with needing("inspect_ai"):
     import anyio
     from inspect_ai import Task, task
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -64,8 +63,6 @@ try:
     )
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import TaskState, generate
-except ImportError as error:
-    raise missing_package("inspect_ai", "inspect") from error
 
 __all__ = ["bundled", "feature_scorer", "mirage_task", "read_run", "samples"]
 
@@ -231,7 +228,6 @@ def read_run(
     *,
     language: str | None = None,
     model: str | None = None,
-    epoch: int = 1,
 ) -> Run:
     """Return the run in a log of :func:`mirage_task` or of your own samples.
 
@@ -242,16 +238,15 @@ def read_run(
         language: ISO 639-1 code, if the log does not contain the language.
         model: Name of the model in the run; by default the name in the log, such as
             ``openai/gpt-4o``.
-        epoch: Number of the answer to use if a sample has several.
 
     Raises:
-        DatasetError: If the log has no sample of this epoch, or the language is missing.
+        DatasetError: If the log has no sample, or the language is missing.
         UnknownNameError: If there is no such language.
     """
     read = log if isinstance(log, EvalLog) else read_eval_log(str(log))
-    answers = [sample for sample in read.samples or () if sample.epoch == epoch]
+    answers = [sample for sample in read.samples or () if sample.epoch == 1]
     if not answers:
-        raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch {epoch}")
+        raise DatasetError(f"the log of {read.eval.task!r} has no sample of epoch 1")
     code = language or _language(answers[0])
     if code is None:
         raise DatasetError(

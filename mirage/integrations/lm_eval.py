@@ -32,8 +32,6 @@ YAML file::
     metadata:
       dataset: /data/queries.jsonl
       features: [citation_recall@10, support_lexical]
-
-Needs the extra ``lm-eval``.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from typing import Any
 
 from mirage._base.files import read_rows
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.features import FeatureSuite
 from mirage.generation import RagPrompt
 from mirage.generation.prompts import ANSWER_TOKENS, PromptMaker, prompt_for
@@ -54,11 +52,9 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import response_to
 
-try:
+with needing("lm_eval"):
     import datasets
     from lm_eval.api.task import ConfigurableTask
-except ImportError as error:
-    raise missing_package("lm_eval", "lm-eval") from error
 
 __all__ = ["TASKS", "DatasetTask", "mirage_task", "read_run"]
 

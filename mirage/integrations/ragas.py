@@ -21,8 +21,7 @@
 A citation ``[2]`` refers to the second retrieved context. A retrieved context is relevant if it is
 among the reference contexts, compared by id if there are ids, and otherwise by text; white space is
 ignored. ``read(..., dataset=leaderboard.dataset)`` returns a run that the leaderboard ranks. ragas
-itself sends usage statistics unless ``RAGAS_DO_NOT_TRACK=true`` is set in the environment. Needs
-the extra ``ragas``.
+itself sends usage statistics unless ``RAGAS_DO_NOT_TRACK=true`` is set in the environment.
 """
 
 from __future__ import annotations
@@ -33,19 +32,17 @@ from typing import Any
 
 from mirage._base.logs import logger
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, missing_package
+from mirage.errors import DatasetError, needing
 from mirage.features import FeatureSuite
 from mirage.features.suite import FeatureLike
 from mirage.integrations._contexts import records_of, score
 from mirage.models import Query, Response, Run
 from mirage.sources.contexts import Asked, query_of, response_to
 
-try:
+with needing("ragas"):
     from ragas import EvaluationDataset, RunConfig, SingleTurnSample
     from ragas.metrics.base import SingleTurnMetric
     from ragas.metrics.result import MetricResult
-except ImportError as error:
-    raise missing_package("ragas", "ragas") from error
 
 __all__ = ["FeatureMetric", "read", "to_samples"]
 

@@ -1,8 +1,9 @@
-"""TREC run files and qrels, for the passages that queries show and those that responses cite.
+"""TREC run files and qrels, for the passages that responses cite.
 
 A run file has a line ``query-id Q0 passage-id rank score tag`` for each ranked passage. In Python
 it is a mapping from query id to the scores of passages by id, which ir_measures, ranx and
-pytrec_eval accept too.
+pytrec_eval accept too. :class:`mirage.retrieval.RetrievalRun` reads a run file, and
+:class:`mirage.retrieval.RunRetriever` gives its passages to a pipeline.
 
 The citations of a response, in the order of first mention, are a ranking. So these packages can
 compute ``citation_recall@10`` (their ``R@10``), ``citation_map@10`` (their ``AP@10``) and other
@@ -33,7 +34,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.features.base import answered
 from mirage.generation.base import check_ids
-from mirage.models import Passage, Query, Run
+from mirage.models import Passage, Run
 from mirage.retrieval import RetrievalRun
 from mirage.retrieval import qrels as relevance
 
@@ -41,9 +42,6 @@ __all__ = [
     "Scores",
     "citations",
     "qrels",
-    "ranked",
-    "read_run",
-    "shown",
     "write_dataset",
     "write_qrels",
     "write_run",
@@ -54,18 +52,6 @@ Scores = dict[str, dict[str, float]]
 
 
 # Rankings -----------------------------------------------------------------------------------------
-
-
-def shown(dataset: MirageDataset) -> Scores:
-    """Return the passages of each query as a ranking in their order; the last one has score 1.
-
-    Example:
-        >>> from mirage import MirageDataset
-        >>> scores = shown(MirageDataset.bundled("en").sample(1))
-        >>> [min(ranking.values()) for ranking in scores.values()]
-        [1.0]
-    """
-    return {query.id: _descending(query.passage_ids) for query in dataset}
 
 
 def citations(dataset: MirageDataset, run: Run) -> Scores:
@@ -119,59 +105,9 @@ def qrels(dataset: MirageDataset, run: Run | None = None) -> dict[str, dict[str,
     return {id_: grades for id_, grades in judged.items() if _has_text(run, id_)}
 
 
-def ranked(
-    dataset: MirageDataset, scores: Scores, passages: Mapping[str, Passage] | None = None
-) -> MirageDataset:
-    """Return the same queries with the passages of a ranking, highest score first.
-
-    A query that is not in the ranking has no passages: the retriever has returned none. Passages
-    with equal scores keep the order of the mapping, which in a file is the order of ranks.
-
-    Args:
-        dataset: The queries.
-        scores: The ranking, such as the result of :func:`read_run`.
-        passages: Passages by id, for ranked passages that are not among the query's passages
-            (``mirage.sources.trec.read_passages`` reads them).
-
-    Raises:
-        UnknownNameError: If the ranking has a query that the dataset does not have.
-        DatasetError: If there is no text for a ranked passage; the message names it and the query.
-
-    Example:
-        >>> from mirage import MirageDataset
-        >>> dataset = MirageDataset.bundled("en").sample(1)
-        >>> first = dataset[0].passage_ids[0]
-        >>> new = ranked(dataset, {dataset[0].id: {first: 1.0}})
-        >>> new[0].passage_ids == (first,)
-        True
-    """
-    check_ids(scores, dataset, "in the ranking")
-    texts = passages or {}
-    return MirageDataset(
-        (_with_ranking(query, scores.get(query.id, {}), texts) for query in dataset),
-        name=dataset.name,
-    )
-
-
-def _with_ranking(query: Query, scores: dict[str, float], passages: Mapping[str, Passage]) -> Query:
-    texts = {**passages, **{passage.id: passage for passage in query.passages}}
-    order = _order(scores)
-    missing = next((passage_id for passage_id in order if passage_id not in texts), None)
-    if missing is not None:
-        raise DatasetError(
-            f"passage {missing!r}, ranked for query {query.id!r}, has no text: it is neither among "
-            "the query's passages nor in passages="
-        )
-    return query.model_copy(update={"passages": tuple(texts[id_] for id_ in order)})
-
-
 def _descending(passage_ids: Iterable[str]) -> dict[str, float]:
     ids = tuple(passage_ids)
     return {passage_id: float(len(ids) - i) for i, passage_id in enumerate(ids)}
-
-
-def _order(scores: dict[str, float]) -> list[str]:
-    return sorted(scores, key=scores.__getitem__, reverse=True)  # stable: ties keep their order
 
 
 def _has_text(run: Run, query_id: str) -> bool:
@@ -180,18 +116,6 @@ def _has_text(run: Run, query_id: str) -> bool:
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
-def read_run(path: str | Path) -> Scores:
-    """Read a run file; passages are in the order of their scores, or of ranks if scores are equal.
-
-    Args:
-        path: The file.
-
-    Raises:
-        DatasetError: If a line is not valid; the message names the file and the line.
-    """
-    return RetrievalRun.read(path).scores()
 
 
 def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
@@ -210,7 +134,7 @@ def write_run(scores: Scores, path: str | Path, *, tag: str) -> None:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_run({"q1": {"p2": 2.0, "p1": 1.0}}, f"{folder}/run.trec", tag="mine")
-        ...     read_run(f"{folder}/run.trec")
+        ...     RetrievalRun.read(f"{folder}/run.trec").scores()
         {'q1': {'p2': 2.0, 'p1': 1.0}}
     """
     RetrievalRun.of(scores).write(path, tag=tag)

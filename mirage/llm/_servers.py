@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from mirage._base.logs import logger
 from mirage.llm.retries import TransientError
 
-__all__ = ["Server", "ask_in_turn"]
-
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")
@@ -48,9 +46,6 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     Args:
         servers: The servers to choose from.
         ask: Sends the request to one server and returns the answer.
-
-    Raises:
-        TransientError: If ``ask`` raises it for another reason, or for every server.
     """
     tried: list[Server] = []
     while True:

@@ -34,8 +34,6 @@ from mirage.errors import LLMError
 from mirage.llm.budget import Budget, Hold
 from mirage.llm.cache import Cache
 
-__all__ = ["Account", "Copy", "SharedBudget", "SharedCache", "SharedSlots", "copy_of"]
-
 _WAIT_S = 0.02  # the first wait before a copy asks again whether a call may begin; it doubles
 _MOST_WAIT_S = 0.5
 
@@ -45,14 +43,14 @@ class Account:
     """The state that an LLM shares with its copies.
 
     Attributes:
-        cache: The cache of answers, or ``None``.
-        budget: The budget, or ``None``.
+        cache: The :class:`Cache` of answers, or ``None``; copies then do not ask for it.
+        budget: The :class:`Budget`, or ``None``; copies then do not ask for it.
         count: Adds numbers to the usage of the original LLM.
         concurrency: The number of calls that all copies together may have under way.
     """
 
-    cache: Cache | None
-    budget: Budget | None
+    cache: Any
+    budget: Any
     count: Callable[..., None]
     concurrency: int
 
@@ -120,40 +118,23 @@ class _DriverServer:
         with self._lock:
             self._under_way.subtract(state.slots)
         for number, tokens, cost in state.holds.elements():
-            budget = self._accounts[number].budget
-            if budget is not None:
-                budget.settle(tokens, cost, Hold(tokens, cost))
+            self._accounts[number].budget.settle(tokens, cost, Hold(tokens, cost))
 
-    def _get(self, _: _WorkerState, number: int, key: bytes) -> dict[str, Any] | None:
-        cache = self._accounts[number].cache
-        return None if cache is None else cache.get(key)
-
-    def _put(
-        self, _: _WorkerState, number: int, key: bytes, model: str, answer: dict[str, Any]
-    ) -> None:
-        cache = self._accounts[number].cache
-        if cache is not None:
-            cache.put(key, model, answer)
-
-    def _size(self, _: _WorkerState, number: int) -> int:
-        cache = self._accounts[number].cache
-        return 0 if cache is None else len(cache)
+    def _cache(self, _: _WorkerState, number: int, method: str, *arguments: object) -> Any:
+        return getattr(self._accounts[number].cache, method)(*arguments)
 
     def _count(self, _: _WorkerState, number: int, amounts: Mapping[str, float]) -> None:
         self._accounts[number].count(**amounts)
 
     def _take(self, state: _WorkerState, number: int, tokens: int, cost: float) -> bool:
-        budget = self._accounts[number].budget
-        is_reserved = budget is None or budget.take(tokens, cost)
+        is_reserved: bool = self._accounts[number].budget.take(tokens, cost)
         state.holds[number, tokens, cost] += is_reserved
         return is_reserved
 
     def _settle(
         self, state: _WorkerState, number: int, tokens: int, cost: float, hold: Hold
     ) -> None:
-        budget = self._accounts[number].budget
-        if budget is not None:
-            budget.settle(tokens, cost, hold)
+        self._accounts[number].budget.settle(tokens, cost, hold)
         state.holds[number, tokens, cost] -= 1
 
     def _begin(self, state: _WorkerState, number: int) -> bool:
@@ -191,12 +172,8 @@ class Copy:
         """Send an operation to the driver and return its answer.
 
         Args:
-            operation: The name of the operation, such as ``"get"`` or ``"take"``.
+            operation: The name of the operation, such as ``"take"``.
             arguments: The arguments of the operation, which must be picklable.
-
-        Raises:
-            BudgetError: If the budget does not allow the call.
-            LLMError: If the driver does not answer.
         """
         return _driver_connection(self.address, self.key).ask(operation, self.number, *arguments)
 
@@ -259,15 +236,15 @@ class SharedCache(Cache):
 
     def get(self, key: bytes) -> dict[str, Any] | None:
         """See :meth:`Cache.get`."""
-        answer: dict[str, Any] | None = self._copy.ask("get", key)
+        answer: dict[str, Any] | None = self._copy.ask("cache", "get", key)
         return answer
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
         """See :meth:`Cache.put`."""
-        self._copy.ask("put", key, model, answer)
+        self._copy.ask("cache", "put", key, model, answer)
 
     def __len__(self) -> int:
-        return int(self._copy.ask("size"))
+        return int(self._copy.ask("cache", "__len__"))
 
     def close(self) -> None:
         """Do nothing: only the driver has the file open."""

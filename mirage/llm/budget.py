@@ -11,8 +11,6 @@ from numbers import Real
 
 from mirage.errors import BudgetError, SettingError
 
-__all__ = ["Budget", "Hold", "Price", "Usage"]
-
 _WAIT_S = 0.02  # how long a call waits before it checks again whether others have freed budget
 
 
@@ -72,12 +70,7 @@ class Usage:
 
 @dataclass
 class Hold:
-    """An amount that one call has reserved; once it is answered, the amount that it used.
-
-    Attributes:
-        tokens: Tokens of input and output together.
-        cost: Money, in the currency of the price.
-    """
+    """An amount that one call has reserved; once it is answered, the amount that it used."""
 
     tokens: int
     cost: float

@@ -20,8 +20,6 @@ from mirage._base.inputs import check_path
 from mirage._base.logs import logger
 from mirage.errors import DatasetError, SettingError
 
-__all__ = ["Cache", "default_cache_path"]
-
 T = TypeVar("T")
 
 _LOG = logger("mirage.llm")
@@ -235,12 +233,7 @@ def _inode(path: Path) -> int:
 
 
 def _connection(path: Path) -> sqlite3.Connection:
-    """Open a database file, and create its table if the file is empty.
-
-    Raises:
-        sqlite3.Error: If the file is not a database, or is one of another program. It is not
-            changed then.
-    """
+    """Open a database file, and create its table if the file is empty."""
     database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         (application,) = database.execute("PRAGMA application_id").fetchone()

@@ -32,8 +32,6 @@ from mirage.llm.secrets import Secrets
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI, Omit
 
-__all__ = ["LLM", "Completion", "Connection", "Message", "RerankForm", "estimate_tokens"]
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -455,10 +453,6 @@ class Connection:
             messages: The chat.
             sample: Number of the answer. Requests that differ only in this number are cached
                 separately: ask with 1, 2, ... for more answers to one chat.
-
-        Raises:
-            LLMError: If there is no answer; the message names the reason and number of attempts.
-            BudgetError: If the budget does not allow the call or a retry.
         """
         llm = self.llm
         key = llm.digest(messages, sample)
@@ -479,13 +473,6 @@ class Connection:
 
         Texts that are not in the cache are sent in one request. Temperature and limits of the
         :class:`LLM` are not sent, because they are for chats.
-
-        Args:
-            texts: The texts.
-
-        Raises:
-            LLMError: If there is no answer; the message names the reason and number of attempts.
-            BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.embedding_digest(text) for text in texts}
         return await self._request_missing(keys, "embedding", self._embedding, texts)
@@ -494,15 +481,6 @@ class Connection:
         """Return the relevance of each text to a query, from the cache if it is there.
 
         Texts that are not in the cache are sent in one request to ``/rerank``.
-
-        Args:
-            query: The query.
-            texts: The passages.
-            form: The format of the request; see :data:`RerankForm`.
-
-        Raises:
-            LLMError: If there is no answer; the message names the reason and number of attempts.
-            BudgetError: If the budget does not allow the call or a retry.
         """
         keys = {text: self.llm.relevance_digest(query, text, form) for text in texts}
         return await self._request_missing(
@@ -516,14 +494,7 @@ class Connection:
         request: Callable[[Sequence[str]], _Request[list[T]]],
         texts: Sequence[str],
     ) -> list[T]:
-        """Return one value per text; request the values that are not cached.
-
-        Args:
-            keys: The digest of the request for each text.
-            field: The name of the value in the cached entry.
-            request: Makes the request for several texts.
-            texts: The texts, which may repeat.
-        """
+        """Return one value per text; request the values that are not cached."""
         llm = self.llm
         values: dict[str, T] = {}
         for text, key in keys.items():
@@ -639,12 +610,7 @@ class Connection:
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """Return the body of the server's answer; release the hold if the request was not billed.
-
-        Raises:
-            TransientError: If there is no answer for a reason that may pass.
-            LLMError: If there is no answer for another reason.
-        """
+        """Return the body of the server's answer; release the hold if the call was not billed."""
         import httpx
         import openai
 
@@ -683,13 +649,7 @@ class Connection:
 
 
 def _completion(answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets) -> Completion:
-    """Return the first choice of an answer.
-
-    Raises:
-        TransientError: If the answer has no choice, or the choice has no text.
-        LLMError: If the model or a filter refused to answer, the model called a tool, or the
-            answer contains the API key.
-    """
+    """Return the first choice of an answer."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -744,11 +704,7 @@ def _text(content: Any) -> Any:
 
 
 def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
-    """Return the embeddings in an answer, in the order of the texts.
-
-    Raises:
-        TransientError: If their number is wrong, their lengths differ, or they are not finite.
-    """
+    """Return the embeddings in an answer, in the order of the texts."""
     try:
         entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
@@ -763,11 +719,7 @@ def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[li
 
 
 def _relevance(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
-    """Return the scores in an answer, in the order of the texts.
-
-    Raises:
-        TransientError: If their number is wrong, or they are not finite.
-    """
+    """Return the scores in an answer, in the order of the texts."""
     try:
         rows = answer["results"] if "results" in answer else answer["data"]
         scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}

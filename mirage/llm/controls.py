@@ -13,8 +13,6 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
 
-__all__ = ["Break", "Skeleton", "apart", "break_controls", "break_tokens", "visible"]
-
 Break = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
 """A pattern to search in the skeleton of a text, and its replacement."""
 
@@ -111,10 +109,6 @@ class Skeleton:
     The skeleton has no invisible characters and no combining marks. Line breaks and blanks become
     ``\\n`` and a space. Letters, digits, brackets and bars become the ASCII characters that they
     look like. Each character remembers its position in the text.
-
-    Attributes:
-        source: The text itself.
-        text: The skeleton.
     """
 
     def __init__(self, source: str) -> None:

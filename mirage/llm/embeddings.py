@@ -10,8 +10,6 @@ from mirage.errors import LLMError
 from mirage.llm.client import LLM
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["TOGETHER", "embed_all", "outcomes_of"]
-
 T = TypeVar("T")
 
 TOGETHER = 32
@@ -34,9 +32,6 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 
     Returns:
         One outcome per text, with the embedding as its ``value`` or the reason in ``failed``.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     clean = [harmless(text) for text in texts]
     distinct = list(dict.fromkeys(clean))
@@ -59,12 +54,7 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 async def outcomes_of(
     texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
 ) -> list[Outcome[T]]:
-    """Return the outcomes of a request; if it is refused as too large, send it in halves.
-
-    Args:
-        texts: The texts of the request.
-        ask: Sends the texts and returns one value per text.
-    """
+    """Return the outcomes of a request; if it is refused as too large, send it in halves."""
     try:
         return [Outcome(value) for value in await ask(texts)]
     except LLMError as error:

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from mirage._base.quoting import visible
 from mirage.errors import SettingError
 
-__all__ = ["checked_url", "short", "tls"]
-
 _UNSAFE = re.compile(r"[^\w.:%-]")  # in a host name; letters may be of any script
 
 _MOST_SHOWN = 300  # characters of a server's message that an error quotes
@@ -25,9 +23,6 @@ def checked_url(url: str) -> str:
 
     Args:
         url: The address, such as ``http://localhost:8000/v1``.
-
-    Raises:
-        SettingError: If it is not a valid address, or contains a password or a query.
     """
     url = url.strip()
     wrong = SettingError(
@@ -65,9 +60,6 @@ def tls(client: type) -> SSLContext:
 
     Args:
         client: A class of the library (httpx or httpx2).
-
-    Raises:
-        SettingError: If ``SSL_CERT_FILE`` or ``SSL_CERT_DIR`` has no readable certificates.
     """
     library = import_module(client.__module__.partition(".")[0])
     file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")

@@ -11,8 +11,6 @@ from mirage.llm.budget import Price
 from mirage.llm.client import LLM, estimate_tokens
 from mirage.llm.questions import Question
 
-__all__ = ["Estimate", "estimate", "sum_estimates"]
-
 
 @dataclass(frozen=True)
 class Estimate:

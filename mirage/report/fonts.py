@@ -101,7 +101,7 @@ def lettering(texts: Iterable[str]) -> Lettering:
 
 def _installed() -> Iterator[tuple[str, set[str]]]:
     """Yield each installed font family and its characters, matplotlib's own font first."""
-    with needing("matplotlib", "report"):
+    with needing("matplotlib"):
         from matplotlib import font_manager
     for family in (ALWAYS, *CANDIDATES):
         try:

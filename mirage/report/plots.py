@@ -472,7 +472,7 @@ def _drawing(
     letters: Lettering, rows: int, columns: int, *, width: float, height: float, **shared: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Yield a figure and its panels; lay the figure out at the end, inside the style context."""
-    with needing("matplotlib", "report"):
+    with needing("matplotlib"):
         import matplotlib as mpl
         from matplotlib.figure import Figure
     settings: Any = {

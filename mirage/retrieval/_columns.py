@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
-__all__ = ["Add", "Columns", "compiled_adder", "numpy_adder"]
-
 WIDE = 8
 """A column with an entry for at least 1 in 8 passages is faster to add as a dense row."""
 
@@ -41,15 +39,7 @@ class Columns(NamedTuple):
     impacts: Scores
 
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column after checking them.
-
-        Args:
-            number: The number of the column.
-            size: The number of passages.
-
-        Raises:
-            DatasetError: A row is out of range, or an impact is negative or not finite.
-        """
+        """Return the rows and impacts of a column after checking them."""
         begin, end = self.starts[number], self.starts[number + 1]
         rows, impacts = self.rows[begin:end], self.impacts[begin:end]
         sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)
@@ -80,11 +70,6 @@ def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integ
     Compiling takes a second or two. If numba is not installed, return the function of
     :func:`numpy_adder`. The longest columns that several questions share are stored as dense rows,
     with 0 for passages without the term.
-
-    Args:
-        columns: The columns.
-        size: The number of passages.
-        question_columns: The numbers of the columns that will be added, for each question.
     """
     kernel = _kernel()
     if kernel is None:

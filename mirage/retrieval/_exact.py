@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from mirage._base.stores import ArrayType, mapped_array, read_array
 from mirage.errors import DatasetError
 
-__all__ = ["Nearest", "Shard", "nearest", "products", "unit"]
-
 _QUESTION_BATCH = 1024  # questions that are multiplied with a block at a time
 _PRODUCT_BATCH = 4096  # products that are computed in float64 at a time
 
@@ -40,11 +38,7 @@ class Shard(NamedTuple):
         return ArrayType(np.float16, (self.rows, self.dimensions))
 
     def read(self) -> NDArray[np.float16]:
-        """Read all vectors.
-
-        Raises:
-            DatasetError: The file is damaged, or a number is not finite.
-        """
+        """Read all vectors."""
         vectors = read_array(self.path, self._type)
         if not np.isfinite(vectors).all():
             raise DatasetError(
@@ -54,11 +48,7 @@ class Shard(NamedTuple):
         return vectors
 
     def map(self) -> NDArray[np.float16]:
-        """Map the vectors into memory.
-
-        Raises:
-            DatasetError: The file is damaged.
-        """
+        """Map the vectors into memory."""
         return mapped_array(self.path, self._type)
 
 
@@ -106,9 +96,6 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
         questions: Vectors, one per row.
         k: The number of vectors to return for each question, at least 1.
         longest: An upper bound on the length of the vectors.
-
-    Raises:
-        DatasetError: A shard is damaged.
     """
     from threadpoolctl import threadpool_limits
 

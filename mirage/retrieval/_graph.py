@@ -21,8 +21,6 @@ from mirage._base.stores import mapped_bytes
 from mirage.errors import DatasetError
 from mirage.retrieval._exact import Shard
 
-__all__ = ["open_graph", "write_graph"]
-
 _NODE_BATCH = 2**14
 """Nodes that are checked at a time."""
 
@@ -30,13 +28,8 @@ Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it to a file.
-
-    Raises:
-        DatasetError: A shard is damaged, or the file cannot be written.
-        MissingPackageError: usearch is not installed.
-    """
-    graph = package("usearch.index", "retrieval").Index(ndim=dimensions, metric="ip", dtype="f16")
+    """Build a graph of the vectors of all shards, and write it to a file."""
+    graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
         graph.add(
@@ -48,18 +41,8 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Check a graph, which reads the file once, and map it into memory.
-
-    Args:
-        path: The file.
-        size: The number of vectors, whose keys are their rows.
-        dimensions: The number of dimensions of each vector.
-
-    Raises:
-        DatasetError: The file is damaged, or is not a graph of these vectors.
-        MissingPackageError: usearch is not installed.
-    """
-    index = package("usearch.index", "retrieval").Index
+    """Check a graph, which reads the file once, and map it into memory."""
+    index = package("usearch.index").Index
     fault = _fault(np.frombuffer(mapped_bytes(path), np.uint8), size, dimensions)
     if not fault:
         try:

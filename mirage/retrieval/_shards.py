@@ -15,8 +15,6 @@ from mirage.executors import Executor, LocalExecutor
 from mirage.executors.base import Once
 from mirage.models import Passage
 
-__all__ = ["SHARD", "deleting_damaged", "fill_shards", "shard_rows", "shard_starts"]
-
 SHARD = 1024
 """Passages per shard."""
 
@@ -33,11 +31,7 @@ def shard_rows(corpus: Corpus, start: int) -> range:
 
 @contextmanager
 def deleting_damaged(path: Path) -> Iterator[None]:
-    """Delete a shard that cannot be read, so that the next build writes it again.
-
-    Raises:
-        DatasetError: The shard was damaged and has been deleted.
-    """
+    """Delete a shard that cannot be read, so that the next build writes it again."""
     try:
         yield
     except DatasetError as error:
@@ -70,10 +64,6 @@ def fill_shards(
         progress: Show a progress bar on stderr if that is a terminal.
         executor: The executor whose workers encode; by default this process encodes.
         on_written: Called with the passages of each shard after the shard is on disk.
-
-    Raises:
-        DatasetError: A shard cannot be written; the message names it.
-        NeuralError: ``encode`` fails; the message names the embedder and the passages.
     """
     paths = {start: folder / f"{start:012}{suffix}" for start in shard_starts(len(corpus))}
     missing = [start for start, path in paths.items() if not path.is_file()]

@@ -9,8 +9,6 @@ from mirage.corpus import Corpus
 from mirage.models import Passage, Query
 from mirage.retrieval.run import RetrievalRun
 
-__all__ = ["ContextProcessor", "Reranker", "Retriever"]
-
 
 @runtime_checkable
 class Retriever(Protocol):

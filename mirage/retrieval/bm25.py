@@ -35,8 +35,6 @@ from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
 from mirage.text import tokenize
 
-__all__ = ["BM25", "Hit"]
-
 KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
@@ -107,11 +105,7 @@ class BM25:
         self._add = numpy_adder(self._columns)
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Return the hashes of the terms, and their columns.
-
-        Raises:
-            DatasetError: A file is damaged; the message names it.
-        """
+        """Return the hashes of the terms, and their columns."""
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -394,11 +388,7 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
-    """Read the shard of the passages from row ``start`` to before row ``stop``.
-
-    Raises:
-        DatasetError: The file was damaged and has been deleted.
-    """
+    """Read the shard of the passages from row ``start`` to before row ``stop``."""
     path = _shard_path(shards, start)
     try:
         shard = _Shard(**read_arrays(path, _SHARD_TYPES))

@@ -15,8 +15,6 @@ from mirage.neural.embedders import embed
 from mirage.retrieval._exact import unit
 from mirage.text.sentences import sentence_pieces
 
-__all__ = ["SentencePruner"]
-
 
 class SentencePruner:
     """A context processor that keeps the sentences of each passage that matter for the question.

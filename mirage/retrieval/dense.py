@@ -36,8 +36,6 @@ from mirage.retrieval._graph import open_graph, write_graph
 from mirage.retrieval._shards import SHARD, deleting_damaged, fill_shards, shard_starts
 from mirage.retrieval.run import Hits, RetrievalRun
 
-__all__ = ["DenseRetriever"]
-
 KIND = "dense index"
 FORMAT = 1
 SUFFIX, GRAPH, ANSWERS = ".npy", "graph.usearch", "answers.sqlite"
@@ -470,11 +468,7 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the length of the longest vector, and the number of dimensions of all vectors.
-
-    Raises:
-        DatasetError: A shard was damaged and has been deleted.
-    """
+    """Return the length of the longest vector, and the number of dimensions of all vectors."""
     longest, dimensions = 0.0, None
     for shard in shards:
         with deleting_damaged(shard.path):

@@ -28,16 +28,6 @@ from mirage.statistics.permutation import holm
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MEASURES",
-    "Qrels",
-    "RetrievalDifference",
-    "RetrievalEvaluation",
-    "RetrievalMean",
-    "evaluate",
-    "qrels",
-]
-
 Qrels = Mapping[str, Mapping[str, int]]
 """Relevance grades by query id and passage id; a grade above 0 means relevant."""
 
@@ -110,7 +100,6 @@ class RetrievalEvaluation(Printed):
         return len(self.measures)
 
     def __getitem__(self, measure: str) -> RetrievalMean:
-        """Return the mean of one measure."""
         if measure not in self.measures:
             raise UnknownNameError("measure", measure, self.measures)
         return self.rows()[self.measures.index(measure)]
@@ -128,12 +117,6 @@ class RetrievalEvaluation(Printed):
 
         The intervals treat queries as the random sample; see
         :func:`mirage.statistics.clusters.mean_intervals`.
-
-        Args:
-            level: The confidence level.
-
-        Raises:
-            SettingError: ``level`` is not between 0 and 1.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -159,10 +142,6 @@ class RetrievalEvaluation(Printed):
             permutations: The number of random permutations to draw; if no more than that exist,
                 all are used.
             seed: Random seed.
-
-        Raises:
-            SettingError: The runs have different measures, one ranks passages and one documents,
-                or they share no query.
         """
         check_level(level)
         if (self.measures, self.documents) != (other.measures, other.documents):
@@ -319,7 +298,7 @@ def _values(
     names: Sequence[str],
 ) -> NDArray[np.float64]:
     """Return the values, ``(queries, measures)``; NaN for queries without a relevant passage."""
-    with needing("ir-measures", "retrieval"):
+    with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)
     row = {id_: i for i, id_ in enumerate(query_ids)}

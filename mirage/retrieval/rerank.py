@@ -27,8 +27,6 @@ from mirage.models import Passage, Query
 from mirage.neural import Reranker as PairScorer
 from mirage.retrieval.run import RetrievalRun
 
-__all__ = ["CrossEncoderReranker", "EndpointReranker", "LLMReranker"]
-
 _LOG = logger("mirage.retrieval")
 
 
@@ -94,16 +92,10 @@ class CrossEncoderReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query, ordered by the scores of the model.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
-            executor: The executor whose workers load the model and score; by default this process
-                does.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
+        The workers of ``executor`` load the model and score; by default this process does.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             NeuralError: The model cannot be loaded, or fails.
         """
         batch = _candidates(run, corpus, queries, depth)
@@ -154,14 +146,9 @@ class EndpointReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query, ordered by the scores of the endpoint.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             LLMError: No query could be reranked, or there is no key for OpenAI.
         """
         batch = _candidates(run, corpus, queries, depth)
@@ -184,11 +171,7 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep their previous order because requests failed.
-
-    Raises:
-        LLMError: ``every`` request failed.
-    """
+    """Log how many queries keep their previous order because requests failed."""
     if not failures:
         return
     first, reason = next(iter(failures.items()))
@@ -263,14 +246,9 @@ class LLMReranker:
     ) -> RetrievalRun:
         """Return the first passages of each query in the order of the LLM.
 
-        Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
-            queries: The queries to rerank.
-            depth: The number of passages to rerank for each query; the rest is left out.
+        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            SettingError: ``depth`` is below 1.
             LLMError: No window could be ordered, or there is no key for OpenAI.
         """
         batch = _candidates(run, corpus, queries, depth)

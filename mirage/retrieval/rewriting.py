@@ -18,8 +18,6 @@ from mirage.models import Query
 from mirage.retrieval.base import Retriever
 from mirage.retrieval.run import RetrievalRun
 
-__all__ = ["LLMQueryRewriter", "QueryRewriter", "RecordedQueries", "RewritingRetriever"]
-
 _LOG = logger("mirage.retrieval")
 
 LONGEST = 500

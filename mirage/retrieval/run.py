@@ -18,8 +18,6 @@ from mirage._base.passages import document_of
 from mirage._base.rows import first_duplicate
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 
-__all__ = ["NO_HITS", "Hits", "RetrievalRun"]
-
 # Lone surrogates are excluded: ids from file names that are not UTF-8 can contain them, but no
 # UTF-8 file can.
 _FIELD = re.compile(r"(?!\s)[^\t\n\r\ud800-\udfff]+(?<!\s)")

@@ -16,8 +16,6 @@ from mirage.models import Query
 from mirage.retrieval.base import Retriever
 from mirage.retrieval.run import NO_HITS, Hits, RetrievalRun
 
-__all__ = ["HybridRetriever", "OracleRetriever", "RunRetriever", "relevant_passages"]
-
 _ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus are in memory
 
 
@@ -28,9 +26,6 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
     passages if the corpus has any passage with one of their ids. Otherwise they name documents, as
     those of KILT do, and every passage of a document is relevant. The first passage of each
     document then comes first, followed by the second of each, and so on.
-
-    Raises:
-        DatasetError: No query has qrels, or the corpus has none of their passages or documents.
     """
     qrels = {query.id: query.relevant for query in queries}
     ids = set(chain.from_iterable(qrels.values()))

@@ -32,8 +32,6 @@ from mirage.retrieval.run import Hits, RetrievalRun
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["SparseRetriever"]
-
 KIND = "sparse index"
 FORMAT = 1
 SUFFIX = ".npz"
@@ -218,16 +216,7 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read a shard and check its numbers, which SciPy would follow without checking.
-
-    Args:
-        path: The file.
-        rows: The number of passages.
-        terms: The size of the vocabulary; ``None`` if unknown.
-
-    Raises:
-        DatasetError: The file is damaged.
-    """
+    """Read a shard and check its numbers, which SciPy would follow without checking."""
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})

@@ -12,8 +12,6 @@ from mirage._base.passages import plain_text
 from mirage.errors import DatasetError
 from mirage.models import Passage, Query, Response
 
-__all__ = ["Asked", "query_of", "response_to"]
-
 _LOG = logger("mirage.sources")
 
 
@@ -62,9 +60,6 @@ def query_of(
         relevant: Relevant texts, or ``None``.
         retrieved_ids: Ids of the retrieved texts, or ``None``.
         relevant_ids: Ids of the relevant passages, or ``None``.
-
-    Raises:
-        DatasetError: If the numbers of texts and ids differ, or a value is not valid.
     """
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]

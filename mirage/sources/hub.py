@@ -16,7 +16,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +24,9 @@ from numpy.typing import NDArray
 
 from mirage._base.files import parquet_rows, validated
 from mirage._base.logs import logger
+from mirage._base.packages import package
 from mirage._base.quoting import shell_word
-from mirage.errors import DatasetError, UnknownNameError, needing
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Judgment, Passage, Query, Response, Run, Verdict
 
@@ -84,7 +84,7 @@ class Split:
             MissingPackageError: If the extra ``hub`` is not installed.
         """
         for file in self.files:
-            yield from parquet_rows(file, "hub", first=0)
+            yield from parquet_rows(file, first=0)
 
 
 def find(
@@ -153,7 +153,7 @@ def _command(name: str, code: str, revision: str | None, folder: str) -> str:
 
 
 def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
-    client = _package("huggingface_hub")
+    client = package("huggingface_hub")
     revision = revisions.get(name)
 
     def snapshot(**more: Any) -> Path:
@@ -177,11 +177,6 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
     if files := _files(folder, code):
         return Split(files, folder.name)
     raise DatasetError(f"{name} at revision {folder.name} has no files {code}/dev-*.parquet")
-
-
-def _package(name: str) -> Any:
-    with needing("datasets", "hub"):
-        return import_module(name)
 
 
 def _unreachable_message(

@@ -11,8 +11,6 @@ from mirage.errors import DatasetError
 from mirage.models import Run
 from mirage.sources import hub
 
-__all__ = ["Part", "survey"]
-
 
 class Part(NamedTuple):
     """The survey of one dataset of the benchmark.
@@ -57,10 +55,6 @@ def survey(
         path: A folder with copies of the datasets to read instead of the hub.
         revisions: Commit hashes, tags or branches by name of the dataset.
         judge: Name of the judge whose judgments are read; by default GPT-4o.
-
-    Raises:
-        UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
-        MissingPackageError: If the extra ``hub`` is not installed.
     """
     runs: dict[str, Run] = {}
 

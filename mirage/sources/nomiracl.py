@@ -19,6 +19,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.languages import Language
 from mirage.models import Judgment, Query, Response, Run, Verdict
+from mirage.sources.hub import REFERENCE_MODEL
 
 __all__ = ["FEATURES", "NoMiracl", "is_right", "load"]
 
@@ -34,7 +35,6 @@ FEATURES = (
 
 _LOG = logger("mirage.sources")
 
-REFERENCE_MODEL = "gpt-4-azure"
 _PRESENT = "yes, answer is present"
 _UNKNOWN = "i don't know"
 _PASSAGE = re.compile(r"^\[(\d+)\] ", re.MULTILINE)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import lines, read_rows, validated
+from mirage._base.files import read_rows, validated
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query
 from mirage.sources import kilt
 from mirage.sources.trec import read_qrels
 
-__all__ = ["FORMS", "answers", "beir", "beir_qrels", "mkqa", "queries", "xor_tydi"]
+__all__ = ["FORMS", "answers", "beir", "mkqa", "queries", "xor_tydi"]
 
 IDS = ("id", "query_id", "_id", "qid", "question_id", "example_id")
 QUESTIONS = ("question", "query", "text", "input")
@@ -185,7 +185,7 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
         DatasetError: If a row is not valid; the message names the file and the line.
     """
     folder = Path(folder)
-    judged = beir_qrels(folder / "qrels" / "test.tsv")
+    judged = read_qrels(folder / "qrels" / "test.tsv")
     path = next((p for p in sorted(folder.glob("queries.jsonl*"))), folder / "queries.jsonl")
     for where, row in read_rows(path):
         query_id = str(_first_value(row, ("_id", "id"), where))
@@ -196,35 +196,10 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
             yield validated(Query, fields, where)
 
 
-def beir_qrels(path: str | Path) -> dict[str, dict[str, int]]:
-    """Return relevance by query id and passage id from a file of BEIR.
-
-    Args:
-        path: A file with lines ``query-id<TAB>corpus-id<TAB>score``.
-
-    Raises:
-        DatasetError: If a line is not valid; the message names the file and the line.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    for number, (where, line) in enumerate(lines(Path(path))):
-        fields = line.rstrip("\r\n").split("\t")
-        if number == 0 and fields[-1] == "score":  # the header
-            continue
-        try:
-            query_id, passage_id, score = fields
-            judged.setdefault(query_id, {})[passage_id] = int(score)
-        except ValueError:
-            raise DatasetError(
-                f"{where}: expected 'query-id<TAB>corpus-id<TAB>score', got {line[:80]!r}"
-            ) from None
-    return judged
-
-
 def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         return kilt.qrels(path)
-    first = next((line for _, line in lines(path)), "")
-    return beir_qrels(path) if first.rstrip().endswith("\tscore") else read_qrels(path)
+    return read_qrels(path)
 
 
 def _first_value(

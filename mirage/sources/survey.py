@@ -12,8 +12,6 @@ from mirage._base.files import lines, parse_rows, validated
 from mirage.errors import DatasetError
 from mirage.models import Query
 
-__all__ = ["Survey", "survey", "survey_file"]
-
 PROBLEMS_SHOWN = 10
 
 
@@ -74,10 +72,6 @@ class Survey:
 def survey(name: str, queries: Iterable[Query]) -> Survey:
     """Return a survey of queries, which need not form a valid dataset.
 
-    Args:
-        name: Name of the queries, for the printed survey.
-        queries: The queries.
-
     Example:
         >>> from mirage import Query
         >>> survey("mine", [Query(id="q1", language="en", text="Who?")]).remarks[0]
@@ -87,14 +81,7 @@ def survey(name: str, queries: Iterable[Query]) -> Survey:
 
 
 def survey_file(path: str | Path) -> Survey:
-    """Return a survey of a JSON Lines file; lines that are not valid queries become problems.
-
-    Args:
-        path: The file.
-
-    Raises:
-        DatasetError: If the file cannot be read.
-    """
+    """Return a survey of a JSON Lines file; lines that are not valid queries become problems."""
     queries, problems = [], []
     for where, line in lines(Path(path)):
         try:

@@ -68,22 +68,27 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return relevance by query id and passage id.
 
     Args:
-        path: A file with lines ``id Q0 passage-id relevance``.
+        path: A file of TREC, with lines ``id Q0 passage-id relevance``, or of BEIR, with lines
+            ``query-id<TAB>corpus-id<TAB>score`` after a header.
 
     Raises:
         DatasetError: If a line is not valid, or a passage has two grades for a query.
     """
     qrels: dict[str, dict[str, int]] = {}
-    for where, line in lines(path):
+    form, is_beir = "id Q0 passage-id relevance", False
+    for number, (where, line) in enumerate(lines(path)):
+        if number == 0 and line.rstrip().endswith("\tscore"):
+            form, is_beir = "query-id<TAB>corpus-id<TAB>score", True
+            continue
         # If fields are separated by tabs, ids may contain blanks.
-        fields = line.split("\t") if line.count("\t") == 3 else line.split()
+        fields = line.split("\t") if is_beir or line.count("\t") == 3 else line.split()
+        if is_beir:
+            fields.insert(1, "Q0")
         try:
             query_id, _, passage_id, grade = map(str.strip, fields)
             relevance = int(grade)
         except ValueError:
-            raise DatasetError(
-                f"{where}: expected 'id Q0 passage-id relevance', got {line[:80]!r}"
-            ) from None
+            raise DatasetError(f"{where}: expected {form!r}, got {line[:80]!r}") from None
         grades = qrels.setdefault(query_id, {})
         if grades.setdefault(passage_id, relevance) != relevance:
             raise DatasetError(

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 
-__all__ = ["ARRAYS", "TreeArrays"]
-
 ARRAYS = {
     "roots": np.int32,
     "feature": np.int16,
@@ -84,11 +82,7 @@ class TreeArrays:
             node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
 
     def is_sound(self, features: int) -> bool:
-        """Return whether every path ends in a leaf and compares only existing features.
-
-        Args:
-            features: Number of features.
-        """
+        """Return whether every path ends in a leaf and compares only existing features."""
         columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
         size = len(self.feature)
         if size == 0 or any(column.shape != (size,) for column in columns):

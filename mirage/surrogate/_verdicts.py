@@ -22,16 +22,6 @@ from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.training import TrainingData
 
-__all__ = [
-    "Scores",
-    "Shares",
-    "expected_wins",
-    "fit_scores",
-    "fit_shares",
-    "logit_that_wins",
-    "stored_shares",
-]
-
 ROWS = 200_000
 """Largest number of verdicts, over all languages, to fit a score; the number of models limits
 accuracy, so that more verdicts do not improve it.

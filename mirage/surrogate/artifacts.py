@@ -37,19 +37,6 @@ from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.model import Candidate, Recipe
 from mirage.surrogate.training import TrainingData
 
-__all__ = [
-    "MANIFEST",
-    "Artifact",
-    "read",
-    "read_arrays",
-    "read_pretrained",
-    "ships",
-    "verify",
-    "write",
-    "write_joblib",
-    "write_manifest",
-]
-
 FORMAT = 1
 MANIFEST = "manifest.json"
 PRETRAINED = resources.files("mirage.surrogate") / "pretrained"
@@ -99,11 +86,7 @@ class Artifact:
 
 
 def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write an artifact as arrays and JSON, which cannot run code.
-
-    Raises:
-        ArtifactError: If the file cannot be written.
-    """
+    """Write an artifact as arrays and JSON, which cannot run code."""
     payload = _pack(artifact)
     try:
         with replace_file(Path(path)) as file:
@@ -203,21 +186,12 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
 
 
 def read_arrays(path: Path) -> Artifact:
-    """Read an artifact of arrays and JSON from any source; other formats are refused.
-
-    Raises:
-        ArtifactError: If there is no such file, or if it is not such an artifact.
-    """
+    """Read an artifact of arrays and JSON from any source; other formats are refused."""
     return _open(str(path), _read_bytes(path), _load_arrays)
 
 
 def read_pretrained(code: str) -> Artifact:
-    """Read the bundled artifact of a language.
-
-    Raises:
-        UnknownNameError: If there is no such language.
-        ArtifactError: If the file is missing or was changed.
-    """
+    """Read the bundled artifact of a language."""
     name = f"{Language.of(code).code}.joblib"
     content, fault = _check_shipped(name)
     if fault:
@@ -226,11 +200,7 @@ def read_pretrained(code: str) -> Artifact:
 
 
 def ships(path: Path) -> bool:
-    """Return whether a file equals a bundled surrogate byte for byte, without opening it.
-
-    Raises:
-        ArtifactError: If there is no such file, or if the installation lacks its manifest.
-    """
+    """Return whether a file equals a bundled surrogate byte for byte, without opening it."""
     return _digest(_read_bytes(path)) in _shipped_digests().values()
 
 
@@ -240,9 +210,6 @@ def verify(folder: Path | None = None) -> dict[str, str]:
     No surrogate is opened. A file is valid if its SHA-256 is that of the bundled surrogate with the
     same name. A manifest in the folder is not read, because it could have been changed with the
     files.
-
-    Raises:
-        ArtifactError: If the folder has no joblib file, or if the installation lacks its manifest.
     """
     if folder is None:
         return {code: _check_shipped(f"{code}.joblib")[1] for code in LANGUAGES}
@@ -365,11 +332,7 @@ def _unpack_facts(entry: Mapping[str, Any]) -> Facts:
 
 
 def _check(artifact: Artifact) -> None:
-    """Raise an error if numbers and names of an artifact do not fit together.
-
-    Raises:
-        ValueError: If they do not; the message names the problem.
-    """
+    """Raise an error if numbers and names of an artifact do not fit together."""
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
         raise ValueError("it has no languages, or its languages have different features")
     recipe, trees = artifact.candidate.recipe, artifact.trees

@@ -18,21 +18,6 @@ from mirage.models import Passage, Query
 from mirage.text import mentioned, parse, split_sentences, tokenize
 from mirage.text.sentences import Sentence
 
-__all__ = [
-    "MANNERS",
-    "Draft",
-    "Frame",
-    "Phrases",
-    "Scene",
-    "Texts",
-    "bundled_phrases",
-    "bundled_texts",
-    "faultless",
-    "filled",
-    "framed",
-    "read_phrases",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -296,13 +281,6 @@ def filled(
 ) -> str | None:
     """Return a template with the query's answers in its slots.
 
-    Args:
-        template: Text with the slots of :class:`Phrases`.
-        query: Query with its right and wrong answers.
-        true: A true answer in one or more sentences.
-        false: A lie in one or more sentences.
-        wrong: Index of the wrong answer, modulo their number.
-
     Returns:
         The text; ``None`` if the query lacks the value for a slot.
     """
@@ -345,13 +323,7 @@ def _write_chatty(scene: Scene) -> Draft:
 
 
 def framed(draft: Draft, phrases: Phrases, rng: np.random.Generator) -> Draft:
-    """Return a draft in random Markdown like that of chat models.
-
-    Args:
-        draft: Draft to frame.
-        phrases: Phrases to draw from.
-        rng: Random generator.
-    """
+    """Return a draft in random Markdown like that of chat models."""
 
     def draw_phrase(name: str, chance: float) -> str:
         if rng.random() >= chance:

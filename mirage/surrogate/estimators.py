@@ -13,18 +13,6 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.errors import UnknownNameError
 
-__all__ = [
-    "ESTIMATORS",
-    "LINEAR",
-    "NAMES",
-    "SELECTED_FROM",
-    "VERDICTS",
-    "VERDICT_TREES",
-    "Regressor",
-    "fit_regressor",
-    "one_thread",
-]
-
 
 class Regressor(Protocol):
     """Interface of a fitted regressor."""
@@ -45,15 +33,7 @@ def fit_regressor(
         X: Features of each language, ``(tournaments, models, features)``.
         y: Logits of each language, ``(tournaments, models)``.
         seed: Random seed.
-
-    Raises:
-        UnknownNameError: If no estimator has this name.
-        MissingPackageError: If the estimator needs an extra that is not installed.
     """
-    if name == LAMBDAMART:
-        from mirage.surrogate._lambdamart import fit_lambdamart
-
-        return fit_lambdamart(X, y, monotone, seed=seed)
     if name not in ESTIMATORS:
         raise UnknownNameError("estimator", name, NAMES)
     rows = np.concatenate([part.reshape(-1, len(monotone)) for part in X])
@@ -125,14 +105,11 @@ SELECTED_FROM = ("ridge", "svr", "mlp", "monotone_boosting", "monotone_forest")
 """Estimators that ``"auto"`` tries, from the least to the most flexible.
 
 The forest is left out: beyond the monotone one it can only learn that a good feature has costs, and
-it takes as long as most others together. LambdaMART is left out, because the selection must not
-depend on the installed extras.
+it takes as long as most others together.
 """
 
 LINEAR = "linear"
 """Ridge regression with constrained signs, fitted to each language by itself."""
-
-LAMBDAMART = "lambdamart"
 
 VERDICTS = "verdicts"
 """No regressor: a score of single responses, stacked with means; it needs judgments."""
@@ -140,5 +117,5 @@ VERDICTS = "verdicts"
 VERDICT_TREES = "verdict_trees"
 """Boosted trees with constrained signs that learn which responses win; they need judgments."""
 
-NAMES = (LINEAR, *ESTIMATORS, LAMBDAMART)
-"""All estimators; LambdaMART needs the extra ``ltr``."""
+NAMES = (LINEAR, *ESTIMATORS)
+"""All estimators."""

@@ -15,8 +15,6 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage.surrogate.training import TrainingData
 
-__all__ = ["Familiarity"]
-
 RESIDUALS_FROM_ALL = 5
 """Weight, in numbers of models, of the mean squared residual over all languages when it is averaged
 with the residuals of near models.
@@ -53,12 +51,7 @@ class Familiarity:
 
     @classmethod
     def of(cls, part: TrainingData, residuals: Mapping[str, Floats]) -> Familiarity:
-        """Compute the familiarity of a language from residuals of held-out models.
-
-        Args:
-            part: Training data of the language.
-            residuals: Residuals of held-out models of every language, by language.
-        """
+        """Compute the familiarity of a language from residuals of held-out models."""
         spread = part.mean_X.std(axis=0)
         scale = np.where(spread > 1e-6, spread, 1.0)
         profiles = part.mean_X / scale

@@ -10,8 +10,6 @@ from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import SYSTEMS, system_name
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = ["CITATION_FAULTS", "FALSEHOODS", "FaultCost", "fault_costs", "order_violations"]
-
 CITATION_FAULTS = ("over-cited", "uncited", "wrongly-cited")
 """Faults in the citations of a true answer."""
 
@@ -46,11 +44,6 @@ def fault_costs(
     A cost compares the systems with one kind of fault to the faultless systems of the same manner.
     It is divided by the share of queries on which any feature differs. Faults that only some
     queries can have are therefore comparable with the others.
-
-    Args:
-        ranker: A surrogate; kinds that it was not trained on are skipped.
-        language: One of its languages.
-        utilities: Utilities that it was trained with.
 
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")

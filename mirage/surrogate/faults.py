@@ -15,8 +15,6 @@ from mirage.surrogate.drafts import Draft, Scene, faultless, filled
 from mirage.text import mentioned, split_sentences
 from mirage.text.sentences import Sentence
 
-__all__ = ["ARENA_FAULTS", "FAULTS", "Fault", "abstention_of"]
-
 Random = np.random.Generator
 T = TypeVar("T")
 

@@ -36,8 +36,6 @@ from mirage.surrogate._verdicts import (
 from mirage.surrogate.estimators import Regressor, fit_regressor, one_thread
 from mirage.surrogate.training import TrainingData, mean_features
 
-__all__ = ["Candidate", "FittedModel", "PooledModel", "Recipe", "evaluate", "fit_model", "select"]
-
 Data = Mapping[str, TrainingData]
 Residuals = dict[str, Floats]
 
@@ -239,15 +237,6 @@ def select(
     above the smallest one, in a one-sided paired t-test over models at the 5 % level. With few
     models, the smallest loss is often due to chance. (The rule is similar to the one-standard-error
     rule of Breiman et al. 1984, Classification and Regression Trees.)
-
-    Args:
-        data: Training data by language.
-        estimators: Names of estimators for the shared part; ``None`` for no shared part.
-        verdicts: Whether to try recipes with verdicts, which need judgments.
-        seed: Random seed.
-
-    Raises:
-        FeatureError: If there are too few models to hold any out.
     """
     folds = _folds(data, seed)
     candidates = list(_candidates(data, estimators, folds, seed))
@@ -337,12 +326,6 @@ def fit_model(
 
     The language part is trained on the residuals of the shared part on held-out models. Residuals
     on its training models would be too small; those of a forest are almost 0.
-
-    Args:
-        data: Training data by language.
-        candidate: Recipe with its residuals.
-        seed: Random seed.
-        trees: Trees that were fitted to the same data before; they are used without fitting.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
@@ -446,13 +429,6 @@ def _stack(
 
     This is stacking with weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning
     24). The residuals of a fold use weights from the other folds.
-
-    Args:
-        data: Training data by language.
-        verdict_logits: Logits from verdicts for held-out models.
-        means: Candidate from means; ``None`` to use verdicts alone.
-        folds: Sets of models that are held out together.
-        trees: Whether the verdicts trained trees.
     """
     actual = _centred_logits(data, folds)
     columns = {code: verdict_logits[code][:, None] for code in data}

@@ -21,15 +21,6 @@ from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import GROUPS, SYSTEMS, System, judge, simulate
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = [
-    "Arena",
-    "simulated_arena",
-    "simulated_judgments",
-    "simulated_runs",
-    "train_on_arena",
-    "write_pretrained",
-]
-
 TOURNAMENTS = 200
 
 
@@ -60,17 +51,6 @@ def simulated_arena(
     """Compute features and verdicts of simulated systems on the bundled corpus of a language.
 
     A tournament draws as many queries as the corpus has, because more would overstate the evidence.
-
-    Args:
-        code: Language code.
-        suite: Features to compute; by default those of :meth:`FeatureSuite.offline
-            <mirage.FeatureSuite.offline>`.
-        systems: Simulated systems.
-        scored_on: Dataset on which features are computed: by default the bundled corpus, or that
-            corpus with fewer fields of its queries.
-        utilities: Utilities of the simulated judge.
-        number: Number of tournaments.
-        seed: Random seed.
     """
     corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     corpus = corpora[code]
@@ -122,15 +102,7 @@ def train_on_arena(
     tournaments: int = TOURNAMENTS,
     seed: int = 0,
 ) -> SurrogateRanker:
-    """Train a surrogate on the simulated arena of a language; this takes some minutes.
-
-    Args:
-        code: Language code.
-        utilities: Cost of each fault; see :mod:`mirage.surrogate.utilities`.
-        estimator: Name of an estimator, as in :class:`SurrogateRanker`.
-        tournaments: Number of tournaments to draw.
-        seed: Random seed.
-    """
+    """Train a surrogate on the simulated arena of a language; this takes some minutes."""
     arena = simulated_arena(code, utilities=utilities, number=tournaments, seed=seed)
     learns_from_verdicts = estimator in (VERDICTS, VERDICT_TREES)
     judgments = arena.judgments if learns_from_verdicts else None
@@ -145,11 +117,6 @@ def write_pretrained(
 
     The same versions of the libraries on the same platform give the same bytes. The files do not
     include the verdicts, which would make them three times as large.
-
-    Args:
-        folder: Output folder, created if missing.
-        languages: Language codes.
-        n_jobs: Number of processes.
 
     Returns:
         Messages about faults that cost less than they should; see

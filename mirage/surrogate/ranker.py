@@ -186,11 +186,10 @@ class SurrogateRanker:
     Args:
         estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or one of the last three
             below. ``"linear"`` is a ridge regression per language with constrained signs.
-            ``"forest"`` is that of the paper. ``"lambdamart"`` needs the extra ``ltr``.
-            ``"verdicts"`` uses judgments and mean features. ``"verdict_trees"`` trains boosted
-            trees on judgments, for at least fifteen models. ``"auto"`` selects one of
-            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models; with judgments it
-            is ``"verdicts"``.
+            ``"forest"`` is that of the paper. ``"verdicts"`` uses judgments and mean features.
+            ``"verdict_trees"`` trains boosted trees on judgments, for at least fifteen models.
+            ``"auto"`` selects one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out
+            models; with judgments it is ``"verdicts"``.
         seed: Random seed of fitting and of the draws of predictions.
 
     Raises:

@@ -22,8 +22,6 @@ from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
 from mirage.surrogate.faults import ARENA_FAULTS, FAULTS
 from mirage.surrogate.utilities import UTILITIES, Utilities
 
-__all__ = ["ANCHORS", "GROUPS", "SYSTEMS", "System", "judge", "simulate"]
-
 
 @dataclass(frozen=True, slots=True)
 class System:
@@ -140,13 +138,6 @@ def simulate(
 ) -> tuple[list[Run], NDArray[np.float64]]:
     """Return the responses of each system to the corpus of a language, and their utilities.
 
-    Args:
-        corpora: Parallel datasets by language.
-        code: Language code.
-        systems: Systems to simulate.
-        utilities: Utilities of the judge for faults.
-        seed: Random seed; the same seed gives the same texts.
-
     Returns:
         One run per system, and utilities of shape ``(systems, queries)``.
     """
@@ -191,13 +182,6 @@ def judge(
 
     The judge prefers the response with the higher utility after adding logistic noise of scale 1.
     Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as logits.
-
-    Args:
-        utilities: Utility of each response, ``(models, queries)``.
-        models: Names of the models.
-        query_ids: Ids of the queries.
-        seed: Random seed.
-        tie_below: A noisy difference below this is a tie.
 
     Example:
         >>> import numpy as np

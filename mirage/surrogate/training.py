@@ -19,8 +19,6 @@ from mirage.errors import FeatureError, JudgmentError, UnknownNameError
 from mirage.features import Facts, FeatureTable, facts
 from mirage.statistics.bootstrap import widened
 
-__all__ = ["TrainingData", "data_and_left_out", "placed_judgments", "training_data"]
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -137,12 +135,6 @@ def training_data(
 
     Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, except that a language
     whose features do not fit is an error too.
-
-    Args:
-        tables: One table per model.
-        tournaments: Tournaments of the language, or a mapping by language.
-        groups: Group of each model.
-        judgments: Verdicts behind the tournaments, or a mapping by language.
     """
     data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
     for reason in left_out.values():
@@ -309,12 +301,7 @@ def _language_data(
 
 
 def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -> None:
-    """Raise an error if a judged model has no entry in ``available``.
-
-    Raises:
-        JudgmentError: If no judged model is available; the message lists both.
-        UnknownNameError: If some judged model is missing.
-    """
+    """Raise an error if a judged model has no entry in ``available``."""
     missing = [model for model in judged if model not in available]
     if missing and len(missing) == len(judged):
         raise JudgmentError(

@@ -24,21 +24,12 @@ from typing import Any
 from mirage._base.inputs import read_text
 from mirage.errors import SettingError, UnknownNameError
 
-__all__ = ["LEFT", "UTILITIES", "WEIGHTS", "Quality", "Utilities", "read_utilities"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:
     """Parts of a response that the judge scores, each from 0 (worst) to 1.
 
     The manner of writing is not included.
-
-    Attributes:
-        correct: Correctness of the answer.
-        grounded: Support by the cited passages.
-        language: Use of the query's language.
-        complete: Completeness of the answer.
-        form: Compliance with the requested format.
     """
 
     correct: float = 1.0
@@ -153,10 +144,6 @@ class Utilities:
             plain: ``{"weights": {part: number}, "faults": {fault: {part: number}}}``. Names that
                 are left out keep their numbers.
 
-        Raises:
-            UnknownNameError: If a section, fault or part does not exist.
-            SettingError: If a number is missing or outside its range.
-
         Example:
             >>> UTILITIES.changed({"weights": {"grounded": 3.0}}).weights.grounded
             3.0
@@ -189,14 +176,6 @@ def read_utilities(path: Path) -> Utilities:
           grounded: 3.0
         faults:
           listing: {correct: 0.2}
-
-    Args:
-        path: Path of the file.
-
-    Raises:
-        SettingError: If the file is not YAML or JSON, or if a number is missing or out of range.
-        UnknownNameError: If it names a section, fault or part that does not exist.
-        DatasetError: If the file cannot be read.
     """
     import yaml
 

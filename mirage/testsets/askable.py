@@ -22,9 +22,7 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import folded
 from mirage.text.quantities import quantities
 
-__all__ = ["INSTRUCTIONS", "Askable", "askable_passages", "corpus_of", "words_of"]
-
-INSTRUCTIONS = "gives instructions to its reader or a model"
+GIVES_INSTRUCTIONS = "gives instructions to its reader or a model"
 """The reason for skipping a passage that may contain a prompt injection."""
 
 MOST_CONSIDERED = 20_000
@@ -36,7 +34,7 @@ SHORTEST = {"word": 20, "character": 50}
 CHARACTERS_PER_WORD = 3
 """Characters that count as one word in scripts without spaces between words."""
 
-IN_LANGUAGE = 0.5
+SURELY_IN_LANGUAGE = 0.5
 """The smallest probability that a passage is in the language."""
 
 RARE_SHARE = 0.02
@@ -62,11 +60,6 @@ def corpus_of(
         language: ISO 639-1 code of the documents.
         size: Words per passage.
         overlap: Words that a passage repeats from the previous one.
-
-    Raises:
-        DatasetError: If documents cannot be read, or two have the same id.
-        SettingError: If ``size`` or ``overlap`` is out of range.
-        UnknownNameError: If the language is unknown.
 
     Example:
         >>> from mirage import Passage
@@ -141,15 +134,6 @@ def askable_passages(
     (:mod:`mirage.testsets.instructions`). Passages with more rare words and more numbers are
     better. Documents are in random order, each with its best passage first.
 
-    Args:
-        corpus: The passages.
-        language: The language that questions will be in.
-        seed: Random seed of the order of documents.
-
-    Raises:
-        DatasetError: If there is no passage.
-        UnknownNameError: If the language is unknown.
-
     Example:
         >>> from mirage import Passage
         >>> text = "The tower in Paris was built in 1889 by the company of Gustave Eiffel. " * 3
@@ -179,7 +163,7 @@ def askable_passages(
             rest = without_instructions(passage.titled_text)
             plain_words |= set(words_of(rest, entry))
             instruction_words |= passage_words
-            passed_over[INSTRUCTIONS] += 1
+            passed_over[GIVES_INSTRUCTIONS] += 1
             continue
         plain_words |= passage_words
         reason = _reason_to_skip(passage, entry, earlier_texts)
@@ -236,7 +220,7 @@ def _reason_to_skip(passage: Passage, entry: Language, earlier_texts: set[str]) 
     if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
         return "too short"
     shares = language_probabilities(passage.text, entry)
-    if shares.get(entry.code, 0.0) < IN_LANGUAGE:
+    if shares.get(entry.code, 0.0) < SURELY_IN_LANGUAGE:
         return "in another language"
     text = folded(passage.text, entry)
     if text in earlier_texts:

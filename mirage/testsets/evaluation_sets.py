@@ -15,8 +15,6 @@ from mirage.errors import DatasetError, SettingError
 from mirage.languages import LANGUAGES
 from mirage.sources import trec
 
-__all__ = ["MIRACL_RECIPE", "Benchmark", "DropReason", "Recipe", "build_benchmark"]
-
 DropReason = Literal[
     "no topic", "no judgment", "no relevant passage", "no non-relevant passage", "not sampled"
 ]

@@ -21,14 +21,6 @@ from typing import Literal, NamedTuple
 from mirage.llm.controls import break_controls, visible
 from mirage.text.mentions import bare
 
-__all__ = [
-    "Finding",
-    "find_instructions",
-    "holds_orders",
-    "plain_sentences",
-    "without_instructions",
-]
-
 Level = Literal["suspicious", "instruction"]
 
 SUSPICIOUS, CERTAIN = 2, 3

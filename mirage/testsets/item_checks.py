@@ -25,18 +25,6 @@ from mirage.text.lexicon import lexicon
 from mirage.text.mentions import MENTIONED_AT, stem
 from mirage.text.quantities import Quantity, dates, days_in, quantities, values_in
 
-__all__ = [
-    "PAIRS",
-    "Draft",
-    "Fault",
-    "FaultKind",
-    "ItemKind",
-    "duplicate_of",
-    "faults_in",
-    "query_of",
-    "stands",
-]
-
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
 """The kind of a test item.
 
@@ -76,7 +64,7 @@ FaultKind = Literal[
 ]
 """The reason why an item is not in a test set, in the order of the checks."""
 
-IN_LANGUAGE = 0.1
+MAYBE_IN_LANGUAGE = 0.1
 """The smallest probability of the language; low, because a short text may be all names."""
 
 LONGEST_QUESTION = 400
@@ -119,14 +107,6 @@ def stands(form: str, text: str, language: str | Language) -> bool:
 
     The phrase is matched by :func:`mirage.text.mention`. A phrase with numbers also matches if the
     text contains all its numbers, in digits or words, the months of its dates, and its other words.
-
-    Args:
-        form: The phrase.
-        text: The text to search.
-        language: The language of both.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
 
     Example:
         >>> stands("12 members", "The council has twelve members.", "en")
@@ -205,17 +185,6 @@ def faults_in(
 ) -> list[Fault]:
     """Return the faults of a draft that its text and its passages show.
 
-    Args:
-        draft: The item.
-        kind: The kind of item that was asked for.
-        passages: The passages that it was written from, in that order.
-        language: The language that it should be in.
-        complete: Whether the item needs wrong answers and a reference, as an LLM's draft does. Such
-            a draft is also checked for effects of instructions in the passages.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
-
     Example:
         >>> from mirage import Passage
         >>> passage = Passage(id="a", text="The tower in Paris was built in 1889.")
@@ -244,7 +213,7 @@ def _language_faults(draft: Draft, passages: Sequence[Passage], entry: Language)
     texts = {"question": draft.question, "answer": answer_text, "reason": draft.reason}
     for name, text in texts.items():
         shares = language_probabilities(text, entry, context)
-        if shares and shares.get(entry.code, 0.0) < IN_LANGUAGE:
+        if shares and shares.get(entry.code, 0.0) < MAYBE_IN_LANGUAGE:
             likely_language = max(shares, key=shares.__getitem__) or "another"
             yield Fault(kind="wrong language", detail=f"the {name} looks like {likely_language!r}")
 
@@ -414,16 +383,6 @@ def query_of(
 
     The passages that the reference cites are relevant, or all passages if there is no reference.
     The cluster of the query is the document of the first passage.
-
-    Args:
-        draft: The item.
-        kind: The kind of item.
-        passages: The passages that it was written from, in that order.
-        language: The language of the item.
-        id: The id of the query.
-
-    Raises:
-        UnknownNameError: If the language is unknown.
     """
     entry = Language.of(language)
     answerable = kind != "near_miss"
@@ -463,10 +422,6 @@ def duplicate_of(query: Query, others: Iterable[Query]) -> Query | None:
 
     The similarity of words is the Dice coefficient. In scripts without spaces between words, pairs
     of characters are compared instead of words.
-
-    Args:
-        query: The query to check.
-        others: The queries to compare it with.
 
     Example:
         >>> first = Query(id="a", language="en", text="When was the bridge built?")

@@ -20,16 +20,6 @@ from mirage.models import Passage, Record
 from mirage.testsets.instructions import without_instructions
 from mirage.testsets.item_checks import Draft, ItemKind
 
-__all__ = [
-    "Asker",
-    "LLMReply",
-    "Slot",
-    "answer_prompt",
-    "keep_answer",
-    "keep_draft",
-    "writing_prompt",
-]
-
 T = TypeVar("T")
 
 
@@ -142,13 +132,7 @@ _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "an
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Return the prompt to write the item of a slot.
-
-    Args:
-        slot: The kind and the passages of the item.
-        entry: The language of the item.
-        earlier: Questions that already exist about these passages, which must not be repeated.
-    """
+    """Return the prompt to write the item of a slot."""
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
     earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(
@@ -203,13 +187,7 @@ class Asker:
         label: str,
         make_record: Callable[[str, T], LLMReply],
     ) -> list[LLMReply | str]:
-        """Return the reply to each prompt, or the reason why there is none.
-
-        Args:
-            questions: The prompts.
-            label: The label of the progress bar.
-            make_record: A function that makes a record of the digest and the parsed reply.
-        """
+        """Return the reply to each prompt, or the reason why there is none."""
         keys = [self.key(question) for question in questions]
         unanswered = {
             key: question

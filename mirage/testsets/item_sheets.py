@@ -33,8 +33,6 @@ from mirage.testsets.test_sets import (
     quota_of,
 )
 
-__all__ = ["SheetRow", "build_from_sheet", "item_sheet", "read_sheet", "write_sheet"]
-
 _LOG = logger("mirage.testsets")
 
 

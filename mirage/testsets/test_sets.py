@@ -59,16 +59,6 @@ from mirage.testsets.item_questions import (
 from mirage.text import abstains, mentioned
 from mirage.text.abstentions import ABSTAINS_AT
 
-__all__ = [
-    "ITEM_KINDS",
-    "ItemSet",
-    "RejectedItem",
-    "build_test_set",
-    "estimate_test_set",
-    "read_rejected",
-    "strike",
-]
-
 T = TypeVar("T")
 
 ITEM_KINDS: Mapping[ItemKind, float] = {
@@ -248,9 +238,6 @@ def beside(path: Path, what: str) -> Path:
     Args:
         path: The file of the dataset.
         what: The part of the name that is inserted, such as ``rejected``.
-
-    Raises:
-        DatasetError: If the companion file is a symbolic link.
     """
     companion = path.with_name(f"{path.stem}.{what}.jsonl")
     refuse_link(companion)
@@ -430,24 +417,9 @@ def estimate_test_set(
     """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
     An item takes three calls, and each rejected draft one to three more. Nothing is sent. The
-    questions do not exist yet, so the first words of a passage are used in place of each.
-
-    Args:
-        documents: The documents; see :func:`~mirage.testsets.corpus_of`.
-        language: ISO 639-1 code of the documents and of the items.
-        llm: The LLM whose cache and prices are used.
-        items: Number of items to build.
-        kinds: Share of each kind of item, on any scale.
-        shown: Number of passages that an item shows.
-        size: Words per passage, if documents are split.
-        overlap: Words that a passage repeats from the previous one.
-        seed: Random seed of the order of documents.
-        progress: Show a progress bar on stderr if it is a terminal.
-
-    Raises:
-        DatasetError: If the documents cannot be read, or no passage is worth asking about.
-        SettingError: If ``items`` or ``shown`` is out of range, or no kind has a share.
-        UnknownNameError: If the language or a kind is unknown.
+    questions do not exist yet, so the first words of a passage are used in place of each. The
+    arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and ``overlap``, and the errors,
+    are those of :func:`build_test_set`.
     """
     check_plan(items, kinds, shown)
     entry = Language.of(language)
@@ -473,6 +445,7 @@ MOST_ITEMS = 2000
 
 
 def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
+    """Refuse numbers and shares of items that no test set can have."""
     if items < 1 or passages_per_item < 2:
         raise SettingError(
             f"items must be at least 1 and shown at least 2, got items={items}, "
@@ -495,6 +468,7 @@ def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: i
 def prepare_index(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
+    """Return an index of the documents, and the passages that are worth asking about."""
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:
@@ -518,17 +492,7 @@ def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[
 
 
 class ItemBuilder:
-    """Collects accepted items and rejected drafts, batch by batch.
-
-    Args:
-        asker: The LLM that answers the questions; ``None`` skips this check.
-        index: The index of the corpus.
-        entry: The language of the items.
-        passages_per_item: The number of passages that an item shows.
-        complete: Whether items need wrong answers and a reference.
-        instruction_words: Words that occur only in instructions to a reader or a model. Items
-            with such words are rejected.
-    """
+    """Collects accepted items and rejected drafts, batch by batch."""
 
     def __init__(
         self,

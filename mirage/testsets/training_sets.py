@@ -17,19 +17,6 @@ from mirage.testsets.evaluation_sets import reason_counts
 from mirage.text import parse
 from mirage.text.citations import cite_by_id
 
-__all__ = [
-    "ChatMessage",
-    "OmitReason",
-    "TrainingExample",
-    "TrainingSet",
-    "build_training_set",
-    "check_trainable",
-    "example_of",
-    "read_training_set",
-    "relevant_only",
-    "write_training_set",
-]
-
 OmitReason = Literal[
     "no relevant passage",
     "failed",
@@ -90,9 +77,6 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
 
     The teacher answers these, so that irrelevant passages do not mislead it.
 
-    Raises:
-        DatasetError: If no query shows a relevant passage.
-
     Example:
         >>> from mirage import MirageDataset
         >>> dataset = MirageDataset.bundled("sw")
@@ -114,11 +98,7 @@ def relevant_only(dataset: MirageDataset) -> MirageDataset:
 
 
 def check_trainable(dataset: MirageDataset) -> None:
-    """Raise an error if a dataset is for evaluation only.
-
-    Raises:
-        DatasetError: If ``metadata["use"]`` of a query restricts it to evaluation, as in MEMERAG.
-    """
+    """Raise an error if a dataset is for evaluation only."""
     refused = [query for query in dataset if query.metadata.get("use") == EVALUATION_ONLY]
     if refused:
         licence = refused[0].metadata.get("licence")

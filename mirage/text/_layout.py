@@ -258,12 +258,6 @@ def mask_layout(
     """Return an answer with :data:`GAP` for each character of layout, at unchanged length.
 
     The cells of a table become lines.
-
-    Args:
-        text: Answer as written.
-        language: Language of the answer.
-        brackets: Citations in the answer.
-        context: Question and passages. If None, fewer things count as layout.
     """
     page = _Page(text, language, brackets, context)
     for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
@@ -721,12 +715,6 @@ def mask_small_talk(
     """Return a masked answer in which sentences of small talk are masked too.
 
     If all sentences are small talk, none is masked.
-
-    Args:
-        text: Answer with its layout masked.
-        spans: Start and end offset of each sentence.
-        brackets: Citations in the answer.
-        context: Question and passages.
     """
     if not spans:
         return text

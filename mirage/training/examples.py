@@ -21,8 +21,6 @@ from mirage.testsets.training_sets import (
 )
 from mirage.text import tokenize
 
-__all__ = ["Target", "check_apart", "evaluation_overlap", "training_examples"]
-
 Target = Literal["answers", "reference"]
 """Text that a model is trained to give: short answers, or the reference of the query."""
 
@@ -132,11 +130,7 @@ def evaluation_overlap(
 
 
 def check_apart(examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]) -> None:
-    """Raise an error if the query of an example is in an evaluation set.
-
-    Raises:
-        DatasetError: If :func:`evaluation_overlap` reports a query; the message lists the queries.
-    """
+    """Raise an error if the query of an example is in an evaluation set."""
     shared = evaluation_overlap(examples, evaluation)
     if shared:
         listed = ", ".join(

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from mirage.errors import SettingError
 
-__all__ = ["BERGEN_TUNING", "MIRAGE_BENCH_TUNING", "TuningRecipe"]
-
 
 @dataclass(frozen=True)
 class TuningRecipe:

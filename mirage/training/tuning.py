@@ -33,8 +33,6 @@ from mirage.testsets.training_sets import TrainingExample, TrainingSet
 from mirage.training.examples import Target, check_apart
 from mirage.training.recipes import BERGEN_TUNING, TuningRecipe
 
-__all__ = ["FineTuned", "Method", "finetune", "prompt_of", "token_rows"]
-
 Method = Literal["lora", "qlora", "full"]
 """Trained parameters: LoRA matrices, LoRA matrices of a model in 4 bits, or all weights."""
 
@@ -186,7 +184,7 @@ def prompt_of(
         SettingError: If the model cannot be loaded, or its context is too short for an answer.
         MissingPackageError: If transformers is not installed.
     """
-    transformers = package("transformers", "finetune")
+    transformers = package("transformers")
     tokenizer = _load(model, transformers.AutoTokenizer.from_pretrained)
     config = _load(model, transformers.AutoConfig.from_pretrained)
     return own_prompt(tokenizer, _max_length(config, recipe), short=target == "answers")
@@ -199,12 +197,6 @@ def token_rows(
 
     The label of a token of the completion is the token itself. That of any other token is -100,
     which the loss ignores.
-
-    Args:
-        examples: Conversations.
-        tokenizer: Tokenizer of the model.
-        ends: Tokens that end an answer.
-        longest: Largest number of tokens of an example.
     """
     rows, too_long = [], []
     for example in examples:
@@ -239,7 +231,7 @@ def _check_settings(
 
 
 def _check_machine(method: str) -> None:
-    cuda = package("torch", "finetune").cuda
+    cuda = package("torch").cuda
     if cuda.device_count() > 1:
         raise SettingError(
             f"training uses one GPU, but torch has {cuda.device_count()}; select one with "
@@ -303,7 +295,7 @@ def _describe_base(model: str | Path) -> dict[str, str]:
     """Return name and fingerprint of the base model, which identify it in the manifest."""
     folder = Path(model)
     if not folder.is_dir():
-        config = _load(model, package("transformers", "finetune").AutoConfig.from_pretrained)
+        config = _load(model, package("transformers").AutoConfig.from_pretrained)
         return {"name": str(model), "fingerprint": str(getattr(config, "_commit_hash", None))}
     if (folder / "adapter_config.json").is_file():
         raise SettingError(
@@ -352,8 +344,8 @@ def _train(
     Returns:
         Query ids of examples that are too long, and the loss of each step.
     """
-    datasets, trl = package("datasets", "finetune"), package("trl", "finetune")
-    transformers = package("transformers", "finetune")
+    datasets, trl = package("datasets"), package("trl")
+    transformers = package("transformers")
     base = tuning["base"]["name"]
     tokenizer = _load(base, transformers.AutoTokenizer.from_pretrained)
     tokenizer.save_pretrained(part)  # before training, because a trainer may add a padding token
@@ -386,7 +378,7 @@ def _train(
 
 def _load_model(name: str, method: str, dtype: str | None) -> Any:
     """Load the model to tune."""
-    transformers = package("transformers", "finetune")
+    transformers = package("transformers")
     settings: dict[str, Any] = {"dtype": dtype or ("float32" if method == "full" else "auto")}
     if method == "qlora":
         # Settings of section 3 of the QLoRA paper.
@@ -394,7 +386,7 @@ def _load_model(name: str, method: str, dtype: str | None) -> Any:
             load_in_4bit=True,
             bnb_4bit_quant_type="nf4",
             bnb_4bit_use_double_quant=True,
-            bnb_4bit_compute_dtype=package("torch", "finetune").bfloat16,
+            bnb_4bit_compute_dtype=package("torch").bfloat16,
         )
     return _load(name, transformers.AutoModelForCausalLM.from_pretrained, **settings)
 
@@ -403,7 +395,7 @@ def _trainer_config(
     trl: Any, checkpoints: Path, tuning: dict[str, Any], recipe: TuningRecipe, save_every: int
 ) -> Any:
     """Convert the recipe to TRL's settings."""
-    cuda = package("torch", "finetune").cuda
+    cuda = package("torch").cuda
     return trl.SFTConfig(
         str(checkpoints),
         learning_rate=recipe.learning_rate,
@@ -439,7 +431,7 @@ def _lora_config(model: Any, recipe: TuningRecipe) -> Any:
                 f"{type(model).__name__} has no layers {', '.join(layers)}; use a recipe with "
                 "layers='all-linear', or with names of layers that the model has"
             )
-    return package("peft", "finetune").LoraConfig(
+    return package("peft").LoraConfig(
         r=recipe.rank,
         lora_alpha=recipe.alpha,
         lora_dropout=recipe.dropout,

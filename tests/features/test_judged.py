@@ -15,7 +15,8 @@ from llm_server import ChatServer, Reply, last_user_text
 from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError, SettingError
 from mirage.features import FeatureSuite, FeatureTable, feature, llm_eval
-from mirage.features.judged import SCALES, LLMEval, expected_value
+from mirage.features.judged import SCALES, expected_value
+from mirage.features.rated import RatedFeature
 from mirage.llm import LLM, Budget
 from mirage.models import Query, Response, Run
 
@@ -26,7 +27,7 @@ def llm_of(server: ChatServer, **settings: Any) -> LLM:
     return LLM("judge", base_url=server.url, **{"backoff": 0.01, "cache": False} | settings)
 
 
-def scored(judge: LLMEval, texts: Mapping[str, str] = TEXTS, **query: Any) -> FeatureTable:
+def scored(judge: RatedFeature, texts: Mapping[str, str] = TEXTS, **query: Any) -> FeatureTable:
     settings = {"language": "en", "text": "Which river?", "answers": [["the Nile", "Nil"], ["x"]]}
     dataset = MirageDataset([Query(id=id_, **settings | query) for id_ in texts])
     responses = tuple(Response(query_id=id_, text=text) for id_, text in texts.items())

@@ -131,7 +131,7 @@ def test_a_gate_uses_the_declared_direction(tmp_path: Path) -> None:
     assert_no_regression(TEXTS, path, on="en", suite=suite)  # less of it is better
 
 
-@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="needs the extra lm-eval")
+@pytest.mark.skipif(importlib.util.find_spec("lm_eval") is None, reason="lm_eval is not installed")
 def test_an_adapter_reports_the_declared_direction() -> None:
     from mirage.integrations.lm_eval import mirage_task
 

@@ -16,7 +16,7 @@ from mirage.models import Query, Response, Run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its packages, while they are imported
-    pytest.importorskip("deepeval", reason="deepeval is not installed: pip install '.[deepeval]'")
+    pytest.importorskip("deepeval", reason="deepeval is not installed")
     from deepeval import assert_test, evaluate
     from deepeval.dataset import EvaluationDataset
     from deepeval.errors import MissingTestCaseParamsError

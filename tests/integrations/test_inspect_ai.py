@@ -21,7 +21,7 @@ from mirage.errors import DatasetError
 from mirage.features import FeatureSuite, NotComputed
 from mirage.models import Query, Response
 
-pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install '.[inspect]'")
+pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 from inspect_ai import Task, eval, score
 from inspect_ai._util.registry import registry_info
 from inspect_ai.dataset import Sample

@@ -17,7 +17,7 @@ from mirage.features import FeatureSuite, NotComputed
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response
 
-pytest.importorskip("lm_eval", reason="lm_eval is not installed: pip install '.[lm-eval]'")
+pytest.importorskip("lm_eval", reason="lm_eval is not installed")
 import lm_eval
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import LM

@@ -13,14 +13,14 @@ from mirage.errors import MissingPackageError
 from mirage.integrations import frames
 from mirage.models import Run
 
-EXTRAS = {
-    "inspect_ai": "inspect",
-    "lm_eval": "lm-eval",
-    "ragas": "ragas",
-    "deepeval": "deepeval",
-    "datasets": "hub",
+INSTALL = {
+    "inspect_ai": r"pip install 'inspect-ai>=[\d.]+'$",
+    "lm_eval": r"pip install 'lm-eval>=[\d.]+'$",
+    "ragas": r"pip install 'ragas>=[\d.]+' 'langchain-community<[\d.]+'$",
+    "deepeval": r"pip install 'deepeval>=[\d.]+'$",
+    "datasets": r"'mirage-rag\[hub\]",
 }
-NEEDS = {**{name: name for name in EXTRAS}, "frames": "polars", "trec": "ir_measures"}
+NEEDS = {**{name: name for name in INSTALL}, "frames": "polars", "trec": "ir_measures"}
 
 
 @pytest.mark.filterwarnings("ignore")  # of the harnesses
@@ -34,17 +34,15 @@ def test_the_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("name", EXTRAS)
-def test_a_missing_package_is_an_error_that_names_the_extra(
+@pytest.mark.parametrize("name", INSTALL)
+def test_a_missing_package_is_an_error_with_the_command(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for loaded in [key for key in sys.modules if key.partition(".")[0] == name]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"mirage.integrations.{name}", raising=False)
-    with pytest.raises(
-        MissingPackageError, match=rf"package {name}; .*'mirage-rag\[{EXTRAS[name]}"
-    ):
+    with pytest.raises(MissingPackageError, match=rf"package {name}; .*{INSTALL[name]}"):
         importlib.import_module(f"mirage.integrations.{name}")
 
 

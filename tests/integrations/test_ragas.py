@@ -18,7 +18,7 @@ from mirage.models import Query, Response, Run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its packages, while they are imported
-    pytest.importorskip("ragas", reason="ragas is not installed: pip install '.[ragas]'")
+    pytest.importorskip("ragas", reason="ragas is not installed")
     from ragas import EvaluationDataset, SingleTurnSample, evaluate
     from ragas.dataset_schema import MultiTurnSample
     from ragas.messages import HumanMessage

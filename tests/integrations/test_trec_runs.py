@@ -14,7 +14,8 @@ from mirage.errors import DatasetError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.integrations import trec
 from mirage.languages import LANGUAGES
-from mirage.models import Passage, Query, Response, Run
+from mirage.models import Query, Response, Run
+from mirage.retrieval import RetrievalRun
 
 MEASURES = {
     "citation_recall@10": ir_measures.R @ 10,
@@ -82,28 +83,6 @@ def test_a_failure_and_a_query_without_relevant_passages_do_not_count() -> None:
     assert trec.citations(dataset, run)[dataset[2].id] == {}  # cites nothing: counts as 0
 
 
-def test_shown_passages_come_back_in_their_order(tmp_path: Path) -> None:
-    dataset = MirageDataset.bundled("te")
-    trec.write_run(trec.shown(dataset), tmp_path / "run.trec", tag="shown")
-    first = (tmp_path / "run.trec").read_text(encoding="utf-8").splitlines()[0]
-    assert first == f"q01 Q0 {dataset[0].passage_ids[0]} 1 5.0 shown"
-    assert trec.ranked(dataset, trec.read_run(tmp_path / "run.trec")) == dataset
-
-
-def test_a_ranking_reorders_and_adds_passages() -> None:
-    dataset = MirageDataset.bundled("en")[:2]
-    *_, last = dataset[0].passages
-    new = Passage(id="new", text="A text of the corpus.")
-    ranked = trec.ranked(dataset, {"q01": {last.id: 0.1, "new": 2.5}}, {"new": new})
-    assert ranked["q01"].passages == (new, last)
-    assert ranked["q01"].relevant == dataset["q01"].relevant
-    assert ranked["q02"].passages == ()
-    with pytest.raises(DatasetError, match="passage 'new', ranked for query 'q01', has no text"):
-        trec.ranked(dataset, {"q01": {"new": 1.0}})
-    with pytest.raises(UnknownNameError, match="in the ranking: 'q99'"):
-        trec.ranked(dataset, {"q99": {}})
-
-
 def test_qrels_files_are_read_by_the_dataset(tmp_path: Path) -> None:
     dataset = MirageDataset.bundled("fi")
     trec.write_qrels(trec.qrels(dataset), tmp_path / "qrels")
@@ -128,7 +107,7 @@ def test_any_ranking_comes_back_equal(
 ) -> None:
     path = tmp_path_factory.mktemp("runs") / "run"
     trec.write_run(scores, path, tag="t")
-    back = trec.read_run(path)
+    back = RetrievalRun.read(path).scores()
     assert back == scores
     for query_id, ranking in back.items():
         assert list(ranking) == sorted(scores[query_id], key=scores[query_id].get, reverse=True)
@@ -136,7 +115,7 @@ def test_any_ranking_comes_back_equal(
 
 def test_ties_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("q Q0 b 2 1.5 t\nq Q0 a 1 1.5 t\nq Q0 c 3 9 t\n")
-    assert list(trec.read_run(tmp_path / "run")["q"]) == ["c", "a", "b"]
+    assert list(RetrievalRun.read(tmp_path / "run")["q"].passage_ids) == ["c", "a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +130,7 @@ def test_ties_are_in_the_order_of_the_ranks(tmp_path: Path) -> None:
 def test_bad_run_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "run").write_text(text)
     with pytest.raises(DatasetError, match=message):
-        trec.read_run(tmp_path / "run")
+        RetrievalRun.read(tmp_path / "run")
 
 
 def test_ids_that_a_file_cannot_contain_are_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the report in a real browser: Debian's chromium and playwright (extra ``browser``)."""
+"""Tests of the report in a real browser: Debian's chromium and playwright (extra ``dev``)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from mirage.report import write, write_grid
 from mirage.testing import Baseline
 
 playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the extra browser is not installed: playwright"
+    "playwright.sync_api", reason="the extra dev is not installed: playwright"
 )
 axe = pytest.importorskip(
-    "axe_playwright_python.sync_playwright", reason="the extra browser is not installed: axe"
+    "axe_playwright_python.sync_playwright", reason="the extra dev is not installed: axe"
 )
 CHROMIUM = os.environ.get("MIRAGE_CHROMIUM") or shutil.which("chromium")
 

@@ -18,7 +18,7 @@ from mirage.arena import Tournaments
 from mirage.errors import FeatureError, JudgmentError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.surrogate import Prediction, SurrogateRanker, model
-from mirage.surrogate.estimators import ESTIMATORS, NAMES, fit_regressor, one_thread
+from mirage.surrogate.estimators import NAMES, fit_regressor, one_thread
 from mirage.surrogate.model import ROWS, Recipe, _losses, evaluate
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
@@ -112,8 +112,6 @@ TREES = {"forest", "monotone_forest", "monotone_boosting"}
 
 @pytest.mark.parametrize("name", slow_except(set(NAMES) - TREES, NAMES))
 def test_every_estimator_learns_a_plain_relation(name: str) -> None:
-    if name not in ESTIMATORS:
-        pytest.importorskip("lightgbm", reason="needs the extra ltr")
     tables, boot = arena(models=20, tournaments=5)
     ranker = SurrogateRanker(name).fit(tables, boot)
     validation = ranker.cross_validate(holdout=5, repeats=3)

@@ -5,7 +5,7 @@ estimator makes a surrogate for each language alone, as in the paper, whose own 
 ``auto`` also learns from all languages together. R2 is over all held-out predictions of a language,
 tau the mean over splits; all numbers are means over languages.
 
-    python validation/papers/regressors.py          # needs MIRAGE_DATA and the extra ltr
+    python validation/papers/regressors.py          # needs MIRAGE_DATA
     python validation/papers/regressors.py --languages  # every language
 
 On two cores this takes half an hour; ``--jobs -1`` uses all there are.

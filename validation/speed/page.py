@@ -4,7 +4,7 @@
 
 A language has 100 queries with ten passages, as MIRAGE-Bench (arXiv 2410.13716) has at the least,
 and every model has a response to each. Texts are those of the bundled corpora, repeated to real
-lengths; features are drawn at random. With playwright (extra ``browser``) and Debian's chromium,
+lengths; features are drawn at random. With playwright (extra ``dev``) and Debian's chromium,
 the page is opened too: until all of it is loaded and its script has run.
 """
 

@@ -30,12 +30,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
 
 
 def parse_file(path: Path, content: bytes) -> Parsed:
-    """Parse the content of a file in the format of its extension.
-
-    Raises:
-        DatasetError: The file cannot be read; the message names it.
-        MissingPackageError: The format needs the extra ``documents``.
-    """
+    """Parse the content of a file in the format of its extension."""
     ending = next(ending for ending in FORMATS if path.name.lower().endswith(ending))
     module = import_module(f"{__name__}.{FORMATS[ending]}")
     parse: Callable[[bytes], Parsed] = module.parse

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from docx.table import Table
     from docx.text.paragraph import Paragraph
 
-__all__ = ["parse"]
-
 LARGEST = 1 << 28
 """The most bytes of an unpacked document; larger ones are refused."""
 
@@ -26,13 +24,8 @@ _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, list items and tables, without hidden text.
-
-    Raises:
-        DatasetError: The file is damaged, or too large when unpacked.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
-    with needing("python-docx", "documents"):
+    """Return the headings, paragraphs, list items and tables, without hidden text."""
+    with needing("python-docx"):
         import docx
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -13,8 +13,6 @@ from mirage.errors import DatasetError, needing
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode
 
-__all__ = ["parse"]
-
 _CHARSET = re.compile(
     rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|encoding=[\"']([\w.:-]+)", re.I
 )
@@ -53,14 +51,8 @@ _NESTING = re.compile(
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the blocks of the main part of a page, without its navigation and hidden text.
-
-    Raises:
-        DatasetError: The text is not in the encoding that the page declares, or UTF-8, or its
-            elements are nested too deeply.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
-    with needing("selectolax", "documents"):
+    """Return the blocks of the main part of a page, without its navigation and hidden text."""
+    with needing("selectolax"):
         from selectolax.lexbor import LexborHTMLParser
 
     source = _decode(content)

@@ -11,8 +11,6 @@ from markdown_it import MarkdownIt
 
 from mirage.corpus._structure import TITLE_LENGTH, Block, BlockKind, Parsed
 
-__all__ = ["parse"]
-
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)?(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _KINDS: Mapping[str, BlockKind] = {"fence": "code", "code_block": "code", "table_open": "table"}

@@ -10,17 +10,10 @@ from contextlib import contextmanager
 from mirage.corpus._structure import Block, Parsed
 from mirage.errors import DatasetError, needing
 
-__all__ = ["parse"]
-
 
 def parse(content: bytes) -> Parsed:
-    """Return one block of text per page.
-
-    Raises:
-        DatasetError: The file is encrypted or damaged.
-        MissingPackageError: The extra ``documents`` is not installed.
-    """
-    with needing("pypdf", "documents"):
+    """Return one block of text per page."""
+    with needing("pypdf"):
         from pypdf import PasswordType, PdfReader
 
     with _silence_pypdf():

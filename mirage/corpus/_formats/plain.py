@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from mirage.corpus._structure import Block, Parsed
 
-__all__ = ["parse"]
-
 
 def parse(content: bytes) -> Parsed:
     """Return the whole text as one block."""

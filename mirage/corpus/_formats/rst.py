@@ -9,8 +9,6 @@ from typing import Any
 from mirage.corpus._structure import Block, Parsed
 from mirage.errors import DatasetError, needing
 
-__all__ = ["parse"]
-
 LARGEST = 1_000_000
 """The most characters of a file; docutils would take minutes for a longer one."""
 
@@ -36,12 +34,8 @@ def parse(content: bytes) -> Parsed:
     """Return the sections, paragraphs, code, lists and tables, with their inline markup.
 
     Directives unknown to docutils, such as those of Sphinx, keep their source.
-
-    Raises:
-        DatasetError: The file is too large.
-        MissingPackageError: The extra ``documents`` is not installed.
     """
-    with needing("docutils", "documents"):
+    with needing("docutils"):
         from docutils.core import publish_doctree
         from docutils.parsers.rst import Parser
         from docutils.parsers.rst.states import Inliner
