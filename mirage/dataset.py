@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, overload
 
 from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.near_names import NearNames
 from mirage._base.quoting import utf8_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError, UnknownNameError
@@ -18,7 +20,15 @@ from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.text import parse, tokenize
 
-__all__ = ["Cluster", "MirageDataset", "clusters_of", "read_run", "write_run"]
+__all__ = [
+    "Cluster",
+    "DatasetLike",
+    "MirageDataset",
+    "as_dataset",
+    "clusters_of",
+    "read_run",
+    "write_run",
+]
 
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 """How to assign queries to clusters, such as the document that several queries are about.
@@ -74,7 +84,7 @@ _NOTEBOOK_ROWS = 10
 """Number of queries of a dataset that a notebook shows."""
 
 
-class MirageDataset(Sequence[Query]):
+class MirageDataset(NearNames, Sequence[Query]):
     """The queries of one language in a fixed order, accessible by position or by id.
 
     Build a dataset from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
@@ -458,6 +468,36 @@ def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> N
             f"{where}, field 'language': {query.language!r}, but the queries above are in "
             f"{language!r}; make one dataset per language"
         )
+
+
+DatasetLike = MirageDataset | str | Path
+"""A dataset, the language of a bundled dataset, or the path of a JSON Lines file of queries."""
+
+
+def as_dataset(dataset: DatasetLike) -> MirageDataset:
+    """Return a dataset.
+
+    Args:
+        dataset: The dataset, see :data:`DatasetLike`.
+
+    Raises:
+        DatasetError: If it is neither a dataset nor a text, or a file is invalid.
+        UnknownNameError: If it is neither the name of a language nor that of a file.
+
+    Example:
+        >>> as_dataset("sw").name
+        'bundled-sw'
+    """
+    if isinstance(dataset, MirageDataset):
+        return dataset
+    if isinstance(dataset, Path) or (isinstance(dataset, str) and Path(dataset).suffix):
+        return MirageDataset.from_jsonl(dataset)
+    if isinstance(dataset, str):
+        return MirageDataset.bundled(dataset)
+    raise DatasetError(
+        f"{reprlib.repr(dataset)} is not a dataset; pass a MirageDataset, a language such as 'en' "
+        "for the bundled one, or the path of a JSON Lines file of queries"
+    )
 
 
 def read_run(path: str | Path, *, language: str, model: str = "") -> Run:

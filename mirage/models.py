@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from mirage._base.near_names import NearNames, NearNamesMeta
 from mirage._base.passages import document_of, is_other_text
 from mirage._base.rows import first_duplicate
 from mirage.errors import SettingError, UnknownNameError
@@ -262,7 +263,11 @@ class Response(Record):
         return self
 
 
-class Run(Record):
+class _RunMeta(NearNamesMeta, type(Record)):  # type: ignore[misc]
+    """Metaclass that joins those of :class:`NearNames` and of pydantic."""
+
+
+class Run(NearNames, Record, metaclass=_RunMeta):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by

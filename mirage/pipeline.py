@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 
+from mirage._base.near_names import NearNames
 from mirage.dataset import MirageDataset
 from mirage.errors import SettingError
 from mirage.executors import Executor
@@ -17,7 +18,7 @@ from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 __all__ = ["Pipeline"]
 
 
-class Pipeline:
+class Pipeline(NearNames):
     """A system of a retriever, an optional reranker, an optional processor, and a generator.
 
     A pipeline is a :class:`~mirage.Generator`, so that every function that takes a generator, such

@@ -108,7 +108,10 @@ def check_name(name: object) -> None:
     if isinstance(name, str):
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
     if not is_valid:
-        raise DatasetError(f"the name of a model must be a text in valid Unicode, got {name!a}")
+        raise DatasetError(
+            f"the name of a model must be a text in valid Unicode, got model={name!a}; the system "
+            "itself is the first argument"
+        )
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:

@@ -9,14 +9,12 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.report.grids import write_grid
     from mirage.report.histories import write_history
-    from mirage.report.page import write
     from mirage.report.plots import (
         plot_features,
         plot_fewer_judgments,
         plot_gains,
         plot_importances,
         plot_new_models,
-        plot_ranks,
         plot_retrieval,
     )
     from mirage.report.reviews import write_review
@@ -27,9 +25,7 @@ __all__ = [
     "plot_gains",
     "plot_importances",
     "plot_new_models",
-    "plot_ranks",
     "plot_retrieval",
-    "write",
     "write_grid",
     "write_history",
     "write_review",
@@ -38,14 +34,12 @@ __all__ = [
 _NAMES = {
     "mirage.report.grids": ("write_grid",),
     "mirage.report.histories": ("write_history",),
-    "mirage.report.page": ("write",),
     "mirage.report.plots": (
         "plot_features",
         "plot_fewer_judgments",
         "plot_gains",
         "plot_importances",
         "plot_new_models",
-        "plot_ranks",
         "plot_retrieval",
     ),
     "mirage.report.reviews": ("write_review",),

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
+from mirage._base.near_names import NearNames
 from mirage.arena import Tournaments
 from mirage.arena.judgments import JudgmentsLike
 from mirage.errors import (
@@ -175,7 +176,7 @@ class _Estimate(NamedTuple):
     errors: Floats
 
 
-class SurrogateRanker:
+class SurrogateRanker(NearNames):
     """A surrogate that ranks new models without a judge, from feature tables and tournaments.
 
     The training pairs are, for each tournament, the mean features of each model on its queries and
