@@ -45,7 +45,7 @@ def feature_ms() -> float:
     spent = responses = 0.0
     for code in ("en", "ar", "th", "zh"):
         dataset = MirageDataset.bundled(code)
-        suite = FeatureSuite.offline(code).applicable(dataset)
+        suite = FeatureSuite.default(code).applicable(dataset)
         first, second = (
             respond({q.id: f"{q.passages[n].text} [1]" for q in dataset}, dataset, progress=False)
             for n in (0, -1)

@@ -118,7 +118,7 @@ def judges() -> None:
     labelled = load("memerag")
     usable = []
     print()
-    for feature in FeatureSuite.offline():
+    for feature in FeatureSuite.default():
         try:
             feature_scores(labelled, feature.name)
         except FeatureError as error:

@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 
 from mirage import MirageDataset, Response, Run
-from mirage.dataset import write_run
 from mirage.languages import LANGUAGES, Language
 from mirage.statistics.bootstrap import Interval
 from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
@@ -78,7 +77,7 @@ def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
     """What writing a file takes: by the clock, of the CPU."""
     with tempfile.TemporaryDirectory() as folder:
         responses = Path(folder) / "responses.jsonl"
-        write_run(run, responses)
+        run.save(responses)
         start = time.perf_counter(), time.process_time()
         write_tests(Path(folder) / "test_rag.py", dataset, run, responses)
         return time.perf_counter() - start[0], time.process_time() - start[1]

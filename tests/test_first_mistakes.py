@@ -19,7 +19,6 @@ from mirage import (
     Query,
     Ranking,
     Run,
-    read_run,
     respond,
 )
 from mirage.generation.callables import ReplayGenerator
@@ -175,14 +174,14 @@ def test_a_dataset_without_a_query() -> None:
 def test_a_dataset_of_something_else(queries: Any) -> None:
     kind = type(queries[0]).__name__
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine needs Query objects, got {kind}; read a file with MirageDataset.from_jsonl"
+        f"mine needs Query objects, got {kind}; read a file with MirageDataset.load"
     )
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text("")
-    assert sentence(lambda: MirageDataset.from_jsonl(path)) == f"{path}: no query in this file"
+    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: no query in this file"
 
 
 BARE = MirageDataset(
@@ -254,17 +253,17 @@ def test_a_column_by_another_name(
 def test_a_column_of_queries_by_another_name(tmp_path: Path) -> None:
     row = {"id": "q01", "langauge": LANGUAGE, "text": "Jina?"}
     path = file_of(tmp_path / "queries.jsonl", row)
-    message = sentence(lambda: MirageDataset.from_jsonl(path))
+    message = sentence(lambda: MirageDataset.load(path))
     assert message.endswith("did you mean 'language' instead of 'langauge'?")
 
 
 def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path / "run.jsonl", [{"query_id": "q01", "text": "x"}])
-    assert sentence(lambda: read_run(path, language=LANGUAGE)) == (
+    assert sentence(lambda: Run.load(path, language=LANGUAGE)) == (
         f"{path}, line 1: expected a JSON object, found list; JSON Lines has one object per line"
     )
     path.write_text(json.dumps([{"query_id": "q01", "text": "x"}], indent=2))
-    message = sentence(lambda: read_run(path, language=LANGUAGE))
+    message = sentence(lambda: Run.load(path, language=LANGUAGE))
     assert message.endswith("JSON Lines has one object per line, not an array")
 
 

@@ -90,7 +90,7 @@ def judged() -> Leaderboard:
     verdicts = Counts().judge(QUERIES, ANCHORS, pairs)
     suite = FeatureSuite([words, length])
     return Leaderboard.from_judgments(
-        QUERIES, ANCHORS, verdicts, suite=suite, estimator="linear", progress=False
+        verdicts, QUERIES, ANCHORS, suite=suite, estimator="linear", progress=False
     )
 
 
@@ -210,7 +210,7 @@ def test_the_judge_decides_the_rank(judged: Leaderboard) -> None:
 def test_several_models_are_compared_with_each_other(board: Leaderboard) -> None:
     judge = Counts()
     models = {"short": writes(9, "short", 7), "long": writes(17, "long", 8)}
-    ranking = board.rank_all(models, judge=judge, judgments=80, progress=False)
+    ranking = board.rank_many(models, judge=judge, judgments=80, progress=False)
     assert len(judge.judged_pairs) == 160
     assert ranking.p_better("long", "short") > 0.99
     assert ranking["long"].rank < ranking["short"].rank
@@ -223,7 +223,7 @@ def test_two_judged_models_are_enough() -> None:
     )
     suite = FeatureSuite([words])
     board = Leaderboard.from_judgments(
-        QUERIES, ANCHORS[:2], verdicts, suite=suite, estimator="linear", progress=False
+        verdicts, QUERIES, ANCHORS[:2], suite=suite, estimator="linear", progress=False
     )
     ranking = rank(board, Counts(), None)
     assert not math.isnan(ranking["mine"].interval[0])
@@ -420,9 +420,9 @@ def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
     widths = []
     for cluster in (None, first):
         board = Leaderboard.from_judgments(
+            verdicts,
             QUERIES,
             ANCHORS,
-            verdicts,
             suite=FeatureSuite([words, length]),
             cluster=cluster,
             estimator="linear",

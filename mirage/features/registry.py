@@ -36,7 +36,6 @@ __all__ = [
     "canonical_name",
     "facts",
     "feature",
-    "feature_names",
 ]
 
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
@@ -85,7 +84,7 @@ OFFLINE = (
     "unknown_facts",
     "passage_coverage",
 )
-"""The features without a model that :meth:`FeatureSuite.offline` includes."""
+"""The features without a model that :meth:`FeatureSuite.default` includes."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -122,17 +121,6 @@ def canonical_name(name: str) -> str:
     """
     stem, at, cutoff = name.partition("@")
     return ALIASES.get(stem, stem) + at + cutoff
-
-
-def feature_names() -> tuple[str, ...]:
-    """Return the names that :func:`feature` accepts, each cutoff being 10.
-
-    Example:
-        >>> from mirage.features import feature_names
-        >>> "citation_recall@10" in feature_names()
-        True
-    """
-    return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
 
 def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:

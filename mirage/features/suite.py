@@ -31,7 +31,7 @@ from mirage.features.base import (
     answered,
 )
 from mirage.features.neural import NeuralFeature
-from mirage.features.registry import OFFLINE, facts, feature
+from mirage.features.registry import DEFINITIONS, OFFLINE, facts, feature
 from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
@@ -93,7 +93,7 @@ class FeatureSuite(NearNames):
             raise FeatureError(f"feature {duplicate!r} is in the suite twice; names are unique")
 
     @classmethod
-    def offline(cls, language: str | Language | None = None) -> FeatureSuite:
+    def default(cls, language: str | Language | None = None) -> FeatureSuite:
         """Return the suite of features that need no model and no network.
 
         - From MIRAGE-Bench (section 4.1): ``target_language``, ``english_language``,
@@ -111,10 +111,23 @@ class FeatureSuite(NearNames):
 
         Example:
             >>> from mirage import FeatureSuite
-            >>> len(FeatureSuite.offline())
+            >>> len(FeatureSuite.default())
             17
         """
         return cls(OFFLINE, language)
+
+    @staticmethod
+    def available() -> tuple[str, ...]:
+        """Return the names of features that a suite accepts, each cutoff being 10.
+
+        Features that need a model are not among them: :mod:`mirage.features` has functions that
+        take the model.
+
+        Example:
+            >>> "citation_recall@10" in FeatureSuite.available()
+            True
+        """
+        return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
     @classmethod
     def full(
@@ -127,7 +140,7 @@ class FeatureSuite(NearNames):
     ) -> FeatureSuite:
         """Return the eleven features of MIRAGE-Bench (section 4.1).
 
-        They are the first six features of :meth:`offline` and five that use models. They need the
+        They are the first six features of :meth:`default` and five that use models. They need the
         extra ``neural``. Score with ``n_jobs=1``.
 
         Args:

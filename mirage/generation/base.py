@@ -52,7 +52,7 @@ class Generator(Protocol):
 
         Args:
             dataset: The queries.
-            out: A JSON Lines file (readable with :func:`~mirage.read_run`) to which each response
+            out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response
                 is appended as it arrives. Queries that have an answer in the file are not asked
                 again; failures are. So a run that was killed resumes. Use a separate file for each
                 model and prompt, because the file names neither. At the end, its lines are in the

@@ -149,7 +149,7 @@ class Leaderboard(NearNames):
         code = Language.of(language).code
         return cls(
             MirageDataset.bundled(code),
-            FeatureSuite.offline(code),
+            FeatureSuite.default(code),
             SurrogateRanker.pretrained(code),
             ANCHORS,
             prefix="anchor/",
@@ -182,7 +182,7 @@ class Leaderboard(NearNames):
 
         Args:
             language: One of the 18 languages.
-            suite: The features. By default those of :meth:`~mirage.FeatureSuite.offline`,
+            suite: The features. By default those of :meth:`~mirage.FeatureSuite.default`,
                 ``reference_recall``, ``answer_char3`` and ``answer_length``, if they can be
                 computed on the benchmark. They are computed from the recorded outputs with the same
                 code as for a new model.
@@ -270,7 +270,7 @@ class Leaderboard(NearNames):
             tournaments: Number of tournaments from which the surrogate learns.
             seed: Random seed of tournaments and surrogate.
             progress: Show progress bars on stderr, if stderr is a terminal.
-            suite: The features. By default those of :meth:`~mirage.FeatureSuite.offline`,
+            suite: The features. By default those of :meth:`~mirage.FeatureSuite.default`,
                 ``reference_recall``, ``answer_char3`` and ``answer_length``, if they can be
                 computed on the dataset. The surrogate does not use a feature that some judged
                 model has on no query, and a note gives its name.

@@ -64,7 +64,7 @@ def simulated_arena(
     Args:
         code: Language code.
         suite: Features to compute; by default those of :meth:`FeatureSuite.offline
-            <mirage.FeatureSuite.offline>`.
+            <mirage.FeatureSuite.default>`.
         systems: Simulated systems.
         scored_on: Dataset on which features are computed: by default the bundled corpus, or that
             corpus with fewer fields of its queries.
@@ -80,7 +80,7 @@ def simulated_arena(
         judgments, tournaments=number, queries=len(corpus), seed=seed
     )
     scored_corpus = scored_on or corpus
-    tables = list(_score_runs(suite or FeatureSuite.offline(code), scored_corpus, runs))
+    tables = list(_score_runs(suite or FeatureSuite.default(code), scored_corpus, runs))
     return Arena(tables, tournaments, judgments)
 
 
