@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 
 from mirage._base.near_names import NearNames
-from mirage.dataset import MirageDataset
+from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import SettingError
 from mirage.executors import Executor
 from mirage.generation import Answer, CallableGenerator, Generator, respond
@@ -83,12 +83,13 @@ class Pipeline(NearNames):
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, show_k={self.show_k})"
 
-    def retrieve(self, dataset: MirageDataset) -> RetrievalRun:
+    def retrieve(self, dataset: DatasetLike) -> RetrievalRun:
         """Retrieve passages for each query, and rerank them if there is a reranker.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
         """
+        dataset = as_dataset(dataset)
         if self.retriever is None:
             return RetrievalRun.of({query.id: {} for query in dataset}, self.name)
         run = self.retriever.retrieve(dataset, self.retrieve_k)
@@ -96,15 +97,16 @@ class Pipeline(NearNames):
             return run
         return self.reranker.rerank(run, self.retriever.corpus, dataset, self.rerank_k)
 
-    def show(self, dataset: MirageDataset, run: RetrievalRun | None = None) -> MirageDataset:
+    def show(self, dataset: DatasetLike, run: RetrievalRun | None = None) -> MirageDataset:
         """Return the queries with the retrieved passages in place of their own.
 
         The ground truth of a query is kept: its relevant passages, its reference, its answers.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
             run: Result of :meth:`retrieve` for them. By default the passages are retrieved now.
         """
+        dataset = as_dataset(dataset)
         retrieval_run = self.retrieve(dataset) if run is None else run
         return MirageDataset(
             (
@@ -129,7 +131,7 @@ class Pipeline(NearNames):
 
     def run(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         *,
         out: str | Path | None = None,
         executor: Executor | None = None,
@@ -140,7 +142,7 @@ class Pipeline(NearNames):
         Each response contains the passages that it was made from.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
             out: JSON Lines file that each response is appended to. If the file already has a text
                 for a query, made from the same passages, it is kept and the query is not answered
                 again.

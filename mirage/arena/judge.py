@@ -94,8 +94,8 @@ class PairwiseJudge(NearNames):
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
     ) -> None:
-        judges = (judges,) if isinstance(judges, LLM | str) else judges
-        self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges))
+        several = isinstance(judges, Iterable) and not isinstance(judges, str)
+        self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges if several else (judges,)))
         self.both_orders = both_orders
         self.votes: Votes = votes
         self._agreement = tuple(agreement)

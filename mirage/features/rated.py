@@ -15,7 +15,7 @@ from typing import Any
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
 __all__ = ["RatedFeature", "answer_overlap", "fluency"]
@@ -24,7 +24,7 @@ EMPTY_ANSWER = 1.0
 """The grade of an empty answer on both scales, which is given without calling the LLM."""
 
 
-def answer_overlap(llm: LLM) -> RatedFeature:
+def answer_overlap(llm: LLM | str) -> RatedFeature:
     """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
 
     - 1: off the point of the reference, or made up.
@@ -38,12 +38,12 @@ def answer_overlap(llm: LLM) -> RatedFeature:
     rater have no grade at the end or were cut off.
 
     Args:
-        llm: The rater.
+        llm: The rater, or its name.
     """
-    return RatedFeature("answer_overlap", llm, _overlap_question)
+    return RatedFeature("answer_overlap", as_llm(llm), _overlap_question)
 
 
-def fluency(llm: LLM) -> RatedFeature:
+def fluency(llm: LLM | str) -> RatedFeature:
     """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
 
     - 1: a jumble.
@@ -57,9 +57,9 @@ def fluency(llm: LLM) -> RatedFeature:
     fails, or if six outputs of the rater have no grade at the beginning or were cut off.
 
     Args:
-        llm: The rater.
+        llm: The rater, or its name.
     """
-    return RatedFeature("fluency", llm, _fluency_question)
+    return RatedFeature("fluency", as_llm(llm), _fluency_question)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -103,9 +103,12 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "bge-reranker-v2-m3-score": "reranker_score",
         "Meta-Llama-3-8B-Instruct-answer-eval": "answer_overlap",
         "Meta-Llama-3-8B-Instruct-fluency": "fluency",
+        # The usual names of the measures.
+        "bleu": "answer_bleu",
+        "rougeL": "answer_rougeL",
     }
 )
-"""The library's feature names by the column names of MIRAGE-Bench's published data.
+"""The library's feature names by the column names of MIRAGE-Bench's published data, and by others.
 
 ``citation_MAP`` and ``citation_Recall`` cover every cutoff ``@k``.
 """

@@ -91,7 +91,7 @@ def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
     Raises:
         SettingError: There are no names.
     """
-    if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
+    if not isinstance(models, Mapping):
         raise SettingError(
             f"rank_many needs a mapping from name to system, such as {{'first': f, 'second': g}}, "
             f"got {reprlib.repr(models)}"

@@ -585,10 +585,11 @@ class Leaderboard(NearNames):
 
     def _check_name(self, name: str) -> None:
         """Raise an error if a model's name is empty or that of an anchor."""
-        check_name(name)
-        if not name.strip() or name in self._anchors.shown_names:
-            why = "is the name of an anchor" if name.strip() else "is empty"
+        is_empty = isinstance(name, str) and not name.strip()
+        if is_empty or name in self._anchors.shown_names:
+            why = "is empty" if is_empty else "is the name of an anchor"
             raise DatasetError(f"the model name {name!r} {why}; choose another name")
+        check_name(name)
 
     def _score(self, run: Run, table: FeatureTable) -> ScoredModel:
         """Return the model with the logit that the surrogate predicts."""

@@ -39,7 +39,9 @@ def polars_frame(records: Any) -> Any:
     return to_polars(records)
 
 
-@pytest.fixture(params=[to_pandas, polars_frame], ids=["pandas", "polars"])
+@pytest.fixture(
+    params=[lambda records: records.to_pandas(), polars_frame], ids=["pandas", "polars"]
+)
 def to_frame(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     return request.param
 
