@@ -270,11 +270,18 @@ class Response(Record):
         return self
 
 
-class _RunMeta(NearNamesMeta, type(Record)):  # type: ignore[misc]
-    """Metaclass that joins those of :class:`NearNames` and of pydantic."""
+if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
+    _NearRecord = Record
+else:
+
+    class _NearRecordMeta(NearNamesMeta, type(Record)):
+        pass
+
+    class _NearRecord(NearNames, Record, metaclass=_NearRecordMeta):
+        pass
 
 
-class Run(NearNames, Record, metaclass=_RunMeta):
+class Run(_NearRecord):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by

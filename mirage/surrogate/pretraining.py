@@ -63,7 +63,7 @@ def simulated_arena(
 
     Args:
         code: Language code.
-        suite: Features to compute; by default those of :meth:`FeatureSuite.offline
+        suite: Features to compute; by default those of :meth:`FeatureSuite.default
             <mirage.FeatureSuite.default>`.
         systems: Simulated systems.
         scored_on: Dataset on which features are computed: by default the bundled corpus, or that

@@ -400,12 +400,10 @@ def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mirage.report import plot_ranks
-
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     rankings = MultilingualRanking({"sw": Leaderboard.published("sw")})
     with pytest.raises(MirageError, match=r"pip install 'mirage-rag\[report\] @ git"):
-        plot_ranks(rankings)
+        rankings.plot()
 
 
 def test_win_probabilities_have_at_most_forty_columns(tmp_path: Path) -> None:
