@@ -147,7 +147,7 @@ def test_no_modules_import_each_other() -> None:
 
 # A method that a package above implements, by the module that calls it when it is called.
 CALLED_UPWARDS = {
-    ("ranking._pages", "mirage.report.page", "write"),
+    ("ranking._pages", "mirage.report._page", "write"),
     ("ranking._pages", "mirage.report.plots", "plot_ranking"),
 }
 

@@ -35,7 +35,7 @@ from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run
 from mirage.ranking import MultilingualRanking, Ranking
-from mirage.report.page import render
+from mirage.report._page import render
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import ANCHORS
 from mirage.surrogate.training import TrainingData

@@ -23,7 +23,7 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
-    from mirage.surrogate.model import TrainingData
+    from mirage.surrogate.training import TrainingData
     from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
@@ -294,7 +294,7 @@ class JudgedAnchors(TrainedAnchors):
         }
 
     @cached_property
-    def ranker(self) -> SurrogateRanker:  # type: ignore[override]
+    def ranker(self) -> SurrogateRanker:
         """The surrogate, fitted at first use to the features that every model has."""
         bootstrapped = BradleyTerry().bootstrap(
             self._columns,

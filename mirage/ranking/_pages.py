@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Presentable"]
 
 # The report reads rankings, so this package cannot import it.
-_write = imported_when_called("mirage.report.page", "write")
+_write = imported_when_called("mirage.report._page", "write")
 _plot = imported_when_called("mirage.report.plots", "plot_ranking")
 
 

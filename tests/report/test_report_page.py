@@ -24,7 +24,7 @@ from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import _responses as responses
-from mirage.report.page import render
+from mirage.report._page import render
 
 
 def write_and_read(

@@ -73,7 +73,7 @@ def render(
 
     Example:
         >>> from mirage import Leaderboard
-        >>> from mirage.report.page import render
+        >>> from mirage.report._page import render
         >>> render(Leaderboard.published("sw"))[:15]
         '<!doctype html>'
     """
