@@ -94,8 +94,9 @@ class PairwiseJudge(NearNames):
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
     ) -> None:
-        several = isinstance(judges, Iterable) and not isinstance(judges, str)
-        self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges if several else (judges,)))
+        if isinstance(judges, str) or not isinstance(judges, Iterable):
+            judges = (judges,)
+        self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges))
         self.both_orders = both_orders
         self.votes: Votes = votes
         self._agreement = tuple(agreement)
