@@ -23,8 +23,8 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
-    from mirage.surrogate.training import TrainingData
     from mirage.surrogate.ranker import SurrogateRanker
+    from mirage.surrogate.training import TrainingData
 
 __all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
 
