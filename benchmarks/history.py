@@ -32,7 +32,7 @@ from scipy.stats import norm
 from mirage import FeatureSuite, MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES
-from mirage.monitoring import Commit, moved
+from mirage.monitoring import Commit, compare_commits
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.simulation import system_name
 from mirage.testing import Baseline
@@ -68,7 +68,7 @@ def commit(name: str, values: Floats, size: int) -> Commit:
     table = FeatureTable(
         "m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats, clusters=clusters
     )
-    return Commit(name, "", "", Baseline(table, "asked", ""))
+    return Commit(name, "", Baseline(table, "asked", ""))
 
 
 def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
@@ -76,7 +76,7 @@ def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
     rng = np.random.default_rng([seed, queries, times, size])
     chances = chances_of(rng, queries)
     rows = [commit(str(i), answers(rng, chances, times, size), size) for i in range(COMMITS + 1)]
-    return (any(one.worse for one in moved(rows, alpha=ALPHA, length=COMMITS).commits),)
+    return (any(one.worse for one in compare_commits(rows, alpha=ALPHA, length=COMMITS).commits),)
 
 
 def told(seed: int, queries: int, times: int, place: int) -> tuple[bool, ...]:
@@ -110,7 +110,7 @@ def two_way(seed: int, queries: int, times: int, share: float) -> tuple[bool]:
 
 def worse(rows: Sequence[Commit]) -> bool:
     """Whether the last commit is told."""
-    return bool(moved(rows, alpha=ALPHA, length=COMMITS).commits[-1].worse)
+    return bool(compare_commits(rows, alpha=ALPHA, length=COMMITS).commits[-1].worse)
 
 
 def mean_bound(chances: Floats, shares: Floats, times: int) -> bool:
@@ -172,7 +172,7 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
         table = FeatureTable(
             "m", code, like.query_ids, like.features, mean_of_pairs(values), repeats=values
         )
-        return Commit(str(place), "", "", Baseline(table, "asked", "", lower))
+        return Commit(str(place), "", Baseline(table, "asked", "", lower))
 
     before = rng.beta(4, 0.35, len(like))
     manner = int(rng.integers(len(MANNERS)))
@@ -181,7 +181,7 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
     lost = before.copy()
     lost[rng.choice(np.flatnonzero(answerable), round(LOSS * len(like)), replace=False)] = 0.0
     another = row(-1, before, (manner + 1) % len(MANNERS))
-    series = moved(rows, alpha=ALPHA, length=COMMITS)
+    series = compare_commits(rows, alpha=ALPHA, length=COMMITS)
     return (
         any(one.worse for one in series.commits),
         worse([*rows[:15], row(-1, lost, manner)]),

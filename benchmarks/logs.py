@@ -57,7 +57,7 @@ from scipy.special import ndtr, ndtri
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
 from mirage.monitoring.drifts import shifts_between
 from mirage.monitoring.logs import Log, _clusters, _Line, _sessions, regroup
-from mirage.monitoring.traffic import NEW_WORDS, measured, new_words
+from mirage.monitoring.traffic import NEW_WORDS, measure_log, new_words
 from mirage.sources import memerag, nomiracl
 from mirage.sources.contexts import Asked
 from mirage.sources.nomiracl import is_right
@@ -237,7 +237,7 @@ def weeks(code: str, repeats: int) -> None:
     """
     dataset, runs, _ = nomiracl.load(DATA / "nomiracl", code)
     model, run = max(runs.items(), key=lambda item: len(item[1]))
-    sound = measured(dataset.without_gold(), run, progress=False).table
+    sound = measure_log(dataset.without_gold(), run, progress=False).table
     queries = list(dataset.without_gold())
     moved = MirageDataset(
         [
@@ -245,7 +245,7 @@ def weeks(code: str, repeats: int) -> None:
             for query, other in zip(queries, [*queries[1:], queries[0]], strict=True)
         ]
     )
-    broken = measured(moved, run, progress=False).table
+    broken = measure_log(moved, run, progress=False).table
     for clusters in (5, 20, 100):
         for share in (0.0, 0.1, 0.3):
             rng = np.random.default_rng([clusters, int(10 * share)])

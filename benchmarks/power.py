@@ -157,7 +157,7 @@ def predicted(queries: int, times: int, size: int) -> list[float]:
             correlation=CORRELATION,
             seed=seed,
         )
-        powers.append(found.designs[0].chances.found)
+        powers.append(found.designs[0].chances.detected)
     return powers
 
 

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 from mirage import BradleyTerry, FeatureSuite, Judgments, Leaderboard, Ranking, SurrogateRanker
-from mirage.arena.bradley_terry import BradleyTerryFit
+from mirage.arena.fits import BradleyTerryFit
 from mirage.sources import nomiracl
 
 

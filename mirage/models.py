@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -539,15 +540,15 @@ class Vote(_Comparison):
         judge: Name of the judge.
         verdict: ``invalid`` if the judge's answer has no verdict, and ``failed`` if there is no
             answer.
-        asked: Digest of the judge's prompt. A vote on other responses or with another prompt has
-            another digest and is not reused.
+        prompt_digest: Digest of the judge's prompt. A vote on other responses or with another
+            prompt has another digest and is not reused. Older files call it ``asked``.
         error: Reason, if the verdict is ``invalid`` or ``failed``.
         half: As in :class:`Judgment`.
     """
 
     judge: Name
     verdict: Verdict | Literal["invalid", "failed"]
-    asked: str = ""
+    prompt_digest: str = Field("", validation_alias=AliasChoices("prompt_digest", "asked"))
     error: str | None = None
     half: Half = ""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 from llm_server import ChatServer
+
+# Tests start hundreds of processes: without compiled files, each would compile the library anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run, half as many as hypothesis would have; HYPOTHESIS_PROFILE=default
 # looks further, for others each time.
@@ -44,10 +50,17 @@ def data_dir() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of new folders, which do not exist yet: few tests need theirs."""
+    folder = tmp_path_factory.mktemp("caches")
+    return (folder / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def _private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_cache(_caches: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep answers of test servers out of the user's cache, and the user's keys out of tests."""
-    monkeypatch.setenv("MIRAGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MIRAGE_CACHE", str(next(_caches)))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 

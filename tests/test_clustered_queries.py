@@ -242,7 +242,7 @@ def test_halves_of_adaptive_pairs_share_no_cluster() -> None:
     plain = AdaptivePairs("xyz", ids).halves
     assert [plain[id_] for id_ in ids] == ["first", "second"] * 6
     known = Judgment(query_id="q1", model_a="x", model_b="y", verdict="a", half="second")
-    joined = AdaptivePairs("xyz", ids, known=[known], clusters=together).halves
+    joined = AdaptivePairs("xyz", ids, earlier_judgments=[known], clusters=together).halves
     assert {joined[f"q{n}"] for n in range(3)} == {"second"}
 
 

@@ -133,7 +133,20 @@ def examples(page: Path, *, printed: bool = False) -> list[Example]:
 # Pages that run pytest take long: it loads the models of languages anew each time.
 RUN_PYTEST = {"docs/guides/ci.md", "docs/guides/first-gate.md"}
 NEED_EXTRAS = {"docs/guides/official-board.md", "docs/guides/finetuning.md"}
-SLOW = RUN_PYTEST | NEED_EXTRAS
+TAKE_SECONDS = {
+    f"docs/{name}.md"
+    for name in (
+        "guides/dataset",
+        "guides/few-judgments",
+        "guides/grids",
+        "guides/intervals",
+        "guides/judge",
+        "guides/logs",
+        "guides/pipeline",
+        "start",
+    )
+}
+SLOW = RUN_PYTEST | NEED_EXTRAS | TAKE_SECONDS
 MARKED = [
     pytest.param(page, marks=[pytest.mark.slow] if name in SLOW else [])
     for page, name in zip(PAGES, IDS, strict=True)

@@ -143,6 +143,7 @@ def test_two_versions_are_compared_question_by_question(step: Step) -> None:
     assert (before.count("[1"), after.count("[1")) == (1, 2)  # citations
 
 
+@pytest.mark.slow
 def test_the_languages_without_spaces_are_found(step: Step) -> None:
     printed = step("all_languages.py")
     means, by_language = printed.split("my-rag by language")
@@ -260,6 +261,7 @@ def test_judgments_in_a_file_of_ones_own(step: Step, tmp_path: Path) -> None:
         step("rank_from_judgments.py", str(file))
 
 
+@pytest.mark.slow
 def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     printed = step("train_a_surrogate.py")
     assert "20 systems, 7600 verdicts" in printed
@@ -289,6 +291,7 @@ def test_a_benchmark_of_ones_own_files(step: Step, tmp_path: Path) -> None:
 # What needs data or endpoints ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_nomiracl_arena_goes_all_the_way(step: Step, data_dir: Path) -> None:
     printed = step("nomiracl_arena.py", "id", MIRAGE_DATA=str(data_dir))
     judged, ranking = printed.split("nomiracl-id: Indonesian, 120 queries\n")
@@ -301,6 +304,7 @@ def test_the_nomiracl_arena_goes_all_the_way(step: Step, data_dir: Path) -> None
         assert f"\n{model} answers although no passage does on " in ranking
 
 
+@pytest.mark.slow
 def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
     corpus = MirageDataset.bundled("en")
 

@@ -369,6 +369,7 @@ def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -
         boards.rank(mine, "mine", judge=judge, judgments=1, progress=False)
 
 
+@pytest.mark.slow
 def test_judging_resumes_in_each_language(
     boards: MultilingualLeaderboard, server: ChatServer, tmp_path: Path
 ) -> None:
@@ -448,6 +449,7 @@ def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
 # The bundled board --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bundled_anchors_have_responses() -> None:
     board = Leaderboard.bundled("sw")
     run = simulated_runs("sw", ("uncited",))["uncited"]

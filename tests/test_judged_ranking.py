@@ -288,7 +288,13 @@ def test_disconnected_models_are_an_error_that_lists_them() -> None:
 
 def vote(query: int, a: str, b: str, verdict: Any) -> Vote:
     error = "why" if verdict in ("invalid", "failed") else None
-    names = {"query_id": f"q{query}", "model_a": a, "model_b": b, "judge": "j", "asked": "x"}
+    names = {
+        "query_id": f"q{query}",
+        "model_a": a,
+        "model_b": b,
+        "judge": "j",
+        "prompt_digest": "x",
+    }
     return Vote(**names, verdict=verdict, error=error)
 
 

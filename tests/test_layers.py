@@ -91,9 +91,9 @@ def targets(node: ast.AST, known: set[str]) -> Iterator[str]:
 def imports() -> dict[str, frozenset[str]]:
     """Which modules of the package each one imports: at the top, in functions, for the types."""
     files = modules()
-    edges = {}
+    edges, known = {}, set(files)
     for name, path in files.items():
-        found = {target for node in ast.walk(tree(path)) for target in targets(node, set(files))}
+        found = {target for node in ast.walk(tree(path)) for target in targets(node, known)}
         edges[name] = frozenset(found - {name})
     return edges
 
@@ -343,7 +343,8 @@ def used_outside(module: str) -> bool:
 
 def test_an_underscore_says_that_a_module_is_its_rooms_own() -> None:
     own = [name for name in modules() if private(name) and not name.startswith("_base")]
-    assert [name for name in own if used_outside(name) or name in named_to_users()] == []
+    named = named_to_users()
+    assert [name for name in own if used_outside(name) or name in named] == []
 
 
 def test_a_module_without_an_underscore_is_for_others() -> None:

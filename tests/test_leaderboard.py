@@ -153,6 +153,7 @@ def test_all_kinds_of_systems_give_the_same_ranking(board: Leaderboard, tmp_path
     assert asyncio.run(notebook()) == expected
 
 
+@pytest.mark.slow
 def test_a_generator_is_ranked_as_what_it_answers(
     board: Leaderboard, boards: MultilingualLeaderboard, server: ChatServer
 ) -> None:
@@ -355,6 +356,7 @@ def test_an_unknown_language_of_bundled_is_an_error() -> None:
         Leaderboard.bundled("english")
 
 
+@pytest.mark.slow
 def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     # What ships takes a second a language to load; stand-ins of the same make do here.
     features = FeatureSuite.default().names

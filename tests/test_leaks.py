@@ -49,6 +49,7 @@ def leaky() -> Leaderboard:
     )
 
 
+@pytest.mark.slow
 def test_citing_everything_leaks_on_a_board_of_citations(
     leaky: Leaderboard,
 ) -> None:
@@ -63,6 +64,7 @@ def test_citing_everything_leaks_on_a_board_of_citations(
     assert "leaks" in str(audit)
 
 
+@pytest.mark.slow
 def test_no_optimiser_leaks_on_a_bundled_board() -> None:
     some = {name: OPTIMISERS[name] for name in ("echo", "nearest_sentence")}
     audit = leak_audit(Leaderboard.bundled("sw"), some, progress=False)

@@ -156,6 +156,7 @@ def test_estimators_are_compared_on_models_seen_and_held_out() -> None:
         assert row.r2 == alone.cross_validate(2, 4).r2[code]
 
 
+@pytest.mark.slow
 def test_a_forest_knows_the_models_it_has_seen_better_than_others() -> None:
     (row,) = compare_regressors({"en": arena()}, ["forest"], repeats=1)
     assert row.r2_train > 0.9
@@ -523,6 +524,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_arena(tmp_path, "en")
 
 
+@pytest.mark.slow
 def test_the_example_runs_every_experiment_on_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -572,6 +574,7 @@ def test_the_example_says_that_a_folder_has_no_copies(tmp_path: Path) -> None:
 # Real outputs -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_experiments_run_on_nomiracl(data_dir: Path) -> None:
     arenas = {}
     for code in ("es", "id"):

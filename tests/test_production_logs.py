@@ -15,7 +15,7 @@ from mirage import FeatureTable, MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.monitoring import drift, logs
 from mirage.monitoring.drifts import Shift, shifts_between
-from mirage.monitoring.traffic import measured, new_words
+from mirage.monitoring.traffic import measure_log, new_words
 from mirage.statistics import mean_differences
 from mirage.statistics.clusters import mean_intervals
 
@@ -103,7 +103,7 @@ def test_a_line_with_an_error_is_a_failure(tmp_path: Path) -> None:
         None,
         '{"code": 5}',
     ]
-    table = measured(log.dataset, log.run, progress=False).table
+    table = measure_log(log.dataset, log.run, progress=False).table
     assert table["failed"].tolist() == [1, 1, 0, 1]
     assert np.isnan(table["answer_length"]).tolist() == [True, True, False, True]
     assert table.reasons["1", "abstains"] == "the model failed: timeout"
@@ -188,7 +188,7 @@ def test_parquet_is_read_too(tmp_path: Path) -> None:
 
 def test_features_without_gold_are_computed_and_others_have_reasons(tmp_path: Path) -> None:
     log = read(tmp_path, line(contexts=PASSAGES), line(contexts=[], answer="I do not know."))
-    side = measured(log.dataset, log.run, progress=False)
+    side = measure_log(log.dataset, log.run, progress=False)
     assert side.unmet["citation_recall@10"] == ("relevant passages",)
     assert {"support_lexical", "unknown_facts"} <= set(side.table.features)
     assert side.table["passages_shown"].tolist() == [2, 0]
@@ -200,7 +200,7 @@ def test_features_without_gold_are_computed_and_others_have_reasons(tmp_path: Pa
 
 
 def test_features_of_passages_need_passages(tmp_path: Path) -> None:
-    side = measured(*read(tmp_path, line())[:2], progress=False)
+    side = measure_log(*read(tmp_path, line())[:2], progress=False)
     assert side.unmet["support_lexical"] == ("passages",)
     assert np.isnan(side.table["passages_shown"]).all()
 
@@ -241,6 +241,7 @@ def week(tmp_path: Path, *, worse: float = 0.0, seed: int = 0, size: int = 40) -
     return logs.read(written(tmp_path / f"week-{seed}.jsonl", *rows), language="sw")
 
 
+@pytest.mark.slow
 def test_a_drift_is_distinguished_from_noise(tmp_path: Path) -> None:
     before = week(tmp_path, seed=1)
     result = drift(before, week(tmp_path, seed=2, worse=0.5), progress=False)

@@ -746,8 +746,8 @@ GARBAGE = ["[", "[1,", "[1]", "[[1]]", "[1] a", "[1-999]", "([1])", "[1](#", "[c
 
 @pytest.mark.parametrize("unit", GARBAGE)
 @pytest.mark.parametrize("code", ["en", "th"])
-def test_a_hundred_kilobytes_of_garbage_have_a_defined_result(unit: str, code: str) -> None:
-    text = "##Answer: " + unit * (100_000 // len(unit.encode("utf-8", "surrogatepass")))
+def test_long_garbage_has_a_defined_result(unit: str, code: str) -> None:
+    text = "##Answer: " + unit * (20_000 // len(unit.encode("utf-8", "surrogatepass")))
     assert set(parse(text, code, SHOWN).citations) <= set(SHOWN)
     some = text[:2_000]
     assert parse(some, code, SHOWN) == parse(some, code, SHOWN)
@@ -807,6 +807,7 @@ def nomiracl(data_dir: Path) -> Iterator[tuple[str, list[str], str]]:
                     yield path.stem, row["docids"], output
 
 
+@pytest.mark.slow
 def test_real_outputs_of_nomiracl(data_dir: Path) -> None:
     cited = 0
     for code, docids, output in nomiracl(data_dir):

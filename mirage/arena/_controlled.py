@@ -94,9 +94,7 @@ def with_controls(
     meat = gradients.T @ gradients * clusters / (clusters - 1)
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
     meat[models:, models:] += ridge / 4 * np.eye(size - models)
-    half = np.linalg.solve(bread, meat)
-    covariance = np.linalg.solve(bread, half.T)
-    return Controlled(params[:models], params[models:], (covariance + covariance.T) / 2)
+    return Controlled(params[:models], params[models:], estimation.solve_sandwich(bread, meat))
 
 
 def _check_identifiable(

@@ -54,7 +54,7 @@ class Voting:
         self._votes: dict[_Key, Vote] = {}
         self._earlier: dict[_VoteKey, Vote] = {}
         for vote in journal.earlier:
-            key = (*_key(vote), vote.asked)
+            key = (*_key(vote), vote.prompt_digest)
             if vote.verdict != "failed" or key not in self._earlier:
                 self._earlier[key] = vote
 
@@ -99,7 +99,8 @@ class Voting:
         outdated = [
             vote
             for vote in self._earlier.values()
-            if vote.verdict != "failed" and vote.asked != self._votes.get(_key(vote), vote).asked
+            if vote.verdict != "failed"
+            and vote.prompt_digest != self._votes.get(_key(vote), vote).prompt_digest
         ]
         current = sorted([*self._votes.values(), *unrelated], key=vote_order)
         self._journal.finish([*sorted(outdated, key=vote_order), *current])
@@ -139,7 +140,7 @@ class Voting:
             self._bar.update()
         if vote.half != half:
             vote = vote.model_copy(update={"half": half})
-        self._votes[key] = self._earlier[(*key, vote.asked)] = vote
+        self._votes[key] = self._earlier[(*key, vote.prompt_digest)] = vote
 
 
 class _Ballot(NamedTuple):
@@ -160,7 +161,7 @@ class _Ballot(NamedTuple):
         return Vote(
             **self.pair._asdict(),
             judge=self.judge.model,
-            asked=self.digest,
+            prompt_digest=self.digest,
             verdict=verdict,
             error=outcome.failed or outcome.invalid or None,
         )
@@ -172,4 +173,9 @@ def _key(vote: Vote) -> _Key:
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
     """Return the key by which votes are sorted: both orders of a pair are adjacent."""
-    return (vote.query_id, *sorted((vote.model_a, vote.model_b)), *_key(vote)[1:], vote.asked)
+    return (
+        vote.query_id,
+        *sorted((vote.model_a, vote.model_b)),
+        *_key(vote)[1:],
+        vote.prompt_digest,
+    )

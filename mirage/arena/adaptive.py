@@ -44,6 +44,7 @@ from types import MappingProxyType
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
+from mirage._base.rows import first_duplicate
 from mirage.arena.bradley_terry import BradleyTerry
 from mirage.arena.estimation import fit_bradley_terry, penalised_information, win_probabilities
 from mirage.arena.judgments import Judgments
@@ -81,8 +82,8 @@ class AdaptivePairs:
     Args:
         models: Names of two or more models.
         query_ids: One or more queries on which models can be compared.
-        known: Earlier judgments, such as those of an arena that a new model joins. They are not
-            requested again.
+        earlier_judgments: Judgments of an earlier run, such as those of an arena that a new model
+            joins. They are not requested again.
         closed: Pairs that cannot be judged, for instance because a model has no response. They are
             never chosen, and are not part of the exhaustive ranking.
         clusters: Cluster name by query id. All queries of a cluster are in one half, because their
@@ -91,9 +92,9 @@ class AdaptivePairs:
 
     Raises:
         JudgmentError: There are fewer than two models or no query; a model or query is listed
-            twice; two known judgments are on one pair and query; or a known judgment is on a closed
-            pair.
-        UnknownNameError: A known judgment or closed pair has a model or query that is not listed.
+            twice; two earlier judgments are on one pair and query; or an earlier judgment is on a
+            closed pair.
+        UnknownNameError: An earlier judgment or closed pair has an unlisted model or query.
 
     Example:
         >>> from mirage.arena import AdaptivePairs
@@ -110,15 +111,19 @@ class AdaptivePairs:
         models: Sequence[str],
         query_ids: Sequence[str],
         *,
-        known: Iterable[Judgment] = (),
+        earlier_judgments: Iterable[Judgment] = (),
         closed: Iterable[Pair | Skipped] = (),
         clusters: Mapping[str, str] = MappingProxyType({}),
         seed: int = 0,
     ) -> None:
         self.models: tuple[str, ...] = tuple(models)
         self.query_ids: tuple[str, ...] = tuple(query_ids)
-        self._model = _positions(self.models, "model")
-        self._query = _positions(self.query_ids, "query")
+        for kind, names in (("model", self.models), ("query", self.query_ids)):
+            repeated = first_duplicate(names)
+            if repeated is not None:
+                raise JudgmentError(f"{kind} {repeated!r} is listed twice; list each once")
+        self._model = {name: position for position, name in enumerate(self.models)}
+        self._query = {name: position for position, name in enumerate(self.query_ids)}
         size, queries = len(self.models), len(self.query_ids)
         if size < 2 or queries < 1:
             raise JudgmentError(
@@ -130,8 +135,8 @@ class AdaptivePairs:
         self._shown_counts = np.zeros((size, queries))
         # The first axis of the arrays below is the half. `_unasked` and `_pending` count queries
         # by pair, above the diagonal: those not chosen yet, and those without a verdict yet.
-        known_judgments = list(known)
-        self._half = self._halves(known_judgments, cluster_codes(self.query_ids, clusters))
+        earlier_judgments = list(earlier_judgments)
+        self._half = self._halves(earlier_judgments, cluster_codes(self.query_ids, clusters))
         many = np.bincount(self._half, minlength=2)[:, None, None]
         self._unasked = np.triu(np.ones((2, size, size)) * many, 1)
         self._pending = np.zeros((2, size, size))
@@ -147,14 +152,14 @@ class AdaptivePairs:
             self._unasked[self._half[query], a, b] -= self._state[a, b, query] == _FREE
             self._state[a, b, query] = _CLOSED
         self._add_judgments(
-            known_judgments,
+            earlier_judgments,
             _FREE,
             "is known twice, or closed; pass one judgment per pair and query",
         )
 
     @property
     def judgments(self) -> Judgments:
-        """All judgments so far, including the known ones, each with its half.
+        """All judgments so far, including the earlier ones, each with its half.
 
         If no pair is left to judge, they have no halves, because nothing was chosen adaptively.
 
@@ -241,12 +246,12 @@ class AdaptivePairs:
             _update_covariance(covariance, a, b, float(information[a, b]))
         return pairs
 
-    def _halves(self, known_judgments: Sequence[Judgment], cluster: Ints) -> Ints:
+    def _halves(self, earlier_judgments: Sequence[Judgment], cluster: Ints) -> Ints:
         """Return the half of each query: that of known judgments of its cluster, or the smaller."""
         sizes = np.bincount(cluster)
         half_of_cluster = np.full(len(sizes), -1)
         half = np.full(len(cluster), -1)
-        for judgment in known_judgments:
+        for judgment in earlier_judgments:
             if judgment.half:
                 query = self._cell(judgment)[2]
                 half[query] = half_of_cluster[cluster[query]] = int(judgment.half == "second")
@@ -387,19 +392,6 @@ def _covariance(wins: Floats, information: Floats, more: Floats | float = 0.0) -
     extra = np.broadcast_to(more, wins.shape)
     games = wins + wins.T + extra + extra.T
     return np.asarray(np.linalg.inv(penalised_information(games * information, _RIDGE / 4)))
-
-
-def _positions(names: Sequence[str], kind: str) -> dict[str, int]:
-    """Return the index of each name.
-
-    Raises:
-        JudgmentError: A name occurs twice.
-    """
-    positions = {name: position for position, name in enumerate(names)}
-    for position, name in enumerate(names):
-        if positions[name] != position:
-            raise JudgmentError(f"{kind} {name!r} is listed twice; list each once")
-    return positions
 
 
 def _update_covariance(covariance: Floats, a: int, b: int, information: float) -> None:

@@ -439,13 +439,13 @@ class SelfPreference(VoteStatistic):
     Attributes:
         judge: Name of the judge.
         family: Family of the judge.
-        value: ``own - others``, from -1 to 1; above 0 the judge favours its family. NaN if no
-            neutral judge judged the same responses.
+        value: ``family_score - neutral_score``, from -1 to 1; above 0 the judge favours its
+            family. NaN if no neutral judge judged the same responses.
         interval: Lower and upper end of its interval at ``level``; NaN with fewer than 14 queries,
             or if all have the same result.
-        own: Mean score that the judge gave to its family's models against models of other families:
-            1 for a win, 0.5 for a tie, 0 for a loss.
-        others: Mean score that judges of neither family gave to the same models, on the same
+        family_score: Mean score that the judge gave to its family's models against models of
+            other families: 1 for a win, 0.5 for a tie, 0 for a loss.
+        neutral_score: Mean score that judges of neither family gave to the same models, on the same
             queries against the same opponents.
         pairs: Number of pairs of responses behind the means; they are on ``queries`` queries.
         left_out: Number of votes of all judges that are invalid or failed.
@@ -453,8 +453,8 @@ class SelfPreference(VoteStatistic):
 
     judge: str
     family: str
-    own: float
-    others: float
+    family_score: float
+    neutral_score: float
     pairs: int
     left_out: int
 
@@ -463,9 +463,9 @@ class SelfPreference(VoteStatistic):
         if not self.pairs:
             return line + "undefined, because no neutral judge judged the same responses"
         return (
-            f"{line}{self.figure}; mean score {self.own:.3f}, from neutral judges "
-            f"{self.others:.3f}, on {self.pairs} pairs of responses to {self.queries} queries"
-            + _votes.left_out_note(self.left_out)
+            f"{line}{self.figure}; mean score {self.family_score:.3f}, from neutral judges "
+            f"{self.neutral_score:.3f}, on {self.pairs} pairs of responses to {self.queries} "
+            "queries" + _votes.left_out_note(self.left_out)
         )
 
 
@@ -538,14 +538,14 @@ def self_preference(
         neutral = (judge_families != family) & (judge_families != model_families[opponent, None])
         peers = np.where(neutral, scores, np.nan)
         query, means = _paired_means(items.query, scores[:, judge], peers)
-        own_mean, neutral_mean, _ = means.mean(axis=0).tolist() if len(query) else [np.nan] * 3
+        family_score, neutral_score, _ = means.mean(axis=0).tolist() if len(query) else [np.nan] * 3
         results.append(
             SelfPreference(
                 *bootstrap_fields(query, means, _difference, settings),
                 judge=table.judges[judge],
                 family=family,
-                own=own_mean,
-                others=neutral_mean,
+                family_score=family_score,
+                neutral_score=neutral_score,
                 pairs=len(query),
                 left_out=table.left_out,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mirage.arena.bradley_terry import BradleyTerryFit
+from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.arena.pairs import Skipped
 from mirage.models import Vote
@@ -23,12 +23,6 @@ def cautions(
     skipped: Sequence[Skipped] = (),
 ) -> tuple[str, ...]:
     """Return a sentence for each reason why these judgments say little.
-
-    Args:
-        fit: The fit to the judgments.
-        judgments: All judgments, including ties.
-        votes: The votes behind the judgments, if they are known.
-        skipped: Pairs that were not judged.
 
     Returns:
         The sentences; empty if there is no such reason.

@@ -70,10 +70,6 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
     The numbers are compared in the same way as lengths in :func:`length`.
 
-    Args:
-        dataset: The queries that were answered.
-        runs: The responses that were judged, one run per model.
-
     Returns:
         A control for :class:`BradleyTerry`.
     """

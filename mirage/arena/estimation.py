@@ -45,6 +45,7 @@ __all__ = [
     "sandwich",
     "separated",
     "separation_covariance",
+    "solve_sandwich",
     "win_matrix",
     "win_probabilities",
 ]
@@ -95,13 +96,8 @@ def query_win_matrices(
 ) -> Floats:
     """Return the win matrix of each query, shape ``(queries, models, models)``.
 
-    Args:
-        query: Index of the query of each judgment.
-        a: Index of the first model of each judgment.
-        b: Index of the second model of each judgment.
-        score: Score of the first model: 1, 0, or 0.5 for a tie.
-        queries: Number of queries.
-        models: Number of models.
+    ``query`` is the index of the query of each judgment, below ``queries``. The other arguments are
+    those of :func:`win_matrix`.
     """
     row = query.astype(np.intp) * models
     size = queries * models * models
@@ -253,10 +249,6 @@ def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
     It is the inverse of the penalised information about moving each of :func:`bound_groups` as a
     whole, and 0 if there is one group. The sandwich does not include this uncertainty: between
     separated groups residuals are nearly 0, whatever the distance.
-
-    Args:
-        information: Penalised information about the logits.
-        groups: The groups of models.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
@@ -269,9 +261,6 @@ def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
 
 def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
     """Return models that won every judgment against all others, and those others.
-
-    Args:
-        wins: One win matrix.
 
     Returns:
         The two groups, or ``None`` if no such groups exist. The likelihood of connected judgments
@@ -335,9 +324,14 @@ def sandwich(
     meat *= clusters / (clusters - 1) if factors is None else 1.0
     meat[:models, :models] += ridge / 4 * (np.eye(models) - 1 / models)
     meat[models:, models:] += ridge * _TIE_INFORMATION
+    return solve_sandwich(bread, meat)[:models, :models]
+
+
+def solve_sandwich(bread: Floats, meat: Floats) -> Floats:
+    """Return the symmetric product ``bread^-1 meat bread^-1``."""
     half = np.linalg.solve(bread, meat)
-    covariance = np.linalg.solve(bread, half.T)[:models, :models]
-    return (covariance + covariance.T) / 2
+    covariance = np.linalg.solve(bread, half.T)
+    return np.asarray((covariance + covariance.T) / 2)
 
 
 def influences(
@@ -399,15 +393,10 @@ def cluster_meat(
 
     Memory is bounded: about 2^18 judgments are processed at a time.
 
-    Args:
-        query: Query of each judgment.
-        a: Index of the first model of each judgment.
-        b: Index of the second model of each judgment.
-        score: Score of the first model of each judgment.
-        expected: Expected score of model i against j at ``[i, j]``.
-        tie_probability: Probability of a tie of models i and j at ``[i, j]``; ``None`` for
-            Bradley-Terry.
-        factors: Factor of the outer product of each query; 1 by default.
+    ``query``, ``a``, ``b`` and ``score`` are those of :func:`sandwich`. ``expected`` and
+    ``tie_probability`` are the expected score and the probability of a tie of model i against j at
+    ``[i, j]``; the latter is ``None`` for Bradley-Terry. ``factors`` multiply the outer product of
+    each query; they are 1 by default.
 
     Returns:
         Shape ``(models, models)``, with one more row and column for log nu with ``tie_probability``

@@ -240,10 +240,6 @@ class _Search:
     def try_out(self, dropped: Ints, start: Floats) -> Floats:
         """Fit without these removals, and record the smallest ones that change a rank.
 
-        Args:
-            dropped: Number of dropped units of each kind, one row per removal.
-            start: Values at which the fits start: logits, and log nu with Davidson's ties.
-
         Returns:
             The fitted values, in the same form as ``start``.
         """

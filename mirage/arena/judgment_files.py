@@ -16,6 +16,7 @@ __all__ = ["read_judged", "read_votes"]
 
 _LOG = logger("mirage.arena")
 _WITHOUT_VERDICT = ("invalid", "failed")
+_VOTE_KEYS = {"prompt_digest", "asked"}  # names of the digest in newer and in older files
 
 
 def read_votes(path: str | Path) -> list[Vote]:
@@ -61,7 +62,9 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
         rows = [(where, row) for where, row in rows if row.get("judge", "") == judge]
         if not rows:
             raise UnknownNameError(f"judge in {path}", judge, judges)
-    if not any("asked" in row or row.get("verdict") in _WITHOUT_VERDICT for _, row in rows):
+    if not any(
+        row.keys() & _VOTE_KEYS or row.get("verdict") in _WITHOUT_VERDICT for _, row in rows
+    ):
         return Judged((), tuple(validated(Judgment, row, where) for where, row in rows))
     valid_votes = tuple(_drop_superseded([validated(Vote, row, where) for where, row in rows]))
     lost_questions = {
@@ -76,8 +79,12 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
 
 def _drop_superseded(votes: list[Vote]) -> list[Vote]:
     """Return the votes without those that a later vote on another prompt replaces."""
-    last_prompt = {(_question_key(vote), vote.model_a): vote.asked for vote in votes}
-    last = [vote for vote in votes if vote.asked == last_prompt[_question_key(vote), vote.model_a]]
+    last_prompt = {(_question_key(vote), vote.model_a): vote.prompt_digest for vote in votes}
+    last = [
+        vote
+        for vote in votes
+        if vote.prompt_digest == last_prompt[_question_key(vote), vote.model_a]
+    ]
     if len(last) < len(votes):
         count = len(votes) - len(last)
         _LOG.warning(

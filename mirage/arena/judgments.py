@@ -243,9 +243,6 @@ JudgmentsLike = Union[Judgments, Iterable[Judgment], "pd.DataFrame"]
 def as_judgments(judgments: JudgmentsLike) -> Judgments:
     """Return judgments as columns, from columns, records or a pandas DataFrame.
 
-    Args:
-        judgments: The judgments.
-
     Raises:
         JudgmentError: There are no judgments, another object is among them, or the DataFrame lacks
             a column.

@@ -77,12 +77,6 @@ class Contest:
     ) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Return the pairs to judge and those that cannot be judged, by query and models.
 
-        Args:
-            queries: Number of queries to draw; by default :data:`QUERIES`, with a warning if the
-                dataset has more.
-            share: Share of these queries on which each pair of models is judged.
-            seed: Random seed.
-
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
         """
@@ -115,9 +109,6 @@ class Contest:
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Split pairs into those that can be judged, each once, and those that cannot.
-
-        Args:
-            pairs: Pairs, or tuples with the same fields.
 
         Raises:
             UnknownNameError: A pair has an unknown query or model.

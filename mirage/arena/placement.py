@@ -219,12 +219,7 @@ def place(
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Return the covariance of the logits of anchors and placed models, in this order.
-
-    Args:
-        anchors: The anchors.
-        placed: Placements of models among these anchors.
-    """
+    """Return the covariance of the logits of anchors and placed models, in this order."""
     count = len(anchors.logits)
     leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
     errors = np.stack(
@@ -325,10 +320,6 @@ def level_of_looks(level: float, looks: Sequence[int]) -> float:
     by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
     Clinical Trials, Biometrika 64, 191-199), for information that grows in proportion to the number
     of judgments. The factor comes from 200,000 random walks and is accurate to about 0.5 %.
-
-    Args:
-        level: Joint confidence level of all intervals.
-        looks: Number of judgments at each look, increasing.
     """
     from scipy.special import ndtr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from mirage.features import FeatureSuite
     from mirage.monitoring.drifts import Drift
     from mirage.monitoring.logs import Log
-    from mirage.monitoring.traffic import Measured
+    from mirage.monitoring.traffic import LogMeasures
 
 __all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
 
@@ -27,23 +28,25 @@ def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) ->
     return list(regroup([part for log in logs for part in log.by_model().values()]))
 
 
-def measured_logs(logs: Iterable[Log], features: Sequence[str] | None, jobs: int) -> list[Measured]:
+def measured_logs(
+    logs: Iterable[Log], features: Sequence[str] | None, jobs: int
+) -> list[LogMeasures]:
     """Return the features of each log that can be measured."""
     from mirage.features import FeatureSuite
-    from mirage.monitoring.traffic import measured
+    from mirage.monitoring.traffic import measure_log
 
     suite: FeatureSuite | None = FeatureSuite(features) if features else None
-    return [measured(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
+    return [measure_log(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
 
 
-def log_text(log: Log, side: Measured) -> str:
+def log_text(log: Log, side: LogMeasures) -> str:
     """Return a table of the features of a log, with notes on their limits."""
     from mirage.monitoring.drifts import cautions
 
     return "\n".join([feature_text(side.table), *map(wrapped, cautions(log, side))])
 
 
-def log_plain(side: Measured) -> dict[str, Any]:
+def log_plain(side: LogMeasures) -> dict[str, Any]:
     """Return the features of a log as JSON data."""
     from mirage.monitoring.drifts import unmeasured
 
@@ -61,6 +64,6 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "verdict": result.verdict,
         "alpha": result.alpha,
         "margin": result.margin,
-        "changes": [shift._asdict() for shift in result.shifts],
+        "changes": [asdict(shift) for shift in result.shifts],
         "not_measured": dict(result.unmeasured),
     }

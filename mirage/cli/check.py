@@ -13,7 +13,7 @@ from mirage.cli._shell import app, end_inconclusive, example, fall_short, option
 
 if TYPE_CHECKING:
     from mirage.testing.comparison import Change, Comparison
-    from mirage.testing.planning import More
+    from mirage.testing.planning import ExtraQueries
 
 __all__ = ["check"]
 
@@ -64,12 +64,12 @@ def check(
     from mirage.monitoring import History
     from mirage.testing import FellShortError, comments, read_baseline
     from mirage.testing.regressions import (
-        check_compared,
-        compared,
-        measured,
-        more_to_tell,
+        check_comparison,
+        compare_with_baseline,
+        extra_queries,
+        later_baseline,
+        result_table,
         summary,
-        told,
     )
 
     commit = current_commit() if history is not None else ""
@@ -80,16 +80,18 @@ def check(
         language = saved.table.language
     queries = dataset_of(language, dataset)
     run = run_of(queries.language, responses)
-    runs = compared(run, saved, alpha, margin=margin, features=feature, on=queries, cluster=cluster)
+    runs = compare_with_baseline(
+        run, saved, alpha, margin=margin, features=feature, on=queries, cluster=cluster
+    )
     if history is not None:
-        History(history).append(measured(runs), commit)
-    more = more_to_tell(runs.comparison)
+        History(history).append(later_baseline(runs), commit)
+    more = extra_queries(runs.comparison)
     if comment is not None:
         write_text(comment, comments.comment(runs, allow_failed=allow_failed, more=more))
     if junit is not None:
         write_text(junit, comments.junit(runs, allow_failed=allow_failed))
     try:
-        comparison = check_compared(runs, "pass", allow_failed)
+        comparison = check_comparison(runs, "pass", allow_failed)
     except FellShortError as error:
         if as_json:
             out_json(_plain(runs.comparison, more) | {"verdict": "worse", "reason": str(error)})
@@ -97,12 +99,12 @@ def check(
     else:
         reason = summary(comparison, more)
         plain = _plain(comparison, more) | {"verdict": comparison.verdict, "reason": reason}
-        out_either(told(comparison, more), plain, as_json)
+        out_either(result_table(comparison, more), plain, as_json)
         if comparison.verdict == "cannot tell":
             end_inconclusive([f"the comparison of {run.model} with the baseline"])
 
 
-def _plain(comparison: Comparison, more: More | None) -> dict[str, Any]:
+def _plain(comparison: Comparison, more: ExtraQueries | None) -> dict[str, Any]:
     """Return a comparison as JSON data."""
     plain: dict[str, Any] = {
         "margin": comparison.margin,
@@ -113,7 +115,7 @@ def _plain(comparison: Comparison, more: More | None) -> dict[str, Any]:
     if comparison.identical is not None:
         plain["identical"] = int(comparison.identical.sum())
     if more is not None:
-        plain["to_tell"] = more._asdict()
+        plain["extra_queries"] = more._asdict()
     return plain
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,7 +83,7 @@ def eval_run(
     if compare is not None:
         differences = evaluations[0].compare(evaluations[1])
         parts.append(_differences(evaluations[0], evaluations[1], differences))
-        plain["differences"] = [row._asdict() for row in differences]
+        plain["differences"] = [asdict(row) for row in differences]
     out_either("\n\n".join(parts), plain, as_json)
 
 
@@ -104,7 +104,7 @@ def _differences(
     cells = tuple(
         (
             row.measure,
-            f"{row.difference:+.3f}",
+            row.cells[0],
             ends(*row.interval),
             f"{row.p:.4f}",
             f"{row.corrected:.4f}",

@@ -158,7 +158,7 @@ def compare(
         _grid(grid).table(limit=limit).compare(*(metric or ()), baseline=_baseline(baseline))
     )
     plain = [
-        row._asdict() | {"cell": row.cell.settings, "baseline": row.baseline.settings}
+        vars(row) | {"cell": row.cell.settings, "baseline": row.baseline.settings}
         for row in differences
     ]
     out_either(differences, plain, as_json)

@@ -53,7 +53,7 @@ def history(
     Marks the commits at which it got significantly worse: each commit is compared with the first
     one, or with the last accepted one, on the same queries.
     """
-    from mirage.monitoring import History, moved
+    from mirage.monitoring import History, compare_commits
 
     check_folder(page)
     store = History(existing(file))
@@ -64,14 +64,14 @@ def history(
     if model is not None and model not in models:
         raise UnknownNameError("model of this history", model, models)
     all_series = [
-        moved(runs, alpha=alpha, features=feature or ())
+        compare_commits(runs, alpha=alpha, features=feature or ())
         for runs in all_runs
         if model in (None, runs[0].baseline.table.model)
     ]
     if page is not None:
-        from mirage.report import write_history
+        from mirage.monitoring.page import write_history
 
-        write_history((series.timeline() for series in all_series), page)
+        write_history(all_series, page)
     plain = {"series": list(map(_plain, all_series))}
     out_either("\n\n".join(map(str, all_series)), plain, as_json)
 
@@ -89,7 +89,6 @@ def _plain(series: Series) -> dict[str, Any]:
             {
                 "sha": row.commit.sha,
                 "time": row.commit.time,
-                "label": row.commit.label,
                 "rank": row.commit.rank,
                 "accepted": row.commit.accepted,
                 "reference": row.reference or None,

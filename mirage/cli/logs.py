@@ -130,7 +130,7 @@ def _loss(result: Drift) -> str:
 
 
 def _unclear(result: Drift) -> str:
-    if not result.measured:
+    if not result.comparable:
         return "no measure that could get worse has an interval"
     unclear = ", ".join(shift.feature for shift in result.unclear)
     return f"{unclear} may have lost more than {result.margin:g} of the range"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,5 +102,5 @@ def _plain(measured: MetaEvaluation, compared: Comparisons | None) -> dict[str, 
         "left_out": measured.left_out,
     }
     if compared is not None:
-        plain["comparisons"] = [row._asdict() for row in compared]
+        plain["comparisons"] = [asdict(row) for row in compared]
     return plain

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,9 @@ from mirage._base.tables import Printed, Rows, Table, frame_of
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids.cells import Cell, axes_of, differing_axes
-from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
-from mirage.statistics.paired import PairedMean, paired_means
+from mirage.statistics.differences import CorrectedDifference
+from mirage.statistics.paired import PairedDifference, paired_means
 from mirage.statistics.permutation import holm
 
 if TYPE_CHECKING:
@@ -36,36 +36,18 @@ PER_COMPARISON = 40
 """Permutations per comparison; with fewer, Holm's correction could reject none of many rows."""
 
 
-class CellDifference(NamedTuple):
-    """The difference between two cells on one metric and the same queries.
+@dataclass(frozen=True, kw_only=True)
+class CellDifference(CorrectedDifference):
+    """The mean of ``cell`` minus that of ``baseline`` on one metric and the same ``n`` queries.
 
-    Attributes:
-        metric: The name of the metric.
-        cell: The cell that is compared.
-        baseline: The cell that it is compared with.
-        difference: The mean of ``cell`` minus the mean of ``baseline``, over the queries that have
-            a value in both.
-        interval: The lower and upper end of the confidence interval of the difference. It contains
-            0 if and only if ``p`` is above 1 minus the level. NaN if the cells share fewer than ten
-            clusters of queries, or differ on none.
-        p: The p-value of the two-sided permutation test that the cells are equal.
-        corrected: The p-value, corrected for the number of rows by Holm's method.
-        n: The number of queries with a value in both cells.
+    The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
+    cells differ on no query. The p-value is corrected for the number of rows.
     """
 
     metric: str
     cell: Cell
     baseline: Cell
-    difference: float
-    interval: Interval
-    p: float
-    corrected: float
     n: int
-
-    @property
-    def mark(self) -> str:
-        """``***`` if the corrected p is at most 0.001, ``**`` at most 0.01, ``*`` at most 0.05."""
-        return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +77,16 @@ class CellComparisons(Printed, Rows[CellDifference]):
         """
         names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
         rows = [
-            (row.metric, row.cell.name, row.baseline.name, row.difference, *row.interval, *row[5:])
+            (
+                row.metric,
+                row.cell.name,
+                row.baseline.name,
+                row.difference,
+                *row.interval,
+                row.p,
+                row.corrected,
+                row.n,
+            )
             for row in self
         ]
         return frame_of(rows, [*names, "n"])
@@ -110,7 +101,7 @@ class CellComparisons(Printed, Rows[CellDifference]):
         if not self.baseline:
             columns["minus"] = [rendering.settings_line(row.baseline, axes) for row in self]
         texts = len(columns)
-        columns["difference"] = [_format_difference(row) for row in self]
+        columns["difference"] = [" ".join(filter(None, row.cells)) for row in self]
         columns["p"] = [f"{row.p:.4f}" for row in self]
         columns["Holm"] = [f"{row.corrected:.4f}" for row in self]
         columns[""] = [row.mark for row in self]
@@ -140,12 +131,6 @@ class CellComparisons(Printed, Rows[CellDifference]):
             texts=tuple(range(texts - 1)),
         )
         return (table.filled(),)
-
-
-def _format_difference(row: CellDifference) -> str:
-    low, high = row.interval
-    ends = "" if np.isnan(low) else f" [{low:+.3f}, {high:+.3f}]"
-    return f"{row.difference:+.3f}{ends}"
 
 
 def compare_cells(
@@ -186,7 +171,7 @@ def compare_cells(
             gaps, codes = _differences(both, metric)
             means = _test_differences(gaps, codes, level, permutations, seed)
             rows += [
-                CellDifference(metric, a, b, *row[:3], row.p, row.n)
+                CellDifference(metric=metric, cell=a, baseline=b, corrected=row.p, **asdict(row))
                 for (a, b), row in zip(both, means, strict=True)
                 if row.n
             ]
@@ -197,14 +182,14 @@ def compare_cells(
         notes.append(f"{failed} cells failed and are not compared.")
     if unshared := len(pairs) * len(metrics) - len(rows):
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
-    tested = (row._replace(corrected=p) for row, p in zip(rows, corrected, strict=True))
+    tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes))
 
 
 def _test_differences(
     gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
-) -> list[PairedMean]:
+) -> list[PairedDifference]:
     """Return the mean of each column, tested with more permutations if it may be significant.
 
     All columns are tested with the first :data:`FIRST` permutations. Those with a small p-value

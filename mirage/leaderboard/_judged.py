@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
-from mirage.arena.bradley_terry import BradleyTerryFit
+from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.placement import (
     Anchors,

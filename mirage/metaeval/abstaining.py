@@ -21,7 +21,14 @@ from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Facts
 from mirage.llm.estimates import Estimate
 from mirage.metaeval.gold import clusters_of_sentences
-from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
+from mirage.metaeval.judges import (
+    JudgeLike,
+    Opinion,
+    Score,
+    SentenceJudge,
+    ask,
+    name_of,
+)
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge
 from mirage.metaeval.prompts import LABELS
@@ -210,25 +217,18 @@ def _margins(distance: Floats) -> Floats:
 
 def _errors(
     wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
-) -> Errors | tuple[Errors, Errors]:
-    if not balanced:
-        return errors_of(wrong[decided], codes[decided])
-    of_positive, of_negative = decided & positive, decided & ~positive
-    return (
-        errors_of(wrong[of_positive], codes[of_positive]),
-        errors_of(wrong[of_negative], codes[of_negative]),
-    )
+) -> tuple[Errors, ...]:
+    """Return the errors of a rule; with a balanced risk, those of each label."""
+    groups = (decided & positive, decided & ~positive) if balanced else (decided,)
+    return tuple(errors_of(wrong[group], codes[group]) for group in groups)
 
 
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
-) -> Errors | tuple[Errors, Errors]:
+) -> tuple[Errors, ...]:
     """Return the errors of a rule if this share of its decisions were wrong, in all clusters."""
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
-    if isinstance(none, Errors):
-        return Errors(share * none.decided, none.decided)
-    first, second = (Errors(share * kind.decided, kind.decided) for kind in none)
-    return first, second
+    return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
 
 
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
@@ -248,8 +248,7 @@ def _check_enough(
 ) -> None:
     """Raise an error if the labels could not show the risk even without a wrong decision."""
     labels, factor = int(np.count_nonzero(has_score)), 1.0
-    best = _with_share(0.0, positive, codes, has_score, balanced)
-    kinds = (best,) if isinstance(best, Errors) else best
+    kinds = _with_share(0.0, positive, codes, has_score, balanced)
     if any(kind.decided == 0 for kind in kinds):
         raise JudgmentError(
             f"{labels} items have a score; "
@@ -261,8 +260,7 @@ def _check_enough(
         )
 
     def p_value(factor: float) -> float:
-        scaled = [Errors(0.0, factor * kind.decided) for kind in kinds]
-        return risk_p_value(scaled[0] if len(scaled) == 1 else (scaled[0], scaled[1]), risk)
+        return risk_p_value([Errors(0.0, factor * kind.decided) for kind in kinds], risk)
 
     # Search for the number of labels that would suffice, in steps of 2 %.
     while p_value(factor) > alpha:

@@ -103,7 +103,7 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
             "Gwet's AC1, Fleiss' kappa, Krippendorff's alpha, each with its "
             f"{100 * self.level:g} % interval",
         )
-        return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+        return to_text(Table(title, header, rows, notes=notes, name=0))
 
 
 def _cells(value: float, interval: Interval) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from mirage.errors import JudgmentError
 from mirage.metaeval.gold import MEAN, Truth
 from mirage.statistics.bootstrap import Interval, sums_by_query
 from mirage.statistics.classification import interval, sentence_weights
+from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.permutation import holm, permutation_p_values
 
 if TYPE_CHECKING:
@@ -25,29 +26,17 @@ Unit = Literal["query", "sentence"]
 """The unit in which a permutation test swaps the results of two judges."""
 
 
-class Comparison(NamedTuple):
-    """The comparison of two judges on the same sentences.
+@dataclass(frozen=True, kw_only=True)
+class Comparison(CorrectedDifference):
+    """The difference in balanced accuracy of two judges on the same sentences.
 
     Attributes:
         judges: The names of the judges; the balanced accuracy of the first is at least as high.
-        difference: The balanced accuracy of the first minus that of the second.
-        interval: The bootstrap interval of the difference, as its two ends.
-        p: The two-sided p-value.
-        corrected: The p-value, corrected for the number of comparisons (Holm).
         differing: The number of sentences on which exactly one of the two judges is right.
     """
 
     judges: tuple[str, str]
-    difference: float
-    interval: Interval
-    p: float
-    corrected: float
     differing: int
-
-    @property
-    def mark(self) -> str:
-        """``***`` if ``corrected`` is at most 0.001, ``**`` if 0.01, ``*`` if 0.05, else empty."""
-        return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +60,10 @@ class Comparisons(Rows[Comparison]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per comparison."""
         columns = ("better", "other", "difference", "lower", "upper", "p", "corrected", "differing")
-        rows = [(*row.judges, row.difference, *row.interval, *row[3:]) for row in self]
+        rows = [
+            (*row.judges, row.difference, *row.interval, row.p, row.corrected, row.differing)
+            for row in self
+        ]
         return frame_of(rows, list(columns))
 
     def __str__(self) -> str:
@@ -93,7 +85,7 @@ class Comparisons(Rows[Comparison]):
             f"p: {self.permutations} permutations that swap two judges' labels of a {self.unit}; "
             f"Holm: corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001.",
         )
-        return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+        return to_text(Table(title, header, rows, notes=notes, name=0))
 
 
 def _format_interval(interval: Interval) -> str:
@@ -142,5 +134,14 @@ def compare(
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))
         names, ends = (judges[a], judges[b]), (lower, upper)
-        rows.append(Comparison(names, difference, ends, float(p[column]), corrected, differing))
+        rows.append(
+            Comparison(
+                difference=difference,
+                interval=ends,
+                p=float(p[column]),
+                corrected=corrected,
+                judges=names,
+                differing=differing,
+            )
+        )
     return replace(settings, rows=tuple(rows))

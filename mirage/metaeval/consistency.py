@@ -109,10 +109,6 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
     def pair(self, first: str, second: str) -> ConsistencyOfPair:
         """Return the consistency of two languages, in either order.
 
-        Args:
-            first: The code of one language.
-            second: The code of the other language.
-
         Raises:
             JudgmentError: The languages were not compared.
         """
@@ -170,9 +166,7 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
             f"How far {self.judge} agrees with itself in {len(self.languages)} languages, on "
             f"{self.items} items of {self.queries} queries"
         )
-        return to_text(
-            Table(title, header, tuple(rows), (False,) * len(rows), tuple(notes), name=0)
-        )
+        return to_text(Table(title, header, tuple(rows), notes=tuple(notes), name=0))
 
 
 def language_consistency(

@@ -16,10 +16,9 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
-from mirage.features.base import Feature
 from mirage.human_agreement import known_agreement
 from mirage.metaeval.gold import MEAN
-from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask
+from mirage.metaeval.judges import JudgeLike, Opinion, ask, judge_list
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.statistics.bootstrap import Interval
@@ -47,14 +46,14 @@ class CorrectedShare(NamedTuple):
 
     Attributes:
         judge: The name of the judge.
-        said: The share according to the judge alone: the mean of its scores, or the share of
+        judge_share: The share according to the judge alone: the mean of its scores, or the share of
             sentences that its threshold or labels call positive. Scores that are better when lower
             are reversed.
         corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
     judge: str
-    said: float
+    judge_share: float
     corrected: PoweredMean
 
 
@@ -75,7 +74,8 @@ class CorrectedShares(Rows[CorrectedShare]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per judge."""
         return frame_of(
-            {"judge": row.judge, "said": row.said} | _ends(row.corrected) for row in self
+            {"judge": row.judge, "judge_share": row.judge_share} | _ends(row.corrected)
+            for row in self
         )
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class CorrectedShares(Rows[CorrectedShare]):
         rows: list[tuple[str, ...]] = [
             (
                 row.judge,
-                f"{100 * row.said:.1f}",
+                f"{100 * row.judge_share:.1f}",
                 f"{100 * row.corrected.estimate:.1f}",
                 _span(row.corrected.interval, 100, 1),
                 str(row.corrected.labels),
@@ -99,8 +99,7 @@ class CorrectedShares(Rows[CorrectedShare]):
                 f"Share of {self.sentences} sentences with the positive label, in %",
                 header,
                 tuple(rows),
-                (False,) * len(rows),
-                (
+                notes=(
                     *dict.fromkeys(row.corrected.why for row in self if row.corrected.why),
                     *self.notes,
                 ),
@@ -158,7 +157,7 @@ def corrected_share(
     labels[: len(decided)] = [label == labelled.positive for (label,) in decided.labels]
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in sentences]
     cluster = np.unique(queries, return_inverse=True)[1]
-    opinions = [ask(judge, sentences) for judge in _as_list(judges)]
+    opinions = [ask(judge, sentences) for judge in judge_list(judges)]
     scores = [_scores(opinion, labelled.positive) for opinion in opinions]
     rows = []
     for opinion, score in zip(opinions, scores, strict=True):
@@ -184,7 +183,8 @@ class Transfer(NamedTuple):
             higher, or lower if the feature declares that lower is better.
         interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
             of either kind.
-        known: The same area on the labels of MEMERAG, by language; empty if it was not measured.
+        memerag_areas: The same area on the labels of MEMERAG, by language; empty if it was not
+            measured.
         gate: Whether the labels show that the feature separates them: the interval is above 0.5.
         direction: A sentence on which scores mean the positive label; empty if the feature declares
             that higher ones do.
@@ -195,7 +195,7 @@ class Transfer(NamedTuple):
     queries: int
     roc_auc: float
     interval: Interval
-    known: tuple[tuple[str, float], ...]
+    memerag_areas: tuple[tuple[str, float], ...]
     gate: bool
     direction: str = ""
 
@@ -209,7 +209,7 @@ class Transfer(NamedTuple):
             chance = "do not gate on it: no better than chance, as far as these labels tell"
             reversed_hint = "; its other values agree better: is its direction right?"
             return chance + (reversed_hint if high < 0.5 else "")
-        areas = [area for _, area in self.known]
+        areas = [area for _, area in self.memerag_areas]
         if areas and high < min(areas):
             return "tells them apart, less than it did on MEMERAG"
         return "tells them apart"
@@ -253,14 +253,14 @@ class TransferCard(Rows[Transfer]):
                 str(row.sentences),
                 f"{row.roc_auc:.3f}",
                 _span(row.interval, 1, 2),
-                " ".join(f"{code} {area:.2f}" for code, area in row.known),
+                " ".join(f"{code} {area:.2f}" for code, area in row.memerag_areas),
             )
             for row in self
         )
         advice = (f"{row.judge}: {row.advice}" for row in self)
         notes = (*advice, *(row.direction for row in self if row.direction))
         title = f"How features agree with {self.source}"
-        return to_text(Table(title, header, rows, (False,) * len(rows), notes, name=0))
+        return to_text(Table(title, header, rows, notes=notes, name=0))
 
 
 def transfer_card(
@@ -297,7 +297,7 @@ def transfer_card(
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
     rows = []
-    for judge in _as_list(judges):
+    for judge in judge_list(judges):
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
@@ -317,15 +317,6 @@ def transfer_card(
             )
         )
     return TransferCard(tuple(rows), labelled.source, level)
-
-
-def _as_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
-    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
-        return [judges]
-    items = list(judges)
-    if not items:
-        raise JudgmentError("there is no judge; give at least one")
-    return items
 
 
 def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:

@@ -12,7 +12,7 @@ from mirage.dataset import Cluster
 from mirage.errors import JudgmentError, SettingError
 from mirage.features.base import Feature
 from mirage.metaeval.gold import MEAN, Truth
-from mirage.metaeval.judges import JudgeLike, Opinion, Score, SentenceJudge, ask, name_of
+from mirage.metaeval.judges import JudgeLike, Opinion, Score, ask, judge_list, name_of
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.results import JudgeFigures, JudgeResult, MetaEvaluation, ThresholdSource
 from mirage.statistics import classification as cl
@@ -84,17 +84,11 @@ def evaluate(
     if draws < 1:
         raise SettingError(f"draws must be at least 1, got {draws}")
     truth = Truth.of(labelled, cluster)
-    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
-        judges = [judges]
-    judges = list(judges)
+    judges = judge_list(judges)
     names = [name_of(judge) for judge in judges]
     repeated = first_duplicate(names)
-    if repeated is not None or not names:
-        raise JudgmentError(
-            "there is no judge; give at least one"
-            if not names
-            else f"two judges are called {repeated!r}; rename one"
-        )
+    if repeated is not None:
+        raise JudgmentError(f"two judges are called {repeated!r}; rename one")
     for judge in judges:
         if isinstance(judge, str | Feature | Score):
             truth.positive(name_of(judge))  # raise errors before any judge is run

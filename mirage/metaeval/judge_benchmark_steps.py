@@ -104,11 +104,6 @@ def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPass
     the highest score. If scores are equal, the passage that is listed first in ``relevant`` of the
     question is used.
 
-    Args:
-        queries: The questions with their relevant passages.
-        index: The index of the corpus.
-        n: Number of passages per question.
-
     Raises:
         DatasetError: If a question and the corpus have different languages.
         SettingError: If ``n`` is less than 1.
@@ -286,10 +281,6 @@ def count_words(text: str, language: str) -> float:
     tokens are characters and are converted to words. The number of characters per word is that in
     the parallel passages of the bundled corpora, relative to English: about 1.4 in Chinese, 2.0 in
     Japanese and 3.0 in Thai.
-
-    Args:
-        text: The text.
-        language: The language of the text.
 
     Raises:
         UnknownNameError: If the language is unknown.

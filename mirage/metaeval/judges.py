@@ -7,7 +7,7 @@ threshold to return labels: any :class:`~mirage.features.Feature`, or a function
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -32,6 +32,7 @@ __all__ = [
     "SentenceJudge",
     "as_response",
     "ask",
+    "judge_list",
     "name_of",
     "score",
 ]
@@ -268,6 +269,20 @@ def name_of(judge: JudgeLike) -> str:
             "feature or its name, or a function of a sentence"
         )
     return str(getattr(judge, "__name__", type(judge).__name__))
+
+
+def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
+    """Return one or several judges as a list.
+
+    Raises:
+        JudgmentError: There is no judge.
+    """
+    if isinstance(judges, str | Feature | Score | SentenceJudge) or callable(judges):
+        return [judges]
+    items = list(judges)
+    if not items:
+        raise JudgmentError("there is no judge; give at least one")
+    return items
 
 
 def _declared_facts(function: object, name: str) -> Facts:

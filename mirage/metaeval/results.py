@@ -315,7 +315,7 @@ class MetaEvaluation:
 
     def _table(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
         lines = tuple((name, *row) for name, row in zip(self.names, rows, strict=True))
-        return Table(title, header, lines, (False,) * len(lines), name=0)
+        return Table(title, header, lines, name=0)
 
     def _notes(self) -> Iterator[str]:
         mean = self.judges[0][MEAN]

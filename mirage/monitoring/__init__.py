@@ -9,19 +9,19 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.monitoring.drifts import drift
     from mirage.monitoring.history import Commit, History
-    from mirage.monitoring.series import moved
+    from mirage.monitoring.series import compare_commits
 
 __all__ = [
     "Commit",
     "History",
+    "compare_commits",
     "drift",
-    "moved",
 ]
 
 _NAMES = {
     "mirage.monitoring.drifts": ("drift",),
     "mirage.monitoring.history": ("Commit", "History"),
-    "mirage.monitoring.series": ("moved",),
+    "mirage.monitoring.series": ("compare_commits",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

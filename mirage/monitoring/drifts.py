@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
 from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
-from mirage.monitoring.traffic import NEW_WORDS, Measured, measured, new_words
-from mirage.statistics.bootstrap import Interval
+from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
@@ -30,19 +28,14 @@ _MOST = 0.5  # a cluster with a larger share of the questions is reported
 _CITED = ("support_lexical", "relevance_lexical")
 
 
-class Shift(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Shift(MeanDifference):
     """The change of one measure between two logs.
 
     Attributes:
         feature: Name of the measure: a feature, a measure of
             :func:`mirage.monitoring.traffic.traffic`, or ``new_words``
             (:func:`mirage.monitoring.traffic.new_words`).
-        before: Mean in the earlier log.
-        after: Mean in the later log.
-        difference: ``after - before``.
-        interval: Confidence interval of the difference; NaN if either log has fewer than ten
-            clusters.
-        p: P-value of the difference, corrected for the number of measures.
         changed: Whether the difference is statistically significant.
         worse: Whether the difference is for the worse; ``None`` if the measure has no better
             side.
@@ -53,11 +46,6 @@ class Shift(NamedTuple):
     """
 
     feature: str
-    before: float
-    after: float
-    difference: float
-    interval: Interval
-    p: float
     changed: bool
     worse: bool | None
     lost_at_most: float
@@ -100,7 +88,7 @@ class Drift(Printed):
         return tuple(shift for shift in self.shifts if shift.changed and shift.worse)
 
     @property
-    def measured(self) -> tuple[Shift, ...]:
+    def comparable(self) -> tuple[Shift, ...]:
         """The measures that have both a better side and an interval.
 
         Only these can be called worse.
@@ -126,7 +114,7 @@ class Drift(Printed):
         """
         if self.fell:
             return "worse"
-        if not self.measured:
+        if not self.comparable:
             return "cannot tell"
         if self.margin is None:
             return None
@@ -201,13 +189,8 @@ def _describe_both(before: Log, after: Log) -> str:
     return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
 
 
-def cautions(log: Log, side: Measured) -> list[str]:
-    """Return warnings about the measures of a log, one line each.
-
-    Args:
-        log: The log.
-        side: Its measures.
-    """
+def cautions(log: Log, side: LogMeasures) -> list[str]:
+    """Return warnings about the measures of a log, one line each."""
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
     clusters = int(codes.max()) + 1
@@ -230,16 +213,8 @@ def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
 
 
 def _cells(shift: Shift) -> tuple[str, ...]:
-    low, high = shift.interval
     word = {None: "changed", True: "worse", False: "better"}[shift.worse] if shift.changed else ""
-    return (
-        shift.feature,
-        f"{shift.before:.3f}",
-        f"{shift.after:.3f}",
-        f"{shift.difference:+.3f}",
-        "" if low != low else f"[{low:+.3f}, {high:+.3f}]",  # only NaN differs from itself
-        word,
-    )
+    return (shift.feature, f"{shift.before:.3f}", f"{shift.after:.3f}", *shift.cells, word)
 
 
 def drift(
@@ -299,7 +274,7 @@ def drift(
         )
     before, after = regroup([before, after])
     sides = [
-        measured(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+        measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
         for log in (before, after)
     ]
     return drift_of(
@@ -317,7 +292,7 @@ def drift(
 def drift_of(
     before: Log,
     after: Log,
-    sides: Sequence[Measured],
+    sides: Sequence[LogMeasures],
     *,
     margin: float | None = None,
     alpha: float = 0.05,
@@ -369,13 +344,7 @@ def shifts_between(
 ) -> tuple[Shift, ...]:
     """Return the change of each column between two tables with the same columns.
 
-    Args:
-        before: Measures of the earlier log.
-        after: Measures of the later log.
-        alpha: False positive rate for all measures together.
-        level: Confidence level of the intervals.
-        permutations: Number of random permutations for p-values.
-        seed: Random seed of the permutations.
+    The settings are those of :func:`drift`.
     """
     column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
     low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
@@ -419,7 +388,7 @@ def _in_both(name: str, *tables: FeatureTable) -> bool:
 
 
 def _not_compared(
-    sides: Sequence[Measured], tables: list[FeatureTable], columns: list[str]
+    sides: Sequence[LogMeasures], tables: list[FeatureTable], columns: list[str]
 ) -> dict[str, str]:
     """Return the features that are not compared, with reasons."""
     reasons: dict[str, str] = {}
@@ -433,12 +402,8 @@ def _not_compared(
     return reasons
 
 
-def unmeasured(side: Measured) -> dict[str, str]:
-    """Return the features that cannot be measured on a log, with reasons.
-
-    Args:
-        side: The measures of the log.
-    """
+def unmeasured(side: LogMeasures) -> dict[str, str]:
+    """Return the features that cannot be measured on a log, with reasons."""
     return {name: _describe_needs(needs) for name, needs in side.unmet.items()}
 
 
@@ -474,14 +439,10 @@ def _shift(
         lost = float("inf") if np.isnan(lost) or np.isinf(width) else lost
     before, after = queries
     return Shift(
-        name,
-        row.before,
-        row.after,
-        row.difference,
-        row.interval,
-        row.p,
-        changed,
-        worse,
-        lost,
-        (before, after),
+        **asdict(row),
+        feature=name,
+        changed=changed,
+        worse=worse,
+        lost_at_most=lost,
+        queries=(before, after),
     )

@@ -30,7 +30,7 @@ CREATE TABLE commits (
     accepted INTEGER NOT NULL DEFAULT 0, content BLOB NOT NULL, crc32 INTEGER NOT NULL
 )
 """
-_COLUMNS = "id, time, sha, label, accepted, content, crc32"
+_COLUMNS = "id, time, sha, accepted, content, crc32"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,6 @@ class Commit:
     Attributes:
         sha: SHA of the commit.
         time: Time of the measurement, ISO 8601 in UTC.
-        label: Free text for people; may be empty.
         baseline: Features of the model, for each query and repeat.
         rank: Rank of the model, 1 is the best; ``None`` if there is no ranking.
         accepted: Whether later commits are compared with this one.
@@ -49,7 +48,6 @@ class Commit:
 
     sha: str
     time: str
-    label: str
     baseline: Baseline
     rank: int | None = None
     accepted: bool = False
@@ -82,7 +80,6 @@ class History:
         baseline: Baseline,
         commit: str,
         *,
-        label: str = "",
         rank: int | None = None,
         clusters: Mapping[str, str] | None = None,
         features: Sequence[str] = (),
@@ -92,7 +89,6 @@ class History:
         Args:
             baseline: The features, as :func:`mirage.testing.read_baseline` returns them.
             commit: SHA of the commit, or another name for it.
-            label: Free text for people.
             rank: Rank of the model, if there is a ranking.
             clusters: Cluster of each query, by query id; by default those of the baseline.
             features: Features to compare by default; if empty, those of the gate.
@@ -109,7 +105,8 @@ class History:
         }
         data = zlib.compress(json.dumps(content, ensure_ascii=False).encode())
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (now, commit, label, table.model, table.language, baseline.fingerprint)
+        # The column `label` is not used any more.
+        row = (now, commit, "", table.model, table.language, baseline.fingerprint)
         with self._database(make=True) as database:
             database.execute(
                 "INSERT INTO commits (time, sha, label, model, language, fingerprint, content, "
@@ -156,7 +153,7 @@ class History:
             return tuple(tuple(map(self._commit, database.execute(query, key))) for key in keys)
 
     def _commit(self, row: tuple[Any, ...]) -> Commit:
-        number, time, sha, label, accepted, data, checksum = row
+        number, time, sha, accepted, data, checksum = row
         where = f"{self.path}, entry {number}"
         if type(data) is not bytes or zlib.crc32(data) != checksum:
             raise DatasetError(f"{where}: was overwritten; start a new history file")
@@ -165,7 +162,7 @@ class History:
         table = replace(baseline.table, clusters=content["clusters"])
         baseline = replace(baseline, table=table)
         features = tuple(content.get("features", ()))  # older entries have none
-        return Commit(sha, time, label, baseline, content["rank"], bool(accepted), features)
+        return Commit(sha, time, baseline, content["rank"], bool(accepted), features)
 
     @contextmanager
     def _database(self, make: bool = False) -> Iterator[sqlite3.Connection]:

@@ -16,13 +16,12 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import facts
 from mirage.monitoring.history import Commit
-from mirage.report.histories import Moment, Point, Timeline
-from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.clusters import cluster_codes
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
 from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
 
-__all__ = ["Moved", "Series", "Step", "moved", "worsening_p_values"]
+__all__ = ["CommitChanges", "Series", "Step", "compare_commits", "worsening_p_values"]
 
 _SPLITS = 1000  # maximum number of splits of a query's answers; a sample if there are more
 _POOLED = 120  # maximum number of earlier answers per query that a commit is compared with
@@ -51,7 +50,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class CommitChanges:
     """A commit of a series, with the tests of its features.
 
     Attributes:
@@ -70,6 +69,11 @@ class Moved:
         """The features with a statistically significant loss since the reference."""
         return tuple(step.feature for step in self.steps if step.worse)
 
+    @property
+    def summary(self) -> str:
+        """The features that got worse, in words."""
+        return ", ".join(self.worse) or ("no" if self.reference else "not compared")
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -81,7 +85,7 @@ class Series:
         length: Number of commits that are compared with each reference.
     """
 
-    commits: tuple[Moved, ...]
+    commits: tuple[CommitChanges, ...]
     alpha: float
     length: int
 
@@ -95,36 +99,21 @@ class Series:
         return f"{first.table.model} on {first.dataset}, {len(first.table)} queries"
 
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
+        """The meaning of ``worse`` in this series."""
         return (
             f"worse: significant loss since the commit in the column before; the probability of "
             f"any false alarm in {self.length} commits is at most {self.alpha:g}"
-        )
-
-    def timeline(self) -> Timeline:
-        """Return the series in the form that :func:`mirage.report.write_history` draws."""
-        return Timeline(
-            self.title,
-            (self._note,),
-            tuple(map(_moment, self.commits)),
-            {
-                step.feature: [_point(entry.steps[j]) for entry in self.commits]
-                for j, step in enumerate(self.commits[0].steps)
-            },
         )
 
     def tables(self) -> tuple[Table, ...]:
         """Return a table of the commits, and a table of the means of each feature."""
         rows = tuple(_commit_row(entry) for entry in self.commits)
         highlights = tuple(bool(entry.worse) for entry in self.commits)
-        header = ("time", "commit", "label", "rank", "against", "worse")
-        tables = [
-            Table(self.title, header, rows, highlights, (self._note,), 2, (0, 1, 4, 5)).filled()
-        ]
+        header = ("time", "commit", "rank", "against", "worse")
+        tables = [Table(self.title, header, rows, highlights, (self.note,), 1, (0, 3, 4)).filled()]
         for j, step in enumerate(self.commits[0].steps):
-            steps = [
-                (entry.commit, entry.steps[j]) for entry in self.commits if j < len(entry.steps)
-            ]
+            steps = [(entry.commit, entry.steps[j]) for entry in self.commits]
             tables.append(
                 Table(
                     step.feature,
@@ -137,7 +126,7 @@ class Series:
         return tuple(tables)
 
 
-def moved(
+def compare_commits(
     commits: Sequence[Commit],
     *,
     alpha: float = 0.05,
@@ -160,9 +149,9 @@ def moved(
     new queries like these. ``benchmarks/history.py`` prints false alarm rates and power.
 
     Args:
-        commits: A series of :meth:`History.series <mirage.testing.History.series>`.
+        commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.
         alpha: Probability of any false alarm; above 0 and below 1.
-        length: Number of commits that are is_compared with each reference.
+        length: Number of commits that are compared with each reference.
         features: Features to show and compare. The default are the features of the last commit's
             entry, or if that has none, the features of the gate that all commits have.
 
@@ -190,7 +179,9 @@ def moved(
             lower = commit.baseline.lower_is_better
             p = worsening_p_values(earlier, table, lower)
         since += commit is not reference
-        rows.append(Moved(commit, _steps(table, p, alpha / length), reference.sha * is_compared))
+        rows.append(
+            CommitChanges(commit, _steps(table, p, alpha / length), reference.sha * is_compared)
+        )
         if commit.accepted:
             reference, since, earlier = commit, 0, table
         elif is_compared and not rows[-1].worse:
@@ -306,14 +297,11 @@ def _splits(answers: int, later: int) -> Floats:
 
 
 def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
-    feature_facts = [facts(name, table.facts) for name in table.features]
-    low, high = (
-        np.array([getattr(fact, end) for fact in feature_facts]) for end in ("low", "high")
-    )
-    codes = cluster_codes(table.query_ids, table.clusters)
-    ends = mean_intervals(table.values, codes, low, high)
+    entries = (facts(name, table.facts) for name in table.features)
+    widths = np.array([entry.high - entry.low for entry in entries])
+    ends = table.intervals()
     # Equal values of a feature without a range do not show how far other values can be.
-    ends[~np.isfinite(high - low) & (ends[:, 0] == ends[:, 1])] = np.nan
+    ends[~np.isfinite(widths) & (ends[:, 0] == ends[:, 1])] = np.nan
     means = mean_of_pairs(table.values)
     return tuple(
         Step(name, float(mean), float(a), float(b), float(each), bool(each <= level))
@@ -321,21 +309,16 @@ def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
     )
 
 
-def _moment(entry: Moved) -> Moment:
-    commit = entry.commit
-    fields = commit.sha, commit.time, commit.label, commit.rank, commit.accepted
-    return Moment(*fields, entry.reference, entry.worse)
-
-
-def _point(step: Step) -> Point:
-    return Point(step.mean, step.low, step.high, step.p)
-
-
-def _commit_row(entry: Moved) -> tuple[str, ...]:
+def _commit_row(entry: CommitChanges) -> tuple[str, ...]:
     commit = entry.commit
     rank = "" if commit.rank is None else str(commit.rank)
-    worse = ", ".join(entry.worse) or ("no" if entry.reference else "not compared")
-    return commit.time[:16], commit.sha[:10], commit.label, rank, entry.reference[:10], worse
+    return (
+        commit.time[:16],
+        commit.sha[:10],
+        rank,
+        entry.reference[:10],
+        entry.summary,
+    )
 
 
 def _step_row(commit: Commit, step: Step) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import content_words, word_match
 from mirage.text.responses import ParsedResponse
 
-__all__ = ["NEW_WORDS", "TRAFFIC", "Measured", "measured", "new_words", "traffic"]
+__all__ = ["NEW_WORDS", "TRAFFIC", "LogMeasures", "measure_log", "new_words", "traffic"]
 
 LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
 """The features that are measured on a log, as far as it meets their needs."""
@@ -54,7 +54,7 @@ _NO_WORDS = NotComputed("the question has no words")
 _NO_LANGUAGE = NotComputed("the language of the question cannot be identified")
 
 
-class Measured(NamedTuple):
+class LogMeasures(NamedTuple):
     """The values that can be measured on a log without ground truth.
 
     Attributes:
@@ -66,7 +66,7 @@ class Measured(NamedTuple):
     unmet: Mapping[str, tuple[Need, ...]]
 
 
-def measured(
+def measure_log(
     dataset: MirageDataset,
     run: Run,
     suite: FeatureSuite | None = None,
@@ -74,7 +74,7 @@ def measured(
     cluster: Cluster = None,
     n_jobs: int = 1,
     progress: bool = True,
-) -> Measured:
+) -> LogMeasures:
     """Return the features and traffic measures that can be computed on a log, and the unmet needs.
 
     Args:
@@ -106,7 +106,7 @@ def measured(
         {**features.facts, **rates.facts},
         features.clusters,
     )
-    return Measured(table, suite.unmet(dataset))
+    return LogMeasures(table, suite.unmet(dataset))
 
 
 def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> FeatureTable:

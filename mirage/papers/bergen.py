@@ -315,7 +315,7 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
         return math.nan, NO_INTERVAL
     means = np.array([np.mean(gaps) for gaps in by_query.values()])
     (row,) = paired_means(means[:, None], cluster_codes([*by_query], clusters))
-    return row.mean, row.interval
+    return row.difference, row.interval
 
 
 # Retrieval and answers (Figures 4, 6 and 7, Table 7) ----------------------------------------------
@@ -412,17 +412,8 @@ def retrieval_correlation(
 ) -> Result[CorrelationRow]:
     """Compute Spearman's rank correlation of retrieval and answers (Figures 4 and 6, Table 7).
 
-    It has no interval, because systems are not a random sample. Arguments are those of
-    :func:`retrieval_vs_generation`.
-
-    Args:
-        table: Table with both measures.
-        metric: Metric of the answers.
-        retrieval: Measure of the retrieval.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
-        SettingError: If no cell has both.
+    It has no interval, because systems are not a random sample. ``metric``, ``retrieval`` and the
+    errors are those of :func:`retrieval_vs_generation`.
 
     Example:
         >>> row = retrieval_correlation(published(4)).rows[0]
@@ -717,12 +708,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
     """Arrange prompts by generators and languages (Table 9).
 
-    Args:
-        table: Table of cells.
-        metrics: Names of metrics; by default all.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
+    ``metrics`` and the errors are those of :func:`main_table`.
 
     Example:
         >>> prompt_table(published(9)).columns[0]
@@ -734,12 +720,8 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
     """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
 
-    Args:
-        table: Table of cells. A grid without the axis ``language`` has one dataset per language.
-        metrics: Names of metrics; by default all.
-
-    Raises:
-        UnknownNameError: If there is no such metric.
+    A grid without the axis ``language`` has one dataset per language. ``metrics`` and the errors
+    are those of :func:`main_table`.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]

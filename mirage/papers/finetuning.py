@@ -10,7 +10,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureTable
 from mirage.papers.arenas import Arena
 from mirage.papers.results import Result, SettingRow, TunedModelRow
-from mirage.papers.surrogates import ALL, surrogate_data, surrogate_groups
+from mirage.papers.surrogates import ALL, fit_rankers, surrogate_data
 from mirage.statistics.ranks import ranks
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import TrainingData
@@ -53,8 +53,7 @@ def tuned_models(
             raise UnknownNameError("arena", code, arenas)
         _check_names(arenas[code].tournaments.models, tuned, backbones)
     rows: list[TunedModelRow] = []
-    for group in surrogate_groups(surrogate_data(arenas), pooled):
-        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+    for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
         for code, data in group.items():
             if code in tables:
                 rows += _rank_tuned_models(ranker, data, tables[code], backbones)

@@ -13,7 +13,7 @@ from mirage.arena import estimation as est
 from mirage.errors import SettingError, UnknownNameError
 from mirage.papers.arenas import Arena
 from mirage.papers.results import FewerJudgmentsRow, NewModelRow, Result, middle, tau_b
-from mirage.papers.surrogates import surrogate_data, surrogate_groups
+from mirage.papers.surrogates import fit_rankers, surrogate_data
 from mirage.statistics.ranks import ranks
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.training import TrainingData
@@ -103,8 +103,7 @@ def new_models(
                 raise UnknownNameError("model", model, arena.tournaments.models)
     old = {code: _remove_models(arena, new, seed) for code, arena in arenas.items()}
     rows: list[NewModelRow] = []
-    for group in surrogate_groups(surrogate_data(old), pooled):
-        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+    for ranker, group in fit_rankers(surrogate_data(old), estimator, pooled, seed):
         for code, data in group.items():
             rows += _rank_new_models(ranker, data, arenas[code], new)
     return Result(

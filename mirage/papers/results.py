@@ -117,7 +117,6 @@ class Result(Printed, Generic[R]):
             rows=tuple(
                 tuple(_format_value(getattr(row, name)) for name in visible) for row in self.rows
             ),
-            marked=(False,) * len(self),
             notes=(*([same] if same else ()), *self.notes),
             name=visible.index(texts[-1]) if texts else 0,
             texts=tuple(map(visible.index, texts[:-1])),

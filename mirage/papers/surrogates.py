@@ -30,9 +30,9 @@ __all__ = [
     "compare_regressors",
     "feature_importance",
     "feature_sets",
+    "fit_rankers",
     "r2_by_tournaments",
     "surrogate_data",
-    "surrogate_groups",
     "tau_by_language",
 ]
 
@@ -145,15 +145,9 @@ def compare_feature_sets(
 ) -> Result[ValidationRow]:
     """Compare sets of features with one estimator (Table 4).
 
-    Args:
-        arenas: Arenas by language.
-        sets: Names of features by the name of the set; by default :func:`feature_sets`.
-        estimator: Estimator of the surrogate.
-        pooled: Whether all languages share one surrogate.
-        holdout: Number of models held out at a time.
-        repeats: Number of splits.
-        seed: Random seed.
-        n_jobs: Number of processes, as in joblib.
+    ``sets`` has the names of the features by the name of the set; by default :func:`feature_sets`.
+    The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats`` are those of
+    :func:`tau_by_language`.
 
     Raises:
         FeatureError: If features and tournaments do not fit together, or there are too few models.
@@ -211,19 +205,8 @@ def r2_by_tournaments(
 
     In a tournament, the features on its queries predict its logits. R2 is ``1 - sum (actual -
     predicted)^2 / sum (actual - mean)^2`` with the mean of the training models. ``r2_in_paper``
-    uses that of all models, as in the paper's table.
-
-    Args:
-        arenas: Arenas by language.
-        estimator: Estimator of the surrogate.
-        pooled: Whether all languages share one surrogate.
-        holdout: Number of models held out at a time.
-        repeats: Number of splits.
-        seed: Random seed.
-        n_jobs: Number of processes, as in joblib.
-
-    Raises:
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    uses that of all models, as in the paper's table. The settings ``estimator``, ``pooled``,
+    ``holdout`` and ``repeats``, and the errors, are those of :func:`tau_by_language`.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -257,22 +240,11 @@ def feature_importance(
     """Return the permutation importance of each feature on held-out models (Figure 5).
 
     The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
-    a row is ``"all"`` if languages are pooled.
-
-    Args:
-        arenas: Arenas by language.
-        estimator: Estimator of the surrogate.
-        pooled: Whether all languages share one surrogate.
-        holdout: Number of models held out at a time.
-        repeats: Number of splits.
-        seed: Random seed.
-
-    Raises:
-        FeatureError: If features and tournaments do not fit together, or there are too few models.
+    a row is ``"all"`` if languages are pooled. The settings ``estimator``, ``pooled``, ``holdout``
+    and ``repeats``, and the errors, are those of :func:`tau_by_language`.
     """
     rows = []
-    for group in surrogate_groups(surrogate_data(arenas), pooled):
-        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+    for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
         code = ALL if pooled else next(iter(group))
         rows += [
             ImportanceRow(code, feature, importance)
@@ -295,9 +267,17 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
     )
 
 
-def surrogate_groups(data: Data, pooled: bool) -> list[Data]:
+def _groups(data: Data, pooled: bool) -> list[Data]:
     """Return groups of languages that share a surrogate: all of them, or each by itself."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
+
+
+def fit_rankers(
+    data: Data, estimator: str, pooled: bool, seed: int
+) -> Iterator[tuple[SurrogateRanker, Data]]:
+    """Yield a fitted surrogate and its data: one for all languages if pooled, or one for each."""
+    for group in _groups(data, pooled):
+        yield SurrogateRanker(estimator, seed=seed).fit_data(group), group
 
 
 def _measure_splits(
@@ -313,7 +293,7 @@ def _measure_splits(
     """Yield each language, its data, and the measures without held-out models and in each split."""
     from joblib import Parallel, delayed
 
-    for group in surrogate_groups(surrogate_data(arenas), pooled):
+    for group in _groups(surrogate_data(arenas), pooled):
         # The empty split gives the measures on training models.
         splits = [(), *deal_splits(shared_models(group), holdout, repeats, seed)]
         results = Parallel(n_jobs=n_jobs)(
@@ -333,8 +313,7 @@ def _validate(
     seed: int,
     n_jobs: int,
 ) -> Iterator[ValidationRow]:
-    for group in surrogate_groups(data, pooled):
-        ranker = SurrogateRanker(estimator, seed=seed).fit_data(group)
+    for ranker, group in fit_rankers(data, estimator, pooled, seed):
         train_logits = _predict_all(ranker, group)
         validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
         for code, arena in group.items():

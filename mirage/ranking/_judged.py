@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from mirage._base.arrays import Floats, Ints
-from mirage.arena.bradley_terry import BradleyTerryFit, Tournaments
+from mirage.arena.fits import BradleyTerryFit, Tournaments
 from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import SettingError
 from mirage.models import Run

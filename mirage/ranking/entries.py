@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mirage.arena.bradley_terry import BradleyTerry, BradleyTerryFit
+from mirage.arena.bradley_terry import BradleyTerry
+from mirage.arena.fits import BradleyTerryFit
 from mirage.arena.judgments import Judgments
 from mirage.statistics.bootstrap import Interval
 

@@ -1,4 +1,4 @@
-"""Write rankings, grids and histories as HTML files, and plot the figures of the papers."""
+"""Write rankings and grids as HTML files, and plot the figures of the papers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.report.grids import write_grid
-    from mirage.report.histories import write_history
     from mirage.report.plots import (
         plot_features,
         plot_fewer_judgments,
@@ -27,13 +26,11 @@ __all__ = [
     "plot_new_models",
     "plot_retrieval",
     "write_grid",
-    "write_history",
     "write_review",
 ]
 
 _NAMES = {
     "mirage.report.grids": ("write_grid",),
-    "mirage.report.histories": ("write_history",),
     "mirage.report.plots": (
         "plot_features",
         "plot_fewer_judgments",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
-from mirage.report._elements import Child, breakable, cut, label, tag
 from mirage.report._responses import direction
+from mirage.report.elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.features.findings import Finding, PooledFinding
@@ -74,13 +74,7 @@ def findings(
 def pooled_findings(
     ranking: MultilingualRanking, model_indices: Mapping[str, int], names: Mapping[str, str]
 ) -> Child:
-    """Return the findings about each model over all languages; ``None`` if there are none.
-
-    Args:
-        ranking: The rankings of all languages.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        names: Name of each language, by code.
-    """
+    """Return the findings about each model over all languages; ``None`` if there are none."""
     if not ranking.findings:
         return None
     parts = []
@@ -169,12 +163,7 @@ def _quote(code: str, finding: Finding) -> Element | None:
 def plain_findings(
     model_findings: Sequence[Finding], positions: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return findings in the JSON format of the page's script.
-
-    Args:
-        model_findings: The findings about one model.
-        positions: Positions in the dataset of the queries whose response the page shows, by id.
-    """
+    """Return findings in the JSON format of the page's script."""
     return [
         {
             "words": finding.words,

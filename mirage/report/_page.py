@@ -1,7 +1,7 @@
 """Write rankings as one self-contained HTML file, the report.
 
 The file contains its style and script. A content security policy lists their hashes, so that
-nothing else can run or load. :mod:`mirage.report._elements` escapes every text from models and
+nothing else can run or load. :mod:`mirage.report.elements` escapes every text from models and
 files. The same rankings give the same file, byte for byte.
 """
 
@@ -17,14 +17,14 @@ from xml.etree.ElementTree import Element
 
 from mirage.errors import FeatureError, MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
-from mirage.report import _elements as elements
 from mirage.report import _findings as findings_html
-from mirage.report import _sections as sections
-from mirage.report._elements import Child, label, rounded, tag
-from mirage.report._file import save, whole
+from mirage.report import elements as elements
+from mirage.report import sections as sections
 from mirage.report._responses import Sample, sample
 from mirage.report._retrieval import retrieved, runs_by_language
 from mirage.report._stability import stability
+from mirage.report.elements import Child, label, rounded, tag
+from mirage.report.file import save, whole
 from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
@@ -59,13 +59,6 @@ def render(
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
     """Return the text of the file that :meth:`mirage.Ranking.write` writes.
-
-    Args:
-        ranking: Ranking in one language or in several.
-        judges: As for :meth:`mirage.Ranking.write`.
-        details: As for :meth:`mirage.Ranking.write`.
-        importances: As for :meth:`mirage.Ranking.write`.
-        retrieval: As for :meth:`mirage.Ranking.write`.
 
     Raises:
         MirageError: If ``judges`` contains something else than a result on judges, or a retrieval

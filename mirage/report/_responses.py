@@ -22,7 +22,7 @@ from mirage.features import FeatureTable, Span, answered, spans
 from mirage.languages import LANGUAGES, Language
 from mirage.models import Query, Response, Run
 from mirage.passages import relevant_matches
-from mirage.report._elements import cut, label, rounded
+from mirage.report.elements import cut, label, rounded
 from mirage.retrieval import RetrievalRun
 from mirage.text import parse
 
@@ -583,11 +583,6 @@ def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cit
 
     Joined, the pieces are the text. :func:`mirage.text.parse` decides which passages a bracket
     cites.
-
-    Args:
-        text: The response.
-        code: Language code.
-        passage_ids: Ids of the passages that the response was generated from.
     """
     pieces: list[str | Cited] = []
     cursor = 0

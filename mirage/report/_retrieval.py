@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
-from mirage.report._elements import Child, tag
-from mirage.report._sections import (
+from mirage.report.elements import Child, tag
+from mirage.report.sections import (
     language,
     model_head,
     model_row,
@@ -78,12 +78,6 @@ def retrieved(
     """Return a table of retrieval quality by model.
 
     Returns ``None`` if no query has relevant passages, or if no model retrieves.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        retrieval: Retrieval runs by model.
     """
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from mirage.ranking import Ranking
-from mirage.report._elements import Child, tag
-from mirage.report._sections import (
+from mirage.report.elements import Child, tag
+from mirage.report.sections import (
     language,
     model_head,
     model_row,
@@ -26,11 +26,6 @@ def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> 
     """Return the share of queries whose answers change between repeats, by model and feature.
 
     Returns ``None`` if no model has repeats.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
     """
     tables = {} if ranking.evidence is None else ranking.evidence.tables
     stabilities = {

@@ -74,9 +74,6 @@ class Lettering:
 def lettering(texts: Iterable[str]) -> Lettering:
     """Return the installed fonts for these texts; warn if they lack characters.
 
-    Args:
-        texts: All texts of a plot.
-
     Raises:
         MissingPackageError: If matplotlib is not installed.
     """

@@ -17,8 +17,6 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import Cell, ResultTable
 from mirage.grids.cells import Score
 from mirage.models import Query, Response, Run
-from mirage.report._elements import Child, cut, label, rounded, tag
-from mirage.report._file import save, whole
 from mirage.report._responses import (
     SAMPLINGS,
     Excerpt,
@@ -27,8 +25,10 @@ from mirage.report._responses import (
     plain_response,
     whole_query,
 )
-from mirage.report._sections import language, number, scrolling, sortable
-from mirage.report._sections import table as html_table
+from mirage.report.elements import Child, cut, label, rounded, tag
+from mirage.report.file import save, whole
+from mirage.report.sections import language, number, scrolling, sortable
+from mirage.report.sections import table as html_table
 
 __all__ = ["render_grid", "write_grid"]
 
@@ -74,17 +74,7 @@ def render_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> str:
-    """Return the text of the file that :func:`write_grid` writes.
-
-    Args:
-        table: The cells.
-        runs: As in :func:`write_grid`.
-        datasets: As in :func:`write_grid`.
-
-    Raises:
-        SettingError: If the numbers of runs and cells differ.
-        UnknownNameError: If the dataset of a cell with a run is not in ``datasets``.
-    """
+    """Return the text of the file that :func:`write_grid` writes, with its arguments and errors."""
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
         raise SettingError(

@@ -19,9 +19,9 @@ from mirage.metaeval.consistency import LanguageConsistency
 from mirage.metaeval.gold import MEAN
 from mirage.metaeval.results import JudgeResult
 from mirage.models import HumanAgreement, Query, Run, Vote
-from mirage.report._drawing import Scale, axis, interval
-from mirage.report._elements import label, tag
-from mirage.report._sections import scrolling, table
+from mirage.report.drawing import Scale, axis, interval
+from mirage.report.elements import label, tag
+from mirage.report.sections import scrolling, table
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
 __all__ = ["JudgeFinding", "Unmeasured", "findings", "measure_judges"]
@@ -92,11 +92,6 @@ def measure_judges(
     a property, its result is an ``Unmeasured`` with the reason, and a warning is logged. For
     example, position bias needs votes in both orders.
 
-    Args:
-        votes: Votes of the judges.
-        dataset: The queries of the votes.
-        runs: The judged responses, whose lengths verbosity bias needs.
-
     Example:
         >>> from mirage.report.judges import measure_judges
         >>> measure_judges([], [], [])
@@ -136,9 +131,6 @@ def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> Judg
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
     """Yield a table for each kind of result, and a list of what was not measured.
-
-    Args:
-        judges: The results.
 
     Raises:
         MirageError: If an item is not a result on judges.

@@ -17,7 +17,7 @@ import numpy as np
 
 from mirage.errors import MirageError, UnknownNameError, needing
 from mirage.languages import LANGUAGES
-from mirage.report._elements import label
+from mirage.report.elements import label
 from mirage.report.fonts import Lettering, lettering
 
 if TYPE_CHECKING:

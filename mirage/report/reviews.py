@@ -11,8 +11,8 @@ from xml.etree.ElementTree import Element
 from mirage.dataset import MirageDataset
 from mirage.languages import Language
 from mirage.models import Passage, Query
-from mirage.report._elements import Child, tag
-from mirage.report._file import save, whole
+from mirage.report.elements import Child, tag
+from mirage.report.file import save, whole
 from mirage.testsets.instructions import find_instructions
 from mirage.testsets.test_sets import RejectedItem
 
@@ -47,12 +47,7 @@ def write_review(
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """Return the text of the file that :func:`write_review` writes.
-
-    Args:
-        dataset: The items.
-        rejected: As in :func:`write_review`.
-    """
+    """Return the text of the file that :func:`write_review` writes."""
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (

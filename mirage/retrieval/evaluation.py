@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +21,7 @@ from mirage.retrieval.run import RetrievalRun
 from mirage.sources.trec import read_qrels
 from mirage.statistics.bootstrap import Interval, check_level
 from mirage.statistics.clusters import cluster_codes, mean_intervals
+from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.paired import paired_means
 from mirage.statistics.permutation import holm
 
@@ -65,26 +66,15 @@ class RetrievalMean(NamedTuple):
     unmeasured: int
 
 
-class RetrievalDifference(NamedTuple):
-    """The difference between two runs in one measure, on the same queries.
+@dataclass(frozen=True, kw_only=True)
+class RetrievalDifference(CorrectedDifference):
+    """The difference between two runs in one measure, on ``n`` queries that both measure.
 
-    Attributes:
-        measure: The name of the measure.
-        difference: The mean of the first run minus that of the second, over the queries that are
-            measured in both.
-        interval: The confidence interval of the difference. It contains 0 if and only if ``p`` is
-            above 1 minus the level. NaN if the runs share fewer than ten clusters of queries, or
-            are equal on all of them.
-        p: The two-sided p-value.
-        corrected: The p-value, corrected for the number of measures (Holm).
-        n: The number of queries.
+    The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
+    runs are equal on all queries.
     """
 
     measure: str
-    difference: float
-    interval: Interval
-    p: float
-    corrected: float
     n: int
 
 
@@ -192,7 +182,9 @@ class RetrievalEvaluation(Printed):
         means = paired_means(gaps, codes, level=level, permutations=permutations, seed=seed)
         corrected = holm([row.p for row in means]).tolist()
         rows = zip(self.measures, means, corrected, strict=True)
-        return [RetrievalDifference(name, *row[:3], p, row.n) for name, row, p in rows]
+        return [
+            RetrievalDifference(measure=name, corrected=p, **asdict(row)) for name, row, p in rows
+        ]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame indexed by query id with one column per measure (needs pandas)."""

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_sums, mean_intervals
+from mirage.statistics.differences import Difference
 from mirage.statistics.permutation import sign_flip_tests
 
-__all__ = ["PairedMean", "gap_interval", "paired_means"]
+__all__ = ["PairedDifference", "gap_interval", "paired_means"]
 
 
-class PairedMean(NamedTuple):
-    """The mean of paired differences.
+@dataclass(frozen=True, kw_only=True)
+class PairedDifference(Difference):
+    """The mean of paired differences, over ``n`` queries."""
 
-    Attributes:
-        mean: Mean over the queries that have a difference; NaN if none has.
-        interval: Lower and upper end; NaN if there are fewer than ten clusters or none differs.
-        p: Two-sided p-value of the hypothesis that both systems are equal.
-        n: Number of queries.
-    """
-
-    mean: float
-    interval: Interval
-    p: float
     n: int
 
 
@@ -37,7 +29,7 @@ def paired_means(
     level: float = 0.95,
     permutations: int = 10_000,
     seed: int = 0,
-) -> list[PairedMean]:
+) -> list[PairedDifference]:
     """Return the mean of each column of paired differences, its interval and its p-value.
 
     Interval and p-value come from one test: the results of the two systems on a query are swapped,
@@ -61,7 +53,7 @@ def paired_means(
         >>> import numpy as np
         >>> gaps = np.array([[0.1], [0.3], [0.2], [-0.1], [0.2], [0.3], [0.1], [0.2], [0.0], [0.2]])
         >>> result = paired_means(gaps, np.arange(10))[0]
-        >>> round(result.mean, 2), round(result.p, 3)
+        >>> round(result.difference, 2), round(result.p, 3)
         (0.15, 0.016)
     """
     check_level(level)
@@ -78,10 +70,11 @@ def paired_means(
     for column, p, low, high in zip(gaps.T, *(each.tolist() for each in tests), strict=True):
         present = ~np.isnan(column)
         if not present.any():
-            rows.append(PairedMean(np.nan, NO_INTERVAL, np.nan, 0))
+            rows.append(PairedDifference(difference=np.nan, interval=NO_INTERVAL, p=np.nan, n=0))
             continue
         ends = _widen_interval(column[present], codes[present], (low, high), level)
-        rows.append(PairedMean(float(column[present].mean()), ends, p, int(present.sum())))
+        mean, n = float(column[present].mean()), int(present.sum())
+        rows.append(PairedDifference(difference=mean, interval=ends, p=p, n=n))
     return rows
 
 

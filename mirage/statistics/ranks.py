@@ -101,12 +101,7 @@ def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floa
 
 
 def p_better_by_draws(a: Floats, b: Floats) -> float:
-    """Return the share of the draws in which ``a`` ranks before ``b``; equal ranks count half.
-
-    Args:
-        a: Logit of the first model in each draw.
-        b: Logit of the second model in the same draws.
-    """
+    """Return the share of the draws in which ``a`` ranks before ``b``; equal ranks count half."""
     ahead = np.sign(np.round(a, DECIMALS) - np.round(b, DECIMALS))
     return float((ahead.mean() + 1) / 2)
 

@@ -9,6 +9,7 @@ for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 240
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,10 +43,6 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error, the design effect
     is at least that of identical items within each cluster. Without clusters there is no
     correction.
-
-    Args:
-        wrong: Whether each decided item is wrong.
-        codes: Cluster of each item, counted from 0.
     """
     from scipy.special import stdtrit
 
@@ -71,7 +68,7 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     return Errors(rate * number, number)
 
 
-def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
+def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
     For one kind of items, it is that of Clopper & Pearson (1934, Biometrika 26, 404-413): ``(1 -
@@ -81,7 +78,7 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
     reaches the risk.
 
     Args:
-        errors: Errors of all decided items, or one pair of errors for the two labels.
+        kinds: Errors of each kind of decided items: one for all, or two for the two labels.
         risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
@@ -89,7 +86,6 @@ def risk_p_value(errors: Errors | tuple[Errors, Errors], risk: float) -> float:
     """
     from scipy.special import betainc, betaincinv
 
-    kinds = (errors,) if isinstance(errors, Errors) else errors
     if any(kind.decided <= kind.wrong for kind in kinds):
         return 1.0
     ends = [(kind.wrong + 1, kind.decided - kind.wrong) for kind in kinds]
@@ -107,10 +103,6 @@ def fallback(p_values: Floats, levels: Floats) -> Bools:
     2003, A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints, Pharmaceutical
     Statistics 2, 211-215). The probability of a false rejection is at most the sum of the levels.
     If only the first level is above 0, this is fixed-sequence testing.
-
-    Args:
-        p_values: P-values in the order of the sequence.
-        levels: Significance level of each hypothesis.
     """
     rejected, carried = np.zeros(len(p_values), dtype=bool), 0.0
     for index, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -12,30 +13,26 @@ from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
+from mirage.statistics.bootstrap import NO_INTERVAL, check_level
 from mirage.statistics.clusters import mean_intervals
+from mirage.statistics.differences import Difference
 
 __all__ = ["MeanDifference", "exchanged_p_values", "mean_differences"]
 
 _CELLS = 5_000_000  # largest number of clusters times permutations in memory
 
 
-class MeanDifference(NamedTuple):
-    """The difference between two means.
+@dataclass(frozen=True, kw_only=True)
+class MeanDifference(Difference):
+    """The difference ``after - before`` between the means of two sets of queries.
 
     Attributes:
         before: Mean of the first set over the queries that have a value; NaN if none has.
         after: Mean of the second set, computed in the same way.
-        difference: ``after - before``.
-        interval: Lower and upper end of the difference; NaN if one of the means has no interval.
-        p: Two-sided p-value, corrected for all columns; 1 if one of the means is NaN.
     """
 
     before: float
     after: float
-    difference: float
-    interval: Interval
-    p: float
 
 
 def mean_differences(
@@ -110,13 +107,14 @@ def _means(values: Floats) -> list[float]:
 def _difference(
     before: float, after: float, before_ends: Floats, after_ends: Floats, p: float
 ) -> MeanDifference:
-    difference = after - before
-    if np.isnan([*before_ends, *after_ends]).any():
-        return MeanDifference(before, after, difference, NO_INTERVAL, p)
-    down = np.hypot(after - after_ends[0], before_ends[1] - before)
-    up = np.hypot(after_ends[1] - after, before - before_ends[0])
-    ends = float(difference - down), float(difference + up)
-    return MeanDifference(before, after, difference, ends, p)
+    interval = NO_INTERVAL
+    if not np.isnan([*before_ends, *after_ends]).any():
+        down = np.hypot(after - after_ends[0], before_ends[1] - before)
+        up = np.hypot(after_ends[1] - after, before - before_ends[0])
+        interval = float(after - before - down), float(after - before + up)
+    return MeanDifference(
+        difference=after - before, interval=interval, p=p, before=before, after=after
+    )
 
 
 def exchanged_p_values(

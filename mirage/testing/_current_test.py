@@ -29,10 +29,6 @@ def record(name: str, facts: Mapping[str, Any]) -> None:
 
     pytest writes these properties to its JUnit file, also those from xdist workers. Outside pytest
     the function does nothing.
-
-    Args:
-        name: Name of the property.
-        facts: The result, with values that JSON can hold.
     """
     test = CURRENT.get()
     if test is not None:
@@ -63,11 +59,7 @@ def option(name: str) -> str:
 
 
 def leave_open(reason: str) -> None:
-    """Make pytest show the running test as skipped if nothing fails in it.
-
-    Args:
-        reason: Why the assertion is inconclusive, in one line.
-    """
+    """Make pytest show the running test as skipped if nothing fails in it."""
     test = CURRENT.get()
     if test is not None:
         test.mirage_open = [*getattr(test, "mirage_open", ()), reason]

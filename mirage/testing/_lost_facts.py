@@ -18,10 +18,6 @@ Messages quote the lost or wrong text beside the values of these features.
 def lost_fact(feature: str, item: Answered) -> str:
     """Return a description of the fault that a feature measures in a response.
 
-    Args:
-        feature: Name of the feature.
-        item: The response with its query.
-
     Returns:
         A phrase such as ``lost “1969”``; empty if the feature has no description in words.
     """

@@ -108,12 +108,8 @@ def measured_noise(
     the query, whatever the number of repeats. So means over ``k`` sampled pairs vary as
     differences between means over ``k`` answers do.
 
-    Args:
-        table: Features of a run with repeats.
-        possible_losses: How much each query can lose, ``(queries, features)``.
-        clusters: Cluster of each query, by query id.
-        moved: Share of the queries that a change of the system makes better or worse.
-        correlation: Correlation of changes between queries of one cluster.
+    ``possible_losses`` is how much each query can lose, ``(queries, features)``. ``moved`` and
+    ``correlation`` are those of :func:`assumed_noise`.
     """
     repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
     wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])
@@ -128,14 +124,7 @@ def measured_noise(
 
 
 def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
-    """Return the differences between clusters in a comparison, each in both directions.
-
-    Args:
-        losses: Loss of each query as a share of a feature's range, ``(queries, features)``.
-        codes: Cluster of each query.
-        shrink: Factor for the losses of each feature.
-        names: Names of the features.
-    """
+    """Return the differences between clusters in a comparison, each in both directions."""
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
@@ -219,12 +208,6 @@ def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlat
 
     Each query follows its cluster with the square root of the correlation as probability.
     Otherwise it is drawn on its own. So two queries of a cluster have that correlation.
-
-    Args:
-        rng: Random generator.
-        sizes: Number of queries in each cluster.
-        share: Probability that a query is affected.
-        correlation: Correlation between queries of one cluster.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

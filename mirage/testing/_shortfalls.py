@@ -77,14 +77,7 @@ def shortfall_error(
     rows: Sequence[tuple[tuple[str, ...], bool]],
     notes: Iterable[str] = (),
 ) -> FellShortError:
-    """Return the error of a failed assertion; its message is a table of 80 columns.
-
-    Args:
-        title: Title of the table.
-        header: Names of the columns.
-        rows: Cells of each row, and whether to highlight the row.
-        notes: Lines below the table.
-    """
+    """Return the error of a failed assertion; its message is a table of 80 columns."""
     cells, highlights = zip(*rows, strict=True)
     table = Table(title, tuple(header), tuple(cells), tuple(highlights), tuple(notes), name=0)
     return FellShortError(to_text(table))
@@ -175,15 +168,7 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Raise an error if more than ``allow_failed`` queries are lost.
-
-    Args:
-        lost: The lost queries, with reasons.
-        how: Verb phrase for the message, such as ``"failed on"``.
-        run: The responses.
-        dataset: All queries.
-        allow_failed: Number of queries that may be lost.
-    """
+    """Raise an error if more than ``allow_failed`` queries are lost."""
     if len(lost) <= allow_failed:
         return
     of = f"{len(lost)} of {len(dataset)}"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import numpy as np
@@ -21,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from mirage._base.files import validated, write_text
 from mirage._base.inputs import read_text
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, FeatureError, UnknownNameError
-from mirage.features import FeatureSuite, FeatureTable
+from mirage.errors import DatasetError, FeatureError
+from mirage.features import Facts, FeatureSuite, FeatureTable
 from mirage.features.registry import OFFLINE, facts
 from mirage.generation.responses import ModelLike
 from mirage.grids import Cell
@@ -118,7 +119,6 @@ def save_baseline(
     on: Place = None,
     suite: FeatureSuite | None = None,
     model: str | None = None,
-    lower_is_better: Collection[str] = (),
 ) -> Baseline:
     """Write a baseline of a model: a JSON file with one line per query.
 
@@ -137,19 +137,16 @@ def save_baseline(
             the reason.
         model: Name of the model in the file; by default that of the generator or run, or
             ``"my-model"``.
-        lower_is_better: Features for which smaller is better, in addition to those that declare
-            it (:class:`mirage.features.Facts`). For all other features greater is better.
 
     Returns:
         The baseline, as :func:`read_baseline` reads it.
 
     Raises:
         DatasetError: The file cannot be written, or :func:`mirage.respond` raises this error.
-        UnknownNameError: A feature of ``lower_is_better`` is not in the suite.
         GenerationError: The model failed on every query.
         FeatureError: A feature fails.
     """
-    baseline = baseline_of(system, on=on, suite=suite, model=model, lower_is_better=lower_is_better)
+    baseline = baseline_of(system, on=on, suite=suite, model=model)
     write_text(Path(path), to_text(baseline))
     return read_baseline(path)
 
@@ -160,7 +157,6 @@ def baseline_of(
     on: Place = None,
     suite: FeatureSuite | None = None,
     model: str | None = None,
-    lower_is_better: Collection[str] = (),
 ) -> Baseline:
     """Return the baseline that :func:`save_baseline` writes, without writing a file.
 
@@ -168,13 +164,12 @@ def baseline_of(
     """
     dataset = dataset_of(on, system)
     features = suite or _default_suite(dataset, on)
-    lower = _lower_names(features, dataset.language, lower_is_better)
     run = run_of(system, dataset, model)
     table = features.score(dataset, run, progress=False)
     if suite is None:
         missing = table.unmeasured.keys() & features.unmet(dataset).keys()
         table = table.columns([name for name in table.features if name not in missing])
-        lower = tuple(name for name in lower if name in table.features)
+    lower = _lower_names(table.features, dataset.language, features.facts)
     failed = {response.query_id: response.error or "" for response in run.failed}
     return Baseline(
         table, dataset.name, fingerprint(dataset), lower, failed, versions(), digests_of(run)
@@ -186,9 +181,6 @@ def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
 
     A digest covers everything that features depend on: the text and the shown passages. Digests
     of repeats are sorted, so their order has no meaning.
-
-    Args:
-        run: The responses.
     """
     digests: dict[str, list[str]] = {}
     for response in run.responses:
@@ -203,10 +195,6 @@ def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
 
     With repeats, the answers to a query are identical in two cases: both runs have the same answers
     with the same frequencies, or all answers of both runs are equal.
-
-    Args:
-        baseline: The baseline.
-        run: The later run.
 
     Returns:
         One truth value per query; ``None`` if the baseline has no digests of its responses.
@@ -227,10 +215,6 @@ def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
     """Return the metrics of a cell of a grid as a baseline.
 
     The name of the cell becomes the name of the model.
-
-    Args:
-        cell: A cell with measured values.
-        dataset: A dataset that contains the queries of the cell.
     """
     cell_queries = MirageDataset([dataset[id_] for id_ in cell.query_ids], name=dataset.name)
     values = np.stack([*cell.values.values()], axis=1)
@@ -242,9 +226,7 @@ def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
         values,
         clusters=cell.clusters,
     )
-    lower = tuple(
-        name for name in cell.values if facts(name).direction_in(dataset.language) == "lower"
-    )
+    lower = _lower_names(cell.values, dataset.language)
     return Baseline(table, dataset.name, fingerprint(cell_queries), lower, {}, versions())
 
 
@@ -283,17 +265,11 @@ def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
     )
 
 
-def _lower_names(suite: FeatureSuite, language: str, more: Collection[str]) -> tuple[str, ...]:
-    """Return the features for which smaller is better: those in ``more``, or by their facts."""
-    for name in more:
-        if name not in suite.names:
-            raise UnknownNameError("feature of the suite", name, suite.names)
-    facts = suite.facts
-    return tuple(
-        name
-        for name in suite.names
-        if name in more or facts[name].direction_in(language) == "lower"
-    )
+def _lower_names(
+    names: Iterable[str], language: str, declared: Mapping[str, Facts] = MappingProxyType({})
+) -> tuple[str, ...]:
+    """Return the features for which smaller is better, by the facts that they declare."""
+    return tuple(name for name in names if facts(name, declared).direction_in(language) == "lower")
 
 
 def _count_and_list(ids: Sequence[str], kind: str) -> str:
@@ -347,9 +323,6 @@ def to_text(baseline: Baseline) -> str:
     """Return a baseline as JSON with one line per query.
 
     With one line per query, a diff of the file shows the queries that changed.
-
-    Args:
-        baseline: The baseline.
     """
     table = baseline.table
     head = {

@@ -12,9 +12,9 @@ from mirage._base.tables import Table, to_markdown
 from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
 from mirage.testing._shortfalls import Finding, format_change, format_value, shorten
-from mirage.testing.planning import More
+from mirage.testing.planning import ExtraQueries
 from mirage.testing.regressions import (
-    Compared,
+    BaselineComparison,
     lost_queries,
     summary,
     table_notes,
@@ -26,18 +26,14 @@ __all__ = ["comment", "junit"]
 _MOST = 10  # queries to show
 
 
-def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) -> str:
+def comment(
+    runs: BaselineComparison, *, allow_failed: int = 0, more: ExtraQueries | None = None
+) -> str:
     """Return Markdown for a pull request: the verdict, a table of changes and the worst queries.
 
     The first line identifies the model and the dataset, so that a later run can find the comment
     and replace it. Names, ids and texts are escaped: they create no mentions, links or markup on
     GitHub and GitLab. The same comparison gives the same text.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compared`.
-        allow_failed: Number of queries that may be lost.
-        more: Return value of :func:`mirage.testing.what_would_tell`, if the comparison is
-            inconclusive.
     """
     comparison = runs.comparison
     lost = lost_queries(runs)
@@ -75,26 +71,18 @@ def comment(runs: Compared, *, allow_failed: int = 0, more: More | None = None) 
     return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
 
 
-def marker(runs: Compared) -> str:
-    """Return the first line of a comment, which identifies its model and dataset.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compared`.
-    """
+def marker(runs: BaselineComparison) -> str:
+    """Return the first line of a comment, which identifies its model and dataset."""
     about = f"{runs.run.model}\n{runs.dataset.name}\n{runs.baseline.table.language}"
     return f"<!-- mirage check {hashlib.sha256(about.encode()).hexdigest()[:16]} -->"
 
 
-def junit(runs: Compared, *, allow_failed: int = 0) -> str:
+def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
     The case of a feature fails if the feature is worse. It is skipped if a loss above the margin
     cannot be ruled out, or if the feature was not measured. If nothing measures correctness, an
     additional case is skipped.
-
-    Args:
-        runs: Return value of :func:`mirage.testing.regressions.compared`.
-        allow_failed: Number of queries that may be lost.
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
@@ -135,17 +123,17 @@ def junit(runs: Compared, *, allow_failed: int = 0) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _case(suite: ElementTree.Element, runs: Compared, name: str) -> ElementTree.Element:
+def _case(suite: ElementTree.Element, runs: BaselineComparison, name: str) -> ElementTree.Element:
     about = {"classname": f"mirage.{runs.dataset.name}", "name": name}
     return ElementTree.SubElement(suite, "testcase", {k: xml_text(v) for k, v in about.items()})
 
 
-def _verdict(runs: Compared, lost: list[Finding], allow_failed: int) -> str:
+def _verdict(runs: BaselineComparison, lost: list[Finding], allow_failed: int) -> str:
     return "queries lost" if len(lost) > allow_failed else runs.comparison.verdict
 
 
 def _verdict_sentence(
-    runs: Compared, lost: list[Finding], allow_failed: int, more: More | None
+    runs: BaselineComparison, lost: list[Finding], allow_failed: int, more: ExtraQueries | None
 ) -> str:
     comparison = runs.comparison
     if comparison.verdict != "worse":
@@ -160,7 +148,7 @@ def _verdict_sentence(
     return f"{sentence} ({runs.dataset.name}, alpha {comparison.alpha:g})."
 
 
-def _interval(runs: Compared, feature: str) -> str:
+def _interval(runs: BaselineComparison, feature: str) -> str:
     """Return the interval of the change in the mean; empty if too few queries changed."""
     comparison = runs.comparison
     column = comparison.worsening[:, comparison.before.features.index(feature)]

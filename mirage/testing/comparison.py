@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Literal
@@ -89,9 +89,9 @@ class Change:
     p: float
     fell: bool
     lost_at_most: float
-    gained_at_most: float = -float("inf")
-    allowance: float = 0.0
-    beyond_at_most: float = float("inf")
+    gained_at_most: float
+    allowance: float
+    beyond_at_most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,23 +288,26 @@ def compare(
         bounds = _bounds(-beyond, codes, level=1 - alpha)
         gains = np.where(np.isfinite(bounds), bounds, -np.inf)
     allowed = np.nan_to_num(mean_of_pairs(worsening - tested))
-    changes = [
-        replace(
-            _change(
-                name,
-                worsening[:, j],
-                before.values[:, j],
-                after.values[:, j],
-                p_values[j],
-                fell[j],
-                lost[j],
-                gains[j],
-            ),
-            allowance=max(float(allowed[j]), 0.0),
-            beyond_at_most=float(unexplained[j]),
+    changes = []
+    for j, name in enumerate(before.features):
+        both = ~np.isnan(worsening[:, j])
+        queries = int(both.sum())
+        changes.append(
+            Change(
+                feature=name,
+                before=float(before.values[both, j].mean()) if queries else float("nan"),
+                after=float(after.values[both, j].mean()) if queries else float("nan"),
+                queries=queries,
+                worse=int((worsening[:, j] > 0).sum()),
+                better=int((worsening[:, j] < 0).sum()),
+                p=float(p_values[j]),
+                fell=bool(fell[j]),
+                lost_at_most=float(lost[j]) if queries else float("inf"),
+                gained_at_most=float(gains[j]),
+                allowance=max(float(allowed[j]), 0.0),
+                beyond_at_most=float(unexplained[j]),
+            )
         )
-        for j, name in enumerate(before.features)
-    ]
     return Comparison(
         before,
         after,
@@ -345,29 +348,3 @@ def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Flo
     missing = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
     losses = np.where(missing, 1.0, np.nan_to_num(worsening) / width)
     return np.where(np.isfinite(width), losses, np.inf)
-
-
-def _change(
-    name: str,
-    worsening: Floats,
-    before: Floats,
-    after: Floats,
-    p: float,
-    fell: bool,
-    lost_at_most: float,
-    gained_at_most: float,
-) -> Change:
-    both = ~np.isnan(worsening)
-    queries = int(both.sum())
-    return Change(
-        feature=name,
-        before=float(before[both].mean()) if queries else float("nan"),
-        after=float(after[both].mean()) if queries else float("nan"),
-        queries=queries,
-        worse=int((worsening > 0).sum()),
-        better=int((worsening < 0).sum()),
-        p=float(p),
-        fell=bool(fell),
-        lost_at_most=float(lost_at_most) if queries else float("inf"),
-        gained_at_most=float(gained_at_most),
-    )

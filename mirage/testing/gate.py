@@ -81,11 +81,7 @@ data that it needs.
 
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
-    """Return the names of the features that the gate compares on these queries.
-
-    Args:
-        dataset: The queries.
-    """
+    """Return the names of the features that the gate compares on these queries."""
     answerable = [query for query in dataset if query.answerable is not False]
     common = {
         need
@@ -100,10 +96,6 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
 
     They are the features of the gate, and features that the user defined or that need a model. If
     there are none of these, all features are compared.
-
-    Args:
-        names: Names of the baseline's features.
-        dataset: The queries.
     """
     names, library_names = tuple(names), set(FeatureSuite.available())
     gate_names = set(gated(dataset))
@@ -137,10 +129,6 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
 
 def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
     """Return how much worse each value is after the allowance for wording only.
-
-    Args:
-        worsening: As for :func:`more_than_wording`.
-        names: Names of the features.
 
     Returns:
         Means over the pairs, ``(queries, features)``.

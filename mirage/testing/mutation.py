@@ -460,9 +460,8 @@ class _Effects:
         self._suite = FeatureSuite([cached_feature(name) for name in applicable.names])
         self._dataset, self.names = dataset, self._suite.names
         feature_facts = [self._suite.facts[name] for name in self.names]
-        self._ends = tuple(
-            np.array([getattr(fact, end) for fact in feature_facts]) for end in _ENDS
-        )
+        self._low = np.array([fact.low for fact in feature_facts])
+        self._high = np.array([fact.high for fact in feature_facts])
         self._higher = {
             name: fact.higher_is_better(dataset.language)
             for name, fact in zip(self.names, feature_facts, strict=True)
@@ -470,29 +469,31 @@ class _Effects:
         table = self._score(run)
         self.unmeasured: Mapping[str, str] = table.unmeasured
         self.before = self._watched_values(table)
+        self._latest = run, self.before
 
     def _score(self, run: Run) -> FeatureTable:
         return self._suite.score(self._dataset, run, progress=False)
 
     def measure(self, run: Run) -> _WatchedValues:
         """Return the watched features of a run, with the intervals of ``assert_feature``."""
-        return self._watched_values(self._score(run))
+        if self._latest[0] is not run:  # the bounds and the suggestion measure the same run
+            self._latest = run, self._watched_values(self._score(run))
+        return self._latest[1]
 
     def _watched_values(self, table: FeatureTable) -> _WatchedValues:
         codes = cluster_codes(table.query_ids, table.clusters)
-        low, high = self._ends
         confidence = confidence_of({"ge": 0.0}, ALPHA)
-        bounds = mean_bounds(table.values, codes, low, high, level=confidence)
+        bounds = mean_bounds(table.values, codes, self._low, self._high, level=confidence)
         pairs = [(float(lower), float(upper)) for lower, upper in bounds]
         return _WatchedValues(
             dict(zip(self.names, mean_of_pairs(table.values).tolist(), strict=True)),
             dict(zip(self.names, pairs, strict=True)),
         )
 
-    def bounds(self, watched: Sequence[_WatchedFeature] = WATCHED) -> list[Bound]:
+    def bounds(self) -> list[Bound]:
         """Return bounds that hold for the original responses, for features with a better side."""
         bounds = []
-        for entry in watched:
+        for entry in WATCHED:
             mean = self.before.means.get(entry.feature, math.nan)
             higher = self._higher.get(entry.feature)
             if higher is None or not math.isfinite(mean):
@@ -501,14 +502,12 @@ class _Effects:
             bounds += [] if bound is None else [bound]
         return bounds
 
-    def suggestion(self, after: _WatchedValues) -> str:
+    def suggestion(self, mutant: Run) -> str:
         """Return an assertion that catches a mutant, or the reason why there is none.
 
         The assertion is about the feature with the largest loss in units of its slack.
-
-        Args:
-            after: Features of the mutant.
         """
+        after = self.measure(mutant)
         slacks = {entry.feature: entry.slack for entry in WATCHED}
         worse = {
             name: (1 if higher else -1) * (self.before.means[name] - after.means[name])
@@ -533,9 +532,6 @@ class _Effects:
                 f"{self.before.means[name]:.3f} → {after.means[name]:.3f}); compare with a baseline"
             )
         return f"{tighter.code()}  # tight: the mean is {self.before.means[name]:.3f}"
-
-
-_ENDS = ("low", "high")
 
 
 # Scores -------------------------------------------------------------------------------------------
@@ -588,9 +584,6 @@ class MutationScore:
     def at(self, share: float) -> float:
         """Return the share of the kinds of fault that are caught, as a mean over the seeds.
 
-        Args:
-            share: Share of the queries with the fault.
-
         Returns:
             A share from 0 to 1; NaN if no fault was tried.
         """
@@ -598,11 +591,7 @@ class MutationScore:
         return sum(scores) / len(scores) if scores else math.nan
 
     def by_seed(self, share: float) -> tuple[float, ...]:
-        """Return the share of the kinds of fault that are caught, for each seed.
-
-        Args:
-            share: Share of the queries with the fault.
-        """
+        """Return the share of the kinds of fault that are caught, for each seed."""
         caught: dict[int, list[bool]] = {}
         for fate in self.fates:
             if fate.share == share:
@@ -631,11 +620,7 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``.
-
-        Args:
-            share: Share of the queries with the fault.
-        """
+        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
         counts = [round(score * kinds) for score in scores]
@@ -696,7 +681,6 @@ def mutation_score(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -714,21 +698,18 @@ def mutation_score(
         dataset: The queries.
         run: The responses; the assertions should pass on them.
         kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
         seeds: Number of random seeds.
 
     Raises:
         UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
+        SettingError: ``seeds`` is below 1.
     """
 
     def failing_assertions(mutant: Run) -> list[str]:
         return [name for name, check in assertions.items() if _fails(check, mutant)]
 
-    return fates_of(
-        failing_assertions, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
-    )
+    return fates_of(failing_assertions, dataset, run, kinds=kinds, seed=seed, seeds=seeds)
 
 
 def _fails(check: Callable[[Run], object], run: Run) -> bool:
@@ -746,7 +727,6 @@ def fates_of(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -755,50 +735,51 @@ def fates_of(
     ``falling`` is that function: it returns the names of the assertions that fail on a run. The
     other arguments and the errors are those of :func:`mutation_score`.
     """
-    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
+    seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():
         already = tuple(falling(run))
-        effects = _Effects(dataset, run)
-        failures: dict[tuple[Response, ...], tuple[str, ...]] = {}
-        fates = []
-        for number, mutant in draws.mutants:
-            texts = mutant.run.responses
-            if texts not in failures:  # faults without randomness give equal mutants for all seeds
-                names = falling(mutant.run)
-                failures[texts] = tuple(name for name in names if name not in already)
-            caught = failures[texts]
-            suggestion = "" if caught else effects.suggestion(effects.measure(mutant.run))
-            fates.append(_fate(mutant, caught, suggestion, number))
-    return MutationScore(tuple(fates), draws.untried, already)
 
+        def caught_by(mutant: Run, _: _Effects) -> Iterable[str]:
+            return (name for name in falling(mutant) if name not in already)
 
-class _Draws(NamedTuple):
-    """The mutants of several seeds, each with its seed, and reasons for the untried kinds."""
-
-    mutants: Sequence[tuple[int, Mutant]]
-    untried: Mapping[str, str]
+        fates = _fates(seeded_mutants, _Effects(dataset, run), caught_by)
+    return MutationScore(fates, untried, already)
 
 
 def _draw_mutants(
     dataset: MirageDataset,
     run: Run,
     kinds: Collection[str] | None,
-    shares: Sequence[float],
     seed: int,
     seeds: int,
-) -> _Draws:
+) -> tuple[list[tuple[int, Mutant]], Mapping[str, str]]:
+    """Return the mutants with their seeds, and why some kinds were not tried."""
     if seeds < 1:
         raise SettingError(f"seeds must be at least 1, got {seeds}")
     by_seed = {
-        number: mutants(dataset, run, kinds=kinds, shares=shares, seed=number)
+        number: mutants(dataset, run, kinds=kinds, seed=number)
         for number in range(seed, seed + seeds)
     }
     pairs = [(number, mutant) for number, group in by_seed.items() for mutant in group.tried]
-    return _Draws(pairs, by_seed[seed].untried)
+    return pairs, by_seed[seed].untried
 
 
-def _fate(mutant: Mutant, caught: tuple[str, ...], suggestion: str, seed: int) -> Fate:
-    return Fate(mutant.kind, mutant.share, len(mutant.hit), caught, suggestion, seed)
+def _fates(
+    seeded_mutants: Iterable[tuple[int, Mutant]],
+    effects: _Effects,
+    caught_by: Callable[[Run, _Effects], Iterable[str]],
+) -> tuple[Fate, ...]:
+    """Return the fate of each mutant; ``caught_by`` returns the assertions that catch a run."""
+    # Faults without randomness give equal mutants for all seeds.
+    results: dict[tuple[Response, ...], tuple[tuple[str, ...], str]] = {}
+    fates = []
+    for seed, mutant in seeded_mutants:
+        texts = mutant.run.responses
+        if texts not in results:
+            caught = tuple(caught_by(mutant.run, effects))
+            results[texts] = caught, "" if caught else effects.suggestion(mutant.run)
+        fates.append(Fate(mutant.kind, mutant.share, len(mutant.hit), *results[texts], seed))
+    return tuple(fates)
 
 
 def suggested_bounds(
@@ -806,7 +787,6 @@ def suggested_bounds(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> tuple[tuple[Bound, ...], MutationScore]:
@@ -817,36 +797,18 @@ def suggested_bounds(
     the end of the mean's interval if that is farther from the mean. So the bound holds for the
     responses. Bounds that no fault breaks are omitted.
 
-    Args:
-        dataset: The queries.
-        run: The responses.
-        kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
-        seed: The first random seed.
-        seeds: Number of random seeds.
-
-    Raises:
-        UnknownNameError: There is no such kind of fault.
-        SettingError: A share is not above 0 and up to 1, or ``seeds`` is below 1.
+    The arguments and errors are those of :func:`mutation_score`.
     """
-    draws = _draw_mutants(dataset, run, kinds, shares, seed, seeds)
-    fates = []
+    seeded_mutants, untried = _draw_mutants(dataset, run, kinds, seed, seeds)
     with caching_features():
         effects = _Effects(dataset, run)
         bounds = effects.bounds()
-        values: dict[tuple[Response, ...], _WatchedValues] = {}
-        for number, mutant in draws.mutants:
-            texts = mutant.run.responses
-            if texts not in values:  # faults without randomness give equal mutants for all seeds
-                values[texts] = effects.measure(mutant.run)
-            after = values[texts]
-            caught = tuple(
-                bound.feature
-                for bound in bounds
-                if bound.verdict(after.intervals[bound.feature]) == "broken"
-            )
-            suggestion = "" if caught else effects.suggestion(after)
-            fates.append(_fate(mutant, caught, suggestion, number))
+
+        def broken_bounds(mutant: Run, effects: _Effects) -> Iterable[str]:
+            after = effects.measure(mutant).intervals
+            return (b.feature for b in bounds if b.verdict(after[b.feature]) == "broken")
+
+        fates = _fates(seeded_mutants, effects, broken_bounds)
     useful = {name for fate in fates for name in fate.caught_by}
     useful_bounds = tuple(bound for bound in bounds if bound.feature in useful)
-    return useful_bounds, MutationScore(tuple(fates), draws.untried, unmeasured=effects.unmeasured)
+    return useful_bounds, MutationScore(fates, untried, unmeasured=effects.unmeasured)

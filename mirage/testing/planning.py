@@ -30,7 +30,7 @@ from mirage.testing.baseline import Baseline, read_baseline
 from mirage.testing.comparison import Comparison
 from mirage.testing.gate import default_names
 
-__all__ = ["Chances", "Design", "More", "Plan", "plan", "what_would_tell"]
+__all__ = ["Chances", "Design", "ExtraQueries", "Plan", "extra_queries_needed", "plan"]
 
 REPEATS = (1, 2, 3, 5)
 """Numbers of repeats per query that a plan compares."""
@@ -47,11 +47,11 @@ class Chances(NamedTuple):
     """The probabilities that a gate gives the right verdict.
 
     Attributes:
-        found: Probability that a loss of the margin is called worse.
+        detected: Probability that a loss of the margin is called worse.
         cleared: Probability that a system without a loss is called no worse.
     """
 
-    found: float
+    detected: float
     cleared: float
 
 
@@ -84,7 +84,7 @@ class Plan:
         power: Target power.
         alpha: Significance level of each verdict.
         feature: The feature in which the loss is hardest to detect; empty without a baseline.
-        taken: The assumptions of the simulation, in words.
+        assumptions: The assumptions of the simulation, in words.
         designs: One design for each number of repeats.
         best: The cheapest design with enough power, or ``None`` if no design has enough. With a
             budget it is the design with the highest power.
@@ -94,21 +94,21 @@ class Plan:
     power: float
     alpha: float
     feature: str
-    taken: str
+    assumptions: str
     designs: tuple[Design, ...]
     best: Design | None
 
     def __str__(self) -> str:
         where = f" in {self.feature}" if self.feature else ""
         title = f"Detecting a loss of {self.loss:g}{where} at alpha {self.alpha:g}"
-        header = ("repeats", "queries", "calls per run", "cost", "found", "cleared")
+        header = ("repeats", "queries", "calls per run", "cost", "detected", "cleared")
         rows = tuple(_cells(design) for design in self.designs)
         highlights = tuple(design == self.best for design in self.designs)
         notes = [
-            f"found, cleared: share of comparisons in which the loss is called worse, and no loss "
-            f"is called no worse; the target is {self.power:g} for both, within {_SLACK:g}. Saving "
-            "the baseline takes the calls of one more run",
-            f"Assumptions: {self.taken}",
+            "detected, cleared: share of comparisons in which the loss is called worse, and no "
+            f"loss is called no worse; the target is {self.power:g} for both, within {_SLACK:g}. "
+            "Saving the baseline takes the calls of one more run",
+            f"Assumptions: {self.assumptions}",
         ]
         if self.best is None:
             notes.insert(0, "None of these designs has enough power")
@@ -394,7 +394,7 @@ def _check(
         raise SettingError("cluster_size and each of repeats must be at least 1")
 
 
-class More(NamedTuple):
+class ExtraQueries(NamedTuple):
     """The additional queries or repeats that make an inconclusive comparison conclusive.
 
     Attributes:
@@ -419,7 +419,9 @@ class More(NamedTuple):
         )
 
 
-def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0) -> More:
+def extra_queries_needed(
+    comparison: Comparison, *, power: float = 0.8, seed: int = 0
+) -> ExtraQueries:
     """Estimate how many more queries or repeats would make a comparison conclusive.
 
     The function simulates comparisons as :func:`plan` does. It samples queries from this
@@ -436,7 +438,7 @@ def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0
     losses = comparison.losses[:, compared]
     names = [change.feature for change in comparison.compared]
     if not any(compared) or not np.isfinite(losses).all():
-        return More(None, None, power)
+        return ExtraQueries(None, None, power)
     margin, alpha = comparison.margin, comparison.alpha
     column = int(np.square(losses).sum(axis=0).argmax())
 
@@ -449,7 +451,7 @@ def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0
     queries = max(needed - len(losses), 1) if needed <= MOST else None
     within = _repeat_variance(comparison)[compared]
     if np.isnan(within).any():
-        return More(queries, None, power)
+        return ExtraQueries(queries, None, power)
     total = np.square(losses).mean(axis=0)
     share = np.divide(within, total, out=np.zeros_like(total), where=total > 0).clip(0, 1)
     times = len(comparison.after.repeats)  # type: ignore[arg-type]
@@ -457,8 +459,8 @@ def what_would_tell(comparison: Comparison, *, power: float = 0.8, seed: int = 0
         # Repeats reduce only the variance within queries, by the ratio of their numbers.
         shrink = np.sqrt(1 - share + share * times / repeats)
         if min(gate(shrink).chances(len(losses), 1, _FINE)) >= power:
-            return More(queries, repeats, power)
-    return More(queries, None, power)
+            return ExtraQueries(queries, repeats, power)
+    return ExtraQueries(queries, None, power)
 
 
 def _repeat_variance(comparison: Comparison) -> Floats:

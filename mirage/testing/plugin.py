@@ -6,7 +6,7 @@ assertion of :mod:`mirage.testing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,10 +16,9 @@ from mirage.testing._current_test import CURRENT
 if TYPE_CHECKING:
     import pluggy
 
-    from mirage.leaderboard import Leaderboard
     from mirage.testing._runs import Runs
 
-__all__ = ["mirage_leaderboard", "mirage_run"]
+__all__ = ["mirage_run"]
 
 _MARKER = "mirage_language(code): language of the bundled queries for mirage's assertions, as 'sw'"
 
@@ -58,18 +57,6 @@ def pytest_runtest_makereport(
         # Skipping only here lets the assertions after the inconclusive one run too.
         report.outcome = "skipped"
         report.longrepr = (file, (line or 0) + 1, "; ".join(reasons))
-
-
-@pytest.fixture(scope="session")
-def mirage_leaderboard() -> Callable[..., Leaderboard]:
-    """Return a function that loads the bundled leaderboard of a language, once per process.
-
-    ``mirage_leaderboard("sw")`` is that of Swahili. The default is the language of the marker
-    ``mirage_language`` or of the ini option.
-    """
-    from mirage.testing._inputs import leaderboard
-
-    return leaderboard
 
 
 @pytest.fixture(scope="session")

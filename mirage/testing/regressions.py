@@ -43,20 +43,20 @@ from mirage.testing.baseline import (
 )
 from mirage.testing.comparison import Change, Comparison, compare
 from mirage.testing.gate import GATED, default_names
-from mirage.testing.planning import More, what_would_tell
+from mirage.testing.planning import ExtraQueries, extra_queries_needed
 
 __all__ = [
-    "Compared",
+    "BaselineComparison",
     "assert_no_regression",
-    "check_compared",
-    "compared",
+    "check_comparison",
+    "compare_with_baseline",
+    "extra_queries",
     "identical_line",
+    "later_baseline",
     "lost_queries",
-    "measured",
-    "more_to_tell",
+    "result_table",
     "summary",
     "table_notes",
-    "told",
     "worse_than_before",
 ]
 
@@ -151,7 +151,7 @@ def assert_no_regression(
         'no worse'
     """
     unclear = unclear_action(cannot_tell)
-    runs = compared(
+    runs = compare_with_baseline(
         system,
         baseline,
         alpha,
@@ -164,10 +164,10 @@ def assert_no_regression(
     )
     if runs.comparison.clusters < runs.comparison.fewest:
         warnings.warn(_cluster_warning(runs.comparison), stacklevel=3)
-    return check_compared(runs, unclear, allow_failed)
+    return check_comparison(runs, unclear, allow_failed)
 
 
-class Compared(NamedTuple):
+class BaselineComparison(NamedTuple):
     """A comparison of a run with its baseline, and its inputs.
 
     Attributes:
@@ -185,7 +185,7 @@ class Compared(NamedTuple):
     clusters: Mapping[str, str]
 
 
-def compared(
+def compare_with_baseline(
     system: ModelLike,
     baseline: Baseline | str | Path,
     alpha: float = 0.05,
@@ -196,7 +196,7 @@ def compared(
     suite: FeatureSuite | None = None,
     cluster: Cluster = None,
     model: str | None = None,
-) -> Compared:
+) -> BaselineComparison:
     """Return the comparison of :func:`assert_no_regression` without asserting anything.
 
     The arguments are those of :func:`assert_no_regression`.
@@ -228,15 +228,11 @@ def compared(
         identical=identical_answers(earlier, run),
         failed={*earlier.failed, *(response.query_id for response in run.failed)},
     )
-    return Compared(comparison, earlier, dataset, run, clusters)
+    return BaselineComparison(comparison, earlier, dataset, run, clusters)
 
 
-def measured(runs: Compared) -> Baseline:
-    """Return the later run of a comparison as a baseline, for a history.
-
-    Args:
-        runs: Return value of :func:`compared`.
-    """
+def later_baseline(runs: BaselineComparison) -> Baseline:
+    """Return the later run of a comparison as a baseline, for a history."""
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
@@ -248,14 +244,8 @@ def measured(runs: Compared) -> Baseline:
     )
 
 
-def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Comparison:
+def check_comparison(runs: BaselineComparison, unclear: str, allow_failed: int) -> Comparison:
     """Raise an error if the run is worse than its baseline or lost too many queries.
-
-    Args:
-        runs: Return value of :func:`compared`.
-        unclear: Return value of :func:`mirage.testing._unclear.unclear_action`: the outcome of
-            the test if the comparison is inconclusive.
-        allow_failed: Number of queries that may be lost.
 
     Raises:
         FellShortError: A feature is worse, too many queries are lost, or the comparison is
@@ -274,20 +264,17 @@ def check_compared(runs: Compared, unclear: str, allow_failed: int) -> Compariso
     if comparison.verdict == "worse":
         raise _regression_error(comparison, earlier, dataset, run)
     if comparison.verdict == "cannot tell":
-        # The texts are functions because more_to_tell simulates, which takes seconds.
+        # The texts are functions because extra_queries simulates, which takes seconds.
         settle_unclear(
             unclear,
-            lambda: summary(comparison, more_to_tell(comparison)),
-            lambda: told(comparison, more_to_tell(comparison)),
+            lambda: summary(comparison, extra_queries(comparison)),
+            lambda: result_table(comparison, extra_queries(comparison)),
         )
     return comparison
 
 
-def more_to_tell(comparison: Comparison) -> More | None:
+def extra_queries(comparison: Comparison) -> ExtraQueries | None:
     """Return how many more queries would make a comparison conclusive.
-
-    Args:
-        comparison: The comparison.
 
     Returns:
         ``None`` if the comparison is conclusive, or if more queries would not help: correctness
@@ -295,7 +282,7 @@ def more_to_tell(comparison: Comparison) -> More | None:
     """
     if comparison.verdict != "cannot tell" or _needs_more_than_queries(comparison):
         return None
-    return what_would_tell(comparison)
+    return extra_queries_needed(comparison)
 
 
 def _needs_more_than_queries(comparison: Comparison) -> bool:
@@ -360,14 +347,11 @@ def _suite_like(
         ) from None
 
 
-def lost_queries(runs: Compared) -> list[Finding]:
+def lost_queries(runs: BaselineComparison) -> list[Finding]:
     """Return the queries without a value that the baseline has.
 
     If the run has repeats, one failure is enough for a query to be lost, unless it failed in the
     baseline too.
-
-    Args:
-        runs: Return value of :func:`compared`.
     """
     comparison, failed_before = runs.comparison, runs.baseline.failed
     failures = {response.query_id: response.error for response in runs.run.failed}
@@ -419,25 +403,15 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
     }
 
 
-def told(comparison: Comparison, more: More | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a table of 80 columns.
-
-    Args:
-        comparison: The comparison.
-        more: Return value of :func:`more_to_tell`.
-    """
+def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
+    """Return the result of a comparison that is not worse, as a table of 80 columns."""
     rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
-def summary(comparison: Comparison, more: More | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a sentence.
-
-    Args:
-        comparison: The comparison.
-        more: Return value of :func:`more_to_tell`.
-    """
+def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
+    """Return the result of a comparison that is not worse, as a sentence."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     queries = _describe_queries(comparison)
     if comparison.unchanged and comparison.unclear:
@@ -470,12 +444,7 @@ def summary(comparison: Comparison, more: More | None = None) -> str:
 
 
 def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
-    """Return the notes below a table: evidence, allowances for style, features not compared.
-
-    Args:
-        comparison: The comparison.
-        legend: Lines that explain the columns.
-    """
+    """Return the notes below a table: evidence, allowances for style, features not compared."""
     identical = identical_line(comparison)
     return [
         str(comparison.evidence),
@@ -487,11 +456,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
 
 
 def identical_line(comparison: Comparison) -> str:
-    """Return a line on the number of answers identical to the baseline's; empty if not known.
-
-    Args:
-        comparison: The comparison.
-    """
+    """Return a line on the number of answers identical to the baseline's; empty if not known."""
     if comparison.identical is None:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)
@@ -537,14 +502,7 @@ def _regression_error(
 def worse_than_before(
     comparison: Comparison, names: Sequence[str], dataset: MirageDataset, run: Run
 ) -> list[Finding]:
-    """Return the queries that got worse in these features, the worst first.
-
-    Args:
-        comparison: The comparison.
-        names: Names of the features.
-        dataset: The queries.
-        run: The later responses.
-    """
+    """Return the queries that got worse in these features, the worst first."""
     features = comparison.before.features
     worsening = comparison.tested
     # Features have different units, so losses are divided by their root mean square.

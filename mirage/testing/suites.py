@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from mirage.dataset import MirageDataset
 from mirage.errors import MirageError, SettingError
 from mirage.models import Run
 from mirage.testing._inputs import STAND_IN
-from mirage.testing.mutation import SEEDS, SHARES, Bound, MutationScore, fates_of, suggested_bounds
+from mirage.testing.mutation import SEEDS, Bound, MutationScore, fates_of, suggested_bounds
 
 if TYPE_CHECKING:
     import pytest
@@ -30,7 +30,6 @@ def score_tests(
     run: Run,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -46,7 +45,6 @@ def score_tests(
         dataset: The queries of the tests.
         run: The responses; the tests should pass on them.
         kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
         seeds: Number of random seeds.
 
@@ -63,9 +61,7 @@ def score_tests(
             mutant.save(responses)
             return _failing_tests(path, responses)
 
-        return fates_of(
-            failing_tests, dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
-        )
+        return fates_of(failing_tests, dataset, run, kinds=kinds, seed=seed, seeds=seeds)
 
 
 def _failing_tests(path: Path, responses: Path) -> tuple[str, ...]:
@@ -118,7 +114,6 @@ def write_tests(
     queries: str | Path | None = None,
     *,
     kinds: Collection[str] | None = None,
-    shares: Sequence[float] = SHARES,
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
@@ -135,7 +130,6 @@ def write_tests(
         queries: File of the dataset, which the tests read; by default they use the bundled queries
             of its language.
         kinds: Kinds of fault; all by default.
-        shares: Shares of the queries with the fault, among those that can have it.
         seed: The first random seed.
         seeds: Number of random seeds.
 
@@ -145,9 +139,7 @@ def write_tests(
     Raises:
         SettingError: No fault breaks any bound, so no test can be written.
     """
-    bounds, score = suggested_bounds(
-        dataset, run, kinds=kinds, shares=shares, seed=seed, seeds=seeds
-    )
+    bounds, score = suggested_bounds(dataset, run, kinds=kinds, seed=seed, seeds=seeds)
     if not bounds:
         why = "".join(f"; {name} was not measured: {why}" for name, why in score.unmeasured.items())
         raise SettingError(

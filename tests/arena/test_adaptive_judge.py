@@ -29,7 +29,7 @@ def pairs_of(votes):
 
 
 def expected_tau(judged):
-    adaptive = AdaptivePairs("vwxyz", DATASET.query_ids, known=judged.judgments)
+    adaptive = AdaptivePairs("vwxyz", DATASET.query_ids, earlier_judgments=judged.judgments)
     return adaptive.expected_tau
 
 

@@ -190,7 +190,13 @@ def test_intervals_cover_when_verdicts_within_a_query_repeat():
     assert 0.93 < np.mean(inside) < 0.97
 
 
-@pytest.mark.parametrize(("queries", "drawn"), [(5, 100), (20, 100), (20, None), (100, 25)])
+@pytest.mark.parametrize(
+    ("queries", "drawn"),
+    [
+        (20, None),
+        *(pytest.param(*n, marks=pytest.mark.slow) for n in [(5, 100), (20, 100), (100, 25)]),
+    ],
+)
 def test_intervals_of_tournaments_hold_however_many_queries_are_drawn(queries, drawn):
     inside, wrong = [], []
     for seed in range(120):

@@ -417,7 +417,7 @@ def test_the_file_holds_the_votes_in_a_fixed_order(server, tmp_path):
     assert tuple(read_votes(out)) == judged.votes
     places = [(v.query_id, *sorted((v.model_a, v.model_b))) for v in judged.votes]
     assert places == sorted(places)
-    assert re.fullmatch("[0-9a-f]{16}", judged.votes[0].asked)
+    assert re.fullmatch("[0-9a-f]{16}", judged.votes[0].prompt_digest)
 
 
 def test_two_runs_write_identical_files(server, tmp_path):

@@ -99,7 +99,11 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("answer", [Gullible, lambda: quoting], ids=["gullible", "quoting"])
+@pytest.mark.parametrize(
+    "answer",
+    [Gullible, pytest.param(lambda: quoting, marks=pytest.mark.slow)],
+    ids=["gullible", "quoting"],
+)
 def test_injections_in_responses_change_no_verdict(server, case, answer):
     make_text, other, expected = CASES[case]
     server.answer = answer()
@@ -138,7 +142,13 @@ def templated(request):
     return quoting(request)
 
 
-@pytest.mark.parametrize("answer", [Gullible, lambda: quoting, lambda: templated])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Gullible,
+        *(pytest.param(lambda a=a: a, marks=pytest.mark.slow) for a in (quoting, templated)),
+    ],
+)
 def test_disguised_tokens_change_no_verdict_in_any_position(server, answer):
     """Test the worse response, which is shown in both orders, and every id and name."""
     server.answer = answer()

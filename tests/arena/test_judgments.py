@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirage.arena import BradleyTerry, Judgments
+from mirage.arena import BradleyTerry, Judgments, read_judged, read_votes
 from mirage.errors import JudgmentError
 from mirage.models import Judgment
 
@@ -155,3 +157,12 @@ def test_order_of_rows_does_not_change_tournaments():
     )
     assert np.array_equal(first.counts, second.counts)
     assert np.array_equal(first.logits, second.logits)
+
+
+@pytest.mark.parametrize("key", ["prompt_digest", "asked"])
+def test_votes_of_older_files_are_read(tmp_path, key):
+    vote = {"query_id": "q1", "model_a": "x", "model_b": "y", "judge": "j", "verdict": "a"}
+    file = tmp_path / "votes.jsonl"
+    file.write_text(json.dumps(vote | {key: "0f"}))
+    assert [vote.prompt_digest for vote in read_votes(file)] == ["0f"]
+    assert read_judged(file).votes == tuple(read_votes(file))

@@ -97,7 +97,10 @@ def truth() -> float:
 
 
 @pytest.mark.parametrize("useful", [True, False])
-@pytest.mark.parametrize(("queries", "pairs"), [(20, 20), (100, 40), (60, 120)])
+@pytest.mark.parametrize(
+    ("queries", "pairs"),
+    [(20, 20), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(100, 40), (60, 120)])],
+)
 def test_intervals_cover_for_good_and_bad_predictions(
     queries: int, pairs: int, useful: bool
 ) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from command_line import mirage, refusal
@@ -103,9 +103,9 @@ def test_an_address_with_a_password_is_refused() -> None:
     assert "secret-word" not in message
 
 
-def test_it_says_where_the_cache_is(tmp_path: Path, server: ChatServer) -> None:
+def test_it_says_where_the_cache_is(server: ChatServer) -> None:
     assert "(empty)" in mirage("doctor").stdout
     mirage("generate", "--language", "sw", "--model", "m", "--base-url", server.url)
     found = json.loads(mirage("doctor", "--json").stdout)["data"]
-    assert found["cache"] == str(tmp_path / "cache")
+    assert found["cache"] == os.environ["MIRAGE_CACHE"]
     assert found["llm_cache_bytes"] > 0

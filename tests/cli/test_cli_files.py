@@ -237,12 +237,16 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 LONG = ("rank", "fit", "check", "decide", "tests write")
+TAKE_SECONDS = (
+    *("rank", "rerank", "fit", "judge", "generate", "check", "history", "retrieve"),
+    *("grid run", "grid table", "baseline", "tests make", "tests write"),
+)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(words, marks=[pytest.mark.slow] if words == "rerank" else [])
+        pytest.param(words, marks=[pytest.mark.slow] if words in TAKE_SECONDS else [])
         for words in WRITERS
     ],
 )
@@ -291,6 +295,7 @@ def _is_private(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/"))
 
 
+@pytest.mark.slow
 def test_a_history_on_a_full_disk_stays_sound(
     made: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,7 +334,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /d
 
 
 @needs_full
-@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("buffered", ["", pytest.param("1", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("words", [["data", "queries", LANGUAGE], ["--help"], ["--version"]])
 def test_a_full_output_is_one_line_and_status_1(words: list[str], buffered: str) -> None:
     done = shell(">/dev/full", *words, env={**os.environ, "PYTHONUNBUFFERED": buffered})
@@ -345,6 +350,7 @@ def test_a_closed_output_is_one_line_and_status_1() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_closed_input_is_an_error_if_it_is_read_and_else_nothing(tmp_path: Path) -> None:
     done = shell("<&-", "fit", "-")
     assert (done.returncode, done.stdout) == (2, "")
@@ -355,7 +361,11 @@ def test_a_closed_input_is_an_error_if_it_is_read_and_else_nothing(tmp_path: Pat
     assert shell("<&-", "data", "queries", LANGUAGE).stdout.count("\n") == len(DATASET)
 
 
-@pytest.mark.parametrize("redirection", ["2>&-", pytest.param("2>/dev/full", marks=needs_full)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "redirection",
+    ["2>&-", pytest.param("2>/dev/full", marks=needs_full)],
+)
 def test_messages_that_nobody_takes_change_no_status(redirection: str) -> None:
     done = shell(redirection, "fit", "none.jsonl")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")

@@ -144,6 +144,7 @@ def test_what_fit_refuses(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) -> None:
     rows, page = judgments(), tmp_path / "ranking.html"
     path = json_lines(tmp_path / "j.jsonl", [row.model_dump() for row in rows])
@@ -155,7 +156,7 @@ def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) 
 
 def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:
     """Of a pair with one lost vote the other order brings no judgment either."""
-    vote = {"model_a": "a", "model_b": "b", "judge": "j", "verdict": "a", "asked": "x"}
+    vote = {"model_a": "a", "model_b": "b", "judge": "j", "verdict": "a", "prompt_digest": "x"}
     rows = [{**vote, "query_id": "q1"}, {**vote, "query_id": "q2"}]
     rows.append({**vote, "query_id": "q2", "model_a": "b", "model_b": "a", "verdict": "invalid"})
     rows[-1]["error"] = "no verdict"

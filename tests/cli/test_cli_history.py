@@ -9,6 +9,7 @@ import pytest
 from command_line import IN_SWAHILI, mirage, refusal
 
 
+@pytest.mark.slow
 def test_check_and_rank_add_to_a_history(
     good: Path, bad: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_what_judge_needs(server: ChatServer, files: list[Path]) -> None:
     assert mirage("judge", *IN_SWAHILI, *files).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_report_has_the_ranking_the_responses_and_the_judge(
     server: ChatServer, files: list[Path], tmp_path: Path
 ) -> None:

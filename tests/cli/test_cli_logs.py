@@ -126,6 +126,7 @@ def faq(path: Path, *, swapped: bool, users: int = 40) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_users_who_share_their_questions_do_not_hide_a_drift(tmp_path: Path) -> None:
     before = faq(tmp_path / "before.jsonl", swapped=False)
     after = faq(tmp_path / "after.jsonl", swapped=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import LANGUAGE, json_lines, mirage, refusal
 
 from mirage.dataset import MirageDataset
@@ -65,7 +66,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
     assert "Share of 40 sentences with the positive label" in shown.stdout
     plain = json.loads(mirage("metaeval", some, *judge, "--rest", rest, "--json").stdout)
     (row,) = plain["shares"]
-    assert (row["said"], plain["sentences"]) == (0.75, 40)
+    assert (row["judge_share"], plain["sentences"]) == (0.75, 40)
     assert row["corrected"]["labels"] == 24
     assert abs(row["corrected"]["estimate"] - 0.5) < 0.05
     low, high = row["corrected"]["interval"]
@@ -75,6 +76,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
     assert "others.jsonl" in refusal("metaeval", some, "--rest", tmp_path / "other.jsonl")
 
 
+@pytest.mark.slow
 def test_memerag_in_its_folder(data_dir: Path, tmp_path: Path) -> None:
     """Of 50 queries a language; tests/metaeval has the figures of all."""
     for path in (data_dir / "memerag" / "memerag").iterdir():

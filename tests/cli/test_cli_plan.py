@@ -21,7 +21,7 @@ def test_queries_calls_and_money() -> None:
     assert done.exit_code == 0
     assert (best["repeats"], best["calls"]) == (1, best["queries"])
     assert best["cost"] == best["calls"] * 0.003
-    assert best["chances"]["found"] >= 0.77
+    assert best["chances"]["detected"] >= 0.77
     assert 15 <= best["queries"] <= 20  # four of these lose 0.3 with a probability of 0.8: 17
     shown = mirage("plan", *FEW)
     assert shown.stdout.startswith("Detecting a loss of 0.3 at alpha 0.05")

@@ -103,6 +103,7 @@ def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
     assert "leave out --dataset" in refusal("rank", *IN_SWAHILI, good, *both)
 
 
+@pytest.mark.slow
 def test_a_surrogate_of_ones_own_is_read_where_it_is_trusted(good: Path, tmp_path: Path) -> None:
     queries, own = tmp_path / "q.jsonl", tmp_path / "own.joblib"
     MirageDataset.bundled(LANGUAGE).save(queries)
@@ -144,6 +145,7 @@ def judged(server: ChatServer, good: Path) -> tuple[object, ...]:
     return ("rank", *IN_SWAHILI, good, *judge)
 
 
+@pytest.mark.slow
 def test_a_judge_places_the_model(
     judged: tuple[object, ...], server: ChatServer, tmp_path: Path
 ) -> None:

@@ -284,9 +284,13 @@ def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
     assert len(Run.load(path, language=LANGUAGE)) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "kept"),
-    [("cache=yes", "are in the cache"), ("cache=no", "nothing was kept")],
+    [
+        ("cache=yes", "are in the cache"),
+        ("cache=no", "nothing was kept"),
+    ],
 )
 def test_ctrl_c_says_what_is_kept_without_a_file(
     server: ChatServer, option: str, kept: str
@@ -346,6 +350,7 @@ def test_no_control_of_an_argument_reaches_a_terminal(tmp_path: Path) -> None:
         assert foreign_characters(result.stdout + result.stderr) == set(), words
 
 
+@pytest.mark.slow
 def test_json_is_json_where_an_output_lacks_letters(tmp_path: Path) -> None:
     path = responses(tmp_path / "می\u200cخواهم 🜁.jsonl")
     done = subprocess.run(

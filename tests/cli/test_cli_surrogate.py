@@ -95,6 +95,7 @@ def test_what_train_refuses(arena: tuple[list[Path], Path], tmp_path: Path) -> N
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_surrogate_of_the_arena_learns_from_given_utilities(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_what_training_with_utilities_refuses(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_one_that_ships_is_shown(tmp_path: Path) -> None:
     shown = mirage("surrogate", "show", LANGUAGE)
     assert "reference" in shown.stdout

@@ -17,7 +17,7 @@ from mirage.features import FeatureSuite
 from mirage.models import Run
 from mirage.testing import baseline, comments, read_baseline, save_baseline
 from mirage.testing.mutation import suggested_bounds
-from mirage.testing.regressions import compared, summary, told
+from mirage.testing.regressions import compare_with_baseline, result_table, summary
 from mirage.testing.suites import write_tests
 
 DATASET = MirageDataset.bundled("en")
@@ -63,13 +63,13 @@ def test_a_gate_never_says_no_worse_of_what_was_not_measured(tmp_path: Path) -> 
     save_baseline(STRANGE, tmp_path / "baseline.json", on=DATASET)
     saved = read_baseline(tmp_path / "baseline.json")
     assert set(NAMES) <= saved.table.unmeasured.keys()
-    runs = compared(STRANGE, saved, on=DATASET)
+    runs = compare_with_baseline(STRANGE, saved, on=DATASET)
     verdict = summary(runs.comparison)
     assert runs.comparison.verdict == "no worse"
     head, _, rest = verdict.partition("; not compared: ")
     assert all(name in rest and name not in head for name in NAMES)
     assert f"not compared, citation_recall@10: {NOTHING_JUDGED}" in " ".join(
-        told(runs.comparison).split()
+        result_table(runs.comparison).split()
     )
     assert "not compared" in comments.comment(runs)
     cases = ElementTree.fromstring(comments.junit(runs))
@@ -81,23 +81,21 @@ def test_a_gate_never_says_no_worse_of_what_was_not_measured(tmp_path: Path) -> 
 
 def test_a_gate_is_inconclusive_if_nothing_is_left_to_compare() -> None:
     saved = baseline.baseline_of(STRANGE, on=DATASET, suite=FeatureSuite(NAMES))
-    runs = compared(STRANGE, saved, on=DATASET)
+    runs = compare_with_baseline(STRANGE, saved, on=DATASET)
     assert runs.comparison.verdict == "cannot tell"
     assert runs.comparison.not_compared.keys() == set(NAMES)
-    assert NOTHING_JUDGED in " ".join(told(runs.comparison).split())
+    assert NOTHING_JUDGED in " ".join(result_table(runs.comparison).split())
 
 
 def test_tests_are_not_written_on_what_was_not_measured(tmp_path: Path) -> None:
-    bounds, score = suggested_bounds(DATASET, STRANGE, kinds=["wrong-language"], shares=[1])
+    bounds, score = suggested_bounds(DATASET, STRANGE, kinds=["wrong-language"])
     assert not {bound.feature for bound in bounds} & {*NAMES}
     assert {"citation_recall@10", "support_lexical"} <= score.unmeasured.keys()
     reason = "Not measured, citation_recall@10: the qrels contain none of"
     assert reason in " ".join(str(score).split())
     STRANGE.save(tmp_path / "strange.jsonl")
     file = tmp_path / "test_rag.py"
-    write_tests(
-        file, DATASET, STRANGE, tmp_path / "strange.jsonl", kinds=["wrong-language"], shares=[1]
-    )
+    write_tests(file, DATASET, STRANGE, tmp_path / "strange.jsonl", kinds=["wrong-language"])
     assert "Not measured: " in file.read_text("utf-8")
 
 

@@ -63,6 +63,7 @@ def test_missing_values_have_a_reason() -> None:
         assert reason in gap.reason
 
 
+@pytest.mark.slow
 def test_recall_separates_right_from_wrong_answers_of_real_models(data_dir: Path) -> None:
     """HalluQA: 24 models, GPT-4's verdicts; ROUGE-L has an area of 0.691."""
     path = data_dir / "halluqa" / "zh.jsonl"

@@ -468,6 +468,7 @@ def test_a_run_of_another_dataset(english: MirageDataset) -> None:
         FeatureSuite.default("en").score(english, stray)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bits() -> None:
     bundled = MirageDataset.bundled("hi")[6:20]
     copies = [
@@ -492,6 +493,7 @@ def test_progress_is_silent_off_a_terminal(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_memerag_can_be_scored_by_a_suite(data_dir: Path, code: str) -> None:
     source = memerag.load(data_dir / "memerag" / "memerag" / f"{code}.jsonl", code)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.features import NotComputed, answered, feature
@@ -259,7 +260,7 @@ def test_titles_count_as_text_of_passages() -> None:
     assert value("support_lexical", answer, query) > value("support_lexical", answer, bare)
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_references_are_supported_by_what_they_cite(code: str) -> None:
     right, wrong = [], []
     for query in MirageDataset.bundled(code):

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 import mirage.features.nuggets as nuggets_module
 from mirage.dataset import MirageDataset
@@ -121,7 +122,7 @@ def run_of(dataset: MirageDataset, texts: Mapping[str, str], model: str = "m") -
     return Run(model=model, language=dataset.language, responses=answers)
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_recall_equals_its_definition_in_every_language(server: ChatServer, code: str) -> None:
     server.answer = by_words(code)
     dataset = MirageDataset.bundled(code)[10:20]  # six of them can be answered

@@ -32,6 +32,7 @@ def value(name: str, text: str, *labels: str, language: str = "en") -> float | N
     return feature(name).compute([answered(query, Response(query_id="q1", text=text))])[0]
 
 
+@pytest.mark.slow
 def test_bergen_features_give_bergens_own_figures(data_dir: Path) -> None:
     lines = (data_dir / "bergen" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     for row in map(json.loads, lines[::10]):

@@ -270,6 +270,7 @@ OpenAIGenerator(llm).run(QUERIES, out=sys.argv[3], progress=False)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
 def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path) -> None:
     number = itertools.count()

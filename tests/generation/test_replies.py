@@ -164,6 +164,7 @@ def test_a_mapping_may_contain_passages() -> None:
     check(respond({query.id: with_passages(query) for query in DATASET}, DATASET, progress=False))
 
 
+@pytest.mark.slow
 def test_a_leaderboard_ranks_a_system_by_its_own_passages() -> None:
     board = Leaderboard.bundled("en")
 

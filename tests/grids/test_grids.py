@@ -61,6 +61,7 @@ def manifests(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield path.parent.parent.name, json.loads(path.read_text())
 
 
+@pytest.mark.slow
 def test_a_cell_equals_the_results_of_its_components(tmp_path: Path, chat: ChatServer) -> None:
     table = Grid.read(grid_file(tmp_path, chat.url)).run(progress=False)
     assert [cell.failure for cell in table] == [""] * 9
@@ -304,8 +305,15 @@ def judge_prompts(requests: list[dict[str, Any]]) -> list[str]:
     return [text for text in texts if "Judge the text" in text]
 
 
-@pytest.mark.parametrize("method", ["label", "logprobs"])
-@pytest.mark.parametrize("scale", ["binary", "graded"])
+@pytest.mark.parametrize(
+    ("scale", "method"),
+    [
+        ("binary", "label"),
+        ("graded", "logprobs"),
+        pytest.param("binary", "logprobs", marks=pytest.mark.slow),
+        pytest.param("graded", "label", marks=pytest.mark.slow),
+    ],
+)
 def test_a_second_run_retries_only_failed_judgments(
     tmp_path: Path, chat: ChatServer, scale: str, method: str
 ) -> None:
@@ -602,6 +610,7 @@ def test_failed_rerankings_are_reported_and_retried(tmp_path: Path, chat: ChatSe
     assert set(reranked_queries[-2:]) == {second.text}
 
 
+@pytest.mark.slow
 def test_pipelines_are_ranked_by_a_judge_and_on_the_bundled_leaderboard(
     tmp_path: Path, chat: ChatServer
 ) -> None:
@@ -690,6 +699,7 @@ def test_a_grid_resumes_after_a_full_disk(tmp_path: Path, chat: ChatServer) -> N
     assert cell.scores["qa_match"].n == 30
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_grid(tmp_path: Path, chat: ChatServer) -> None:
     path = grid_file(tmp_path, chat.url, show_k="  show_k: [2]")
     chat.answer = lambda request: Reply(text=last_passage(request), delay=0.01)

@@ -34,6 +34,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
     """Collect garbage, so that warnings about open resources appear in the test that left them."""
+    gc.freeze()  # otherwise the objects of earlier tests would be searched too, for a second
     yield
     gc.collect()
 

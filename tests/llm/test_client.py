@@ -310,7 +310,8 @@ def test_one_model_in_two_loops(server: ChatServer, tmp_path: Path) -> None:
     assert llm.usage.calls == len(server.requests)
 
 
-def test_ctrl_c_ends_a_run_at_once(server: ChatServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["plain", pytest.param("notebook", marks=pytest.mark.slow)])
+def test_ctrl_c_ends_a_run_at_once(server: ChatServer, tmp_path: Path, way: str) -> None:
     """The answers until then are in the cache."""
     server.answer = lambda request: Reply(when=lambda: last_user_text(request) < "swali 2")
     script = """
@@ -331,21 +332,19 @@ async def notebook():
 
 run_sync(main()) if sys.argv[3] == "plain" else asyncio.run(notebook())
 """
-    for way in ("plain", "notebook"):
-        path = tmp_path / f"{way}.sqlite"
-        server.requests.clear()
-        with subprocess.Popen(
-            [sys.executable, "-c", script, server.url, str(path), way],
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            while len(server.requests) < 8 or len(Cache(path)) < 2:
-                assert process.poll() is None
-                time.sleep(0.02)
-            start = time.monotonic()
-            process.send_signal(signal.SIGINT)
-            _, printed = process.communicate(timeout=30)
-        assert time.monotonic() - start < 20
-        assert process.returncode != 0
-        assert printed.rstrip().endswith("KeyboardInterrupt")
-        assert len(Cache(path)) == 2
+    path = tmp_path / f"{way}.sqlite"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, server.url, str(path), way],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while len(server.requests) < 8 or len(Cache(path)) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, printed = process.communicate(timeout=30)
+    assert time.monotonic() - start < 20
+    assert process.returncode != 0
+    assert printed.rstrip().endswith("KeyboardInterrupt")
+    assert len(Cache(path)) == 2

@@ -99,9 +99,9 @@ def test_a_share_is_corrected_by_a_lower_is_better_score() -> None:
     expected, mirrored = (corrected_share(some, each, rest)["x"] for each in (HIGHER, LOWER[0]))
     assert expected.corrected.worth > 65
     assert mirrored.corrected.worth == pytest.approx(expected.corrected.worth)
-    assert mirrored.said == pytest.approx(expected.said)
+    assert mirrored.judge_share == pytest.approx(expected.judge_share)
     by_threshold = as_score(1 - GOOD, UNIT, threshold=0.4)
-    assert corrected_share(some, by_threshold, rest)["x"].said == np.mean(1 - GOOD <= 0.4)
+    assert corrected_share(some, by_threshold, rest)["x"].judge_share == np.mean(1 - GOOD <= 0.4)
 
 
 def test_unknown_facts_predict_the_negative_label() -> None:

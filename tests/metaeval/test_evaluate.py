@@ -151,6 +151,7 @@ def test_the_mean_has_the_error_of_independent_languages() -> None:
     assert lower < inner[0] < inner[1] < upper
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     covered = 0
     for seed in range(200):

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from injections import INJECTIONS, marked
 from llm_server import ChatServer, Reply, last_user_text
+from subsets import slow_except
 
 from mirage import LLM, MirageDataset, OpenAIGenerator
 from mirage.errors import DatasetError, JudgmentError, LLMError, SettingError
@@ -174,6 +175,7 @@ def test_the_lowest_passage_is_replaced_by_a_relevant_one() -> None:
         with_passages(queries, index, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_real_questions_get_five_passages_one_of_them_relevant(data_dir: Path, code: str) -> None:
     """MEMERAG has no qrels, so the last two passages of each question count as relevant."""
@@ -345,6 +347,7 @@ def test_any_function_can_mark_sentences() -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["en", "de", "es"])
 def test_sentences_that_people_call_supported_have_more_marks(data_dir: Path, code: str) -> None:
     """Compare marks with human labels on real answers."""
@@ -399,7 +402,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("code", ["en", "sw", "th", "zh", "ja", "ar"])
+@pytest.mark.parametrize("code", slow_except(("en", "th"), ["en", "sw", "th", "zh", "ja", "ar"]))
 def test_every_question_is_accounted_for(server: ChatServer, tmp_path: Path, code: str) -> None:
     server.answer = Endpoint(code)
     benchmark = build(server, code, tmp_path)
@@ -469,6 +472,7 @@ def test_judges_are_evaluated_on_a_labelled_benchmark(server: ChatServer, tmp_pa
     assert scores.left_out == {"Challenging to determine": 1}
 
 
+@pytest.mark.slow
 def test_human_labels_of_real_answers_fit_the_rows(data_dir: Path, tmp_path: Path) -> None:
     """Build from MEMERAG's questions, passages and answers, and fill in its human labels."""
     source = memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de")
@@ -619,6 +623,7 @@ def test_a_build_without_models_or_questions_raises_an_error(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_example_builds_a_benchmark_from_endpoints(server: ChatServer, tmp_path: Path) -> None:
     server.answer = Endpoint("en")
 

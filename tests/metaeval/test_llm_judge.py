@@ -416,6 +416,7 @@ def test_relevance_is_measured_with_three_labels(server: ChatServer) -> None:
     assert figures.balanced_accuracy == pytest.approx(8 / 9)
 
 
+@pytest.mark.slow
 def test_strategies_are_compared_on_the_same_sentences(server: ChatServer) -> None:
     """A better prompt is significantly better, and two equal prompts are not."""
     rng = random.Random(0)

@@ -165,6 +165,7 @@ def check_killed_and_resumed(
             assert response.endswith(f"<answer>{label}</answer>")
 
 
+@pytest.mark.slow
 def test_sixty_sentences_killed_once(server: ChatServer, tmp_path: Path) -> None:
     check_killed_and_resumed(server, tmp_path, make_rows(60), (100,))
 

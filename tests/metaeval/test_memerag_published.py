@@ -147,6 +147,7 @@ def judged(data_dir: Path) -> MetaEvaluation:
     return evaluate(labelled, [again, score(again, SUPPORTED_AT, name="at 0.8"), length_of_id])
 
 
+@pytest.mark.slow
 def test_lexical_support_beats_a_published_llm_judge(
     judged: MetaEvaluation, published: dict
 ) -> None:
@@ -165,6 +166,7 @@ def test_lexical_support_beats_a_published_llm_judge(
     assert wrong["Adds new information", "at 0.8"] < wrong["Nuance shift", "at 0.8"]
 
 
+@pytest.mark.slow
 def test_support_is_a_poor_probability(judged: MetaEvaluation) -> None:
     calibration = judged["at 0.8"].calibration()
     assert sum(bin.sentences for bin in calibration.bins) == 1400

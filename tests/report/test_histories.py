@@ -6,22 +6,37 @@ import math
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 from hostile import STRINGS
 
-from mirage.report.histories import Moment, Point, Timeline, render_history
+from mirage.features import FeatureTable
+from mirage.monitoring.history import Commit
+from mirage.monitoring.page import render_history
+from mirage.monitoring.series import CommitChanges, Series, Step
+from mirage.testing import Baseline
 
 
-def timeline(points: list[Point], text: str = "rag", worse: int = -1) -> Timeline:
-    moments = [
-        Moment(f"c{i}", label=text, against="c0", worse=(text,) if i == worse else ())
-        for i in range(len(points))
-    ]
-    return Timeline(text, (text,), moments, {text: points})
+def commit_series(
+    intervals: list[tuple[float, float, float]], text: str = "rag", worse: int = -1
+) -> Series:
+    table = FeatureTable(text, "en", ("q0",), (text,), np.ones((1, 1)))
+    commits = (
+        CommitChanges(
+            Commit(f"c{i}", "", Baseline(table, text, "f")),
+            (Step(text, *interval, math.nan, i == worse),),
+            "c0",
+        )
+        for i, interval in enumerate(intervals)
+    )
+    return Series(tuple(commits), 0.05, 30)
+
+
+ALONE = (1.0, math.nan, math.nan)
 
 
 def test_significant_losses_are_marked_in_the_plot_and_the_table() -> None:
-    points = [Point(0.9, 0.8, 1.0, 0.5), Point(0.5, 0.3, 0.7, 0.001), Point(0.9)]
-    page = render_history([timeline(points, worse=1)])
+    intervals = [(0.9, 0.8, 1.0), (0.5, 0.3, 0.7), (0.9, math.nan, math.nan)]
+    page = render_history([commit_series(intervals, worse=1)])
     assert "3 commits, 1 significantly worse" in page
     assert page.count('class="dot alarm"') == page.count('class="alarm"') == 1
     assert "<title>c1: 0.500 [0.300, 0.700]</title>" in page
@@ -32,7 +47,7 @@ def test_significant_losses_are_marked_in_the_plot_and_the_table() -> None:
 
 
 def test_a_missing_value_is_not_plotted() -> None:
-    page = render_history([timeline([Point(1.0), Point(math.nan), Point(1.0)])])
+    page = render_history([commit_series([ALONE, (math.nan,) * 3, ALONE])])
     assert page.count("<circle") == 2
     assert 'class="path"' not in page
     assert 'title="not known"' in page
@@ -51,7 +66,7 @@ class Tags(HTMLParser):
 
 
 def test_hostile_strings_stay_strings() -> None:
-    plain_page = render_history([timeline([Point(1.0)], worse=0)])
-    page = render_history([timeline([Point(1.0)], text, worse=0) for text in STRINGS])
+    plain_page = render_history([commit_series([ALONE], worse=0)])
+    page = render_history([commit_series([ALONE], text, worse=0) for text in STRINGS])
     assert Tags(page).names <= Tags(plain_page).names | {"wbr"}
     assert page.count("<script>") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -12,15 +13,20 @@ from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cells import TABLE, dataset, run
 from hostile import STRINGS
 from rankings import ranking
 
 from mirage import Leaderboard, MultilingualRanking, Ranking
+from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES
-from mirage.report import write_grid, write_history
-from mirage.report.histories import Moment, Point, Timeline
+from mirage.monitoring.history import Commit
+from mirage.monitoring.page import write_history
+from mirage.monitoring.series import CommitChanges, Series, Step
+from mirage.report import write_grid
+from mirage.testing import Baseline
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra browser is not installed: playwright"
@@ -519,15 +525,23 @@ def test_axe_finds_no_serious_fault_in_a_grid(
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write the history of a model over forty commits with hostile names, alarms and gaps."""
-    moments = [
-        Moment(f"{i:040x}", "2026-01-01T00:00:00", STRINGS[i], i or None, i == 3, "a" * (i > 0))
-        for i in range(40)
-    ]
-    moments[20] = moments[20]._replace(worse=("answer_match", STRINGS[0]))
-    points = [Point(0.9 - i / 100, 0.5, 0.95, 0.2) for i in range(39)] + [Point(float("nan"))]
-    metrics = {"answer_match": points, STRINGS[0]: points, "long_" * 20: [Point(1.0)] * 40}
+    names = ("answer_match", STRINGS[0], "long_" * 20)
+    table = FeatureTable(STRINGS[1], "en", ("q0",), names, np.ones((1, 3)))
+    commits = []
+    for i in range(40):
+        measured = (0.9 - i / 100, 0.5, 0.95) if i < 39 else (math.nan,) * 3
+        steps = [Step(name, *measured, 0.2, i == 20) for name in names[:2]]
+        steps.append(Step(names[2], 1.0, math.nan, math.nan, math.nan, False))
+        commit = Commit(
+            f"{i:040x}",
+            "2026-01-01T00:00:00",
+            Baseline(table, STRINGS[2], "f"),
+            i or None,
+            i == 3,
+        )
+        commits.append(CommitChanges(commit, tuple(steps), "a" * (i > 0)))
     path = tmp_path_factory.mktemp("history") / "history.html"
-    write_history([Timeline(STRINGS[1], (STRINGS[2],), moments, metrics)], path)
+    write_history([Series(tuple(commits), 0.05, 30)], path)
     return path
 
 

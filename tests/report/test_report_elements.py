@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reading import Reader
 
 from mirage._base.quoting import html_characters, script_json
-from mirage.report._drawing import Scale
-from mirage.report._elements import cut, data, document, label, tag
+from mirage.report.drawing import Scale
+from mirage.report.elements import cut, data, document, label, tag
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 

@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from hostile import STRINGS
 from rankings import ANCHORS, FEATURES, ranker, ranking
 from reading import Reader
+from subsets import slow_except
 
 from mirage import BradleyTerry, Leaderboard, MirageError, MultilingualRanking, Run, respond
 from mirage.arena.biases import PositionBias, SelfPreference
@@ -185,6 +187,7 @@ def test_an_importance_that_cannot_be_computed_says_why(tmp_path: Path) -> None:
     assert "Not computed: cannot hold 2 of 4 models out" in page
 
 
+@pytest.mark.slow
 def test_a_bundled_board_shows_what_faults_cost(tmp_path: Path) -> None:
     board = Leaderboard.bundled("sw")
     sample_ranking = board.rank(
@@ -278,15 +281,20 @@ def tags(page: str) -> list[str]:
     return [tag for tag in Reader(page).tags if tag != "wbr"]
 
 
-@pytest.mark.parametrize("start", range(0, 200, 20))
-def test_hostile_strings_do_not_change_the_elements_of_the_page(start: int, tmp_path: Path) -> None:
-    texts = [text[:50_000] for text in STRINGS[start : start + 20]]
-    options = {"importances": False}
-    hostile = ranking("ar", texts, texts=texts, title=texts[0], notes=texts)
+@cache
+def harmless_tags() -> list[str]:
     harmless = ranking("ar", list("abcdefghijklmnopqrst"), texts=["x"] * 20, notes=["x"] * 20)
-    first = write_and_read(hostile, tmp_path / "a.html", details={texts[1]: texts[2]}, **options)
-    other = write_and_read(harmless, tmp_path / "b.html", details={"x": "y"}, **options)
-    assert tags(remove_findings(first)) == tags(remove_findings(other))
+    return tags(remove_findings(render(harmless, details={"x": "y"}, importances=False)))
+
+
+@pytest.mark.parametrize("start", slow_except(range(0, 200, 40), range(0, 200, 20)))
+def test_hostile_strings_do_not_change_the_elements_of_the_page(start: int, tmp_path: Path) -> None:
+    texts = [text[:7_000] for text in STRINGS[start : start + 20]]
+    hostile = ranking("ar", texts, texts=texts, title=texts[0], notes=texts)
+    first = write_and_read(
+        hostile, tmp_path / "a.html", details={texts[1]: texts[2]}, importances=False
+    )
+    assert tags(remove_findings(first)) == harmless_tags()
     assert len(data_of(first)["languages"]["ar"]["pages"]) == 20
 
 
@@ -342,6 +350,7 @@ def test_results_on_judges_are_shown(tmp_path: Path) -> None:
     assert 'id="judges"' not in write_and_read(ranking(), tmp_path / "r.html")
 
 
+@pytest.mark.slow
 def test_agreement_with_people_is_shown(tmp_path: Path, data_dir: Path) -> None:
     from mirage.metaeval import LabelledSentences, evaluate
 
@@ -421,7 +430,7 @@ def test_long_responses_stay_below_the_size_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "MOST_BYTES", 50_000)
-    texts = [f"##Reason: [1]\n##Answer: {n} " + "<&ช" * 3000 for n in range(9)]
+    texts = [f"##Reason: [1]\n##Answer: {n} " + "<&ช" * 2500 for n in range(9)]
     page = write_and_read(ranking(models=["a", "b", "c", "d"], texts=texts), tmp_path / "r.html")
     assert len(json.dumps(data_of(page)["languages"]["en"]["pages"]).encode()) < 200_000
     assert "What is not shown" in page

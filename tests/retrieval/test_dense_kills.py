@@ -46,6 +46,7 @@ def lengths(request: Mapping[str, Any]) -> Reply:
     return Reply(body=json.dumps({"data": rows}).encode(), delay=0.01)
 
 
+@pytest.mark.slow
 def test_vectors_of_an_endpoint_are_kept_batch_by_batch(tmp_path: Path, server: ChatServer) -> None:
     passages = [Passage(id=f"p{i}", text=f"passage number {i}") for i in range(1400)]
     Corpus.build(passages, tmp_path / "corpus", language="en")

@@ -13,11 +13,11 @@ from mirage.statistics.permutation import permutation_p_values
 def test_the_mean_is_over_the_queries_that_have_a_difference() -> None:
     gaps = np.array([[1.0, np.nan], [0.0, np.nan], [np.nan, np.nan], [1.0, np.nan]])
     first, none = paired_means(gaps, np.arange(4))
-    assert (first.mean, first.n) == (2 / 3, 3)
+    assert (first.difference, first.n) == (2 / 3, 3)
     assert first.p == 0.5  # of the four ways to swap the two that differ, two are as far from 0
     assert np.isnan(first.interval).all()
     assert none.n == 0
-    assert np.isnan([none.mean, none.p]).all()
+    assert np.isnan([none.difference, none.p]).all()
 
 
 def test_queries_of_a_cluster_are_swapped_together() -> None:
@@ -76,7 +76,7 @@ def test_an_interval_holds_0_exactly_if_p_is_above_its_level() -> None:
         low, high = row.interval
         if np.isnan(low):
             continue
-        assert low <= row.mean <= high
+        assert low <= row.difference <= high
         assert (low <= 0 <= high) == (row.p > 1 - level + 1e-12)
         decided += row.p <= 1 - level
     assert decided > 50

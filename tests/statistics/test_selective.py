@@ -15,7 +15,7 @@ def test_items_by_themselves_have_the_exact_binomial_test(wrong: int, decided: i
     errors = errors_of(np.arange(decided) < wrong, np.arange(decided))
     assert errors == (wrong, decided)
     exact = binomtest(wrong, decided, 0.2, alternative="less").pvalue
-    assert risk_p_value(errors, 0.2) == pytest.approx(exact, abs=1e-12)
+    assert risk_p_value([errors], 0.2) == pytest.approx(exact, abs=1e-12)
 
 
 def test_clusters_divide_the_effective_number_by_the_design_effect() -> None:

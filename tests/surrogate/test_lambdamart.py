@@ -124,6 +124,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         SurrogateRanker("lambdamart").fit(tables, boot)
 
 
+@pytest.mark.slow
 def test_auto_works_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     tables, boot = arena(models=6, tournaments=2)

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import t as student
 from sklearn.ensemble import RandomForestRegressor
+from subsets import slow_except
 
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, JudgmentError, NotFittedError, UnknownNameError
@@ -105,8 +106,11 @@ def test_a_feature_on_no_query_is_an_error_that_says_why() -> None:
 
 # Estimators ---------------------------------------------------------------------------------------
 
+TREES = {"forest", "monotone_forest", "monotone_boosting"}
+"""Estimators that take seconds to fit."""
 
-@pytest.mark.parametrize("name", NAMES)
+
+@pytest.mark.parametrize("name", slow_except(set(NAMES) - TREES, NAMES))
 def test_every_estimator_learns_a_plain_relation(name: str) -> None:
     if name not in ESTIMATORS:
         pytest.importorskip("lightgbm", reason="needs the extra ltr")
@@ -134,6 +138,7 @@ def test_more_of_a_good_feature_never_costs(name: str) -> None:
     assert regressor.predict(grid)[-1] > regressor.predict(grid)[0]  # other features are free
 
 
+@pytest.mark.slow
 def test_the_forest_is_scikit_learns() -> None:
     tables, boot = arena()
     ranker = SurrogateRanker("forest", seed=3).fit(tables, boot)
@@ -188,16 +193,22 @@ def test_languages_that_agree_share_one_model() -> None:
     ranker = fit_languages(ar=(2, 1, 0), de=(2, 1, 0), es=(2, 1, 0), sw=(2, 1, 0), zh=(2, 1, 0))
     assert ranker.recipe.shared == "ridge"
     alone = SurrogateRanker("ridge").fit_data({"sw": ranker.data["sw"]})
-    pooled_tau = ranker.cross_validate(2, 28).tau["sw"]
-    assert pooled_tau >= alone.cross_validate(2, 28).tau["sw"]
+    pooled_tau = ranker.cross_validate(2, 8).tau["sw"]
+    assert pooled_tau >= alone.cross_validate(2, 8).tau["sw"]
 
 
 def test_languages_that_disagree_keep_a_part_of_their_own() -> None:
     ranker = fit_languages(ar=(3, 0, 0), de=(-3, 0, 0), es=(3, 0, 0), sw=(-3, 0, 0))
     assert ranker.recipe.alpha is not None
+
+
+@pytest.mark.slow
+def test_languages_that_disagree_are_predicted_by_their_own_parts() -> None:
+    ranker = fit_languages(ar=(3, 0, 0), de=(-3, 0, 0), es=(3, 0, 0), sw=(-3, 0, 0))
     assert min(ranker.cross_validate(2, 28).tau.values()) > 0.5
 
 
+@pytest.mark.slow
 def test_models_are_held_out_in_all_languages_at_once() -> None:
     ranker = fit_languages(ar=(2, 1, 0), de=(2, 1, 0))
     validation = ranker.cross_validate(2, 28)
@@ -248,6 +259,7 @@ def test_a_prediction_has_an_interval_around_it() -> None:
     assert prediction.draws.shape == (40,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [12, 19])
 def test_intervals_of_new_models_have_their_coverage(models: int) -> None:
     covered = []
@@ -411,9 +423,15 @@ def test_columns_are_matched_by_name_and_none_is_filled_in() -> None:
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
-    tables, boot = arena(tournaments=8)
+    tables, boot = arena(tournaments=2)
     first, again = (SurrogateRanker("mlp", seed=5).fit(tables, boot) for _ in range(2))
     assert np.array_equal(first.predict(tables[1]).draws, again.predict(tables[1]).draws)
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_no_number() -> None:
+    tables, boot = arena(tournaments=2)
+    first = SurrogateRanker("mlp", seed=5).fit(tables, boot)
     single_process, two_processes = (first.cross_validate(2, 2, n_jobs=n) for n in (1, 2))
     assert np.array_equal(single_process.predicted["sw"], two_processes.predicted["sw"])
 

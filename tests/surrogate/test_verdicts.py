@@ -156,6 +156,7 @@ def test_responses_to_the_same_queries_are_compared_query_by_query() -> None:
 # The surrogate ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_verdicts_predict_few_models_better_than_means() -> None:
     r2 = {}
     for name in ("verdicts", "ridge"):
@@ -219,6 +220,7 @@ def tree_ranker() -> SurrogateRanker:
     return SurrogateRanker().fit(tables, boot, judgments=judgments)
 
 
+@pytest.mark.slow
 def test_trees_are_selected_with_many_models_if_quality_is_not_linear(
     tree_ranker: SurrogateRanker,
 ) -> None:
@@ -231,6 +233,7 @@ def test_trees_are_selected_with_many_models_if_quality_is_not_linear(
     assert not SurrogateRanker().fit_data(few).recipe.trees
 
 
+@pytest.mark.slow
 def test_stored_trees_predict_the_same(tree_ranker: SurrogateRanker, tmp_path: Path) -> None:
     tree_ranker.save(tmp_path / "one.npz")
     loaded = SurrogateRanker.load(tmp_path / "one.npz", trust=True)
@@ -239,6 +242,7 @@ def test_stored_trees_predict_the_same(tree_ranker: SurrogateRanker, tmp_path: P
     assert np.array_equal(loaded.scores(table), tree_ranker.scores(table))
 
 
+@pytest.mark.slow
 def test_trees_are_an_estimator_of_their_own(tree_ranker: SurrogateRanker) -> None:
     ranker = SurrogateRanker("verdict_trees").fit_data(tree_ranker.data)
     assert ranker.recipe == tree_ranker.recipe
@@ -249,6 +253,7 @@ def test_trees_are_an_estimator_of_their_own(tree_ranker: SurrogateRanker) -> No
         SurrogateRanker("verdict_trees").fit(tables, boot)
 
 
+@pytest.mark.slow
 def test_trees_that_are_stored_without_verdicts_predict_and_are_not_refitted(
     tree_ranker: SurrogateRanker, tmp_path: Path
 ) -> None:
@@ -262,6 +267,7 @@ def test_trees_that_are_stored_without_verdicts_predict_and_are_not_refitted(
             measure()
 
 
+@pytest.mark.slow
 def test_stored_trees_that_fit_no_features_are_refused(
     tree_ranker: SurrogateRanker, tmp_path: Path
 ) -> None:

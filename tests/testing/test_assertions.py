@@ -19,7 +19,8 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.features import FeatureTable
+from mirage.features import Facts, FeatureTable
+from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
 from mirage.ranking import Entry, MultilingualRanking, Ranking
 from mirage.testing import (
@@ -391,13 +392,14 @@ def test_alpha_is_the_level(good: Texts, baseline: Baseline) -> None:
             assert_no_regression(good, baseline, alpha)
 
 
-def test_a_baseline_can_declare_that_smaller_is_better(good: Texts, tmp_path: Path) -> None:
-    suite = FeatureSuite([length])
+def test_a_feature_can_declare_that_smaller_is_better(good: Texts, tmp_path: Path) -> None:
+    suite = FeatureSuite([FunctionFeature(length, facts=Facts("lower"))])
     longer = {id_: text * 2 for id_, text in good.items()}
-    save_baseline(good, tmp_path / "b", on="sw", suite=suite, lower_is_better=["length"])
+    save_baseline(good, tmp_path / "b", on="sw", suite=suite)
     assert "worse than the baseline in length" in failure_message(
         assert_no_regression, longer, tmp_path / "b", suite=suite
     )
+    suite = FeatureSuite([length])
     save_baseline(good, tmp_path / "b", on="sw", suite=suite)
     assert_no_regression(longer, tmp_path / "b", suite=suite)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mirage import FeatureSuite, Leaderboard, MirageDataset
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError
 from mirage.features import Facts
 from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
@@ -74,11 +74,9 @@ def test_failures_are_kept_as_failures(tmp_path: Path, swahili: MirageDataset) -
 
 def test_a_leaderboard_provides_queries_and_features(tmp_path: Path) -> None:
     board = Leaderboard.bundled("sw")
-    suite = board.suite + length
+    suite = board.suite + FunctionFeature(length, facts=Facts("lower", low=0))
     wider = Leaderboard(board.dataset, suite, board.ranker)
-    loaded = save_baseline(
-        references(board.dataset), tmp_path / "b", on=wider, lower_is_better=["length"]
-    )
+    loaded = save_baseline(references(board.dataset), tmp_path / "b", on=wider)
     assert set(suite.names) <= set(loaded.table.features)
     lower = {"wrong_answer", "unknown_facts", "english_language", "length"}
     assert lower <= set(loaded.lower_is_better)
@@ -86,21 +84,6 @@ def test_a_leaderboard_provides_queries_and_features(tmp_path: Path) -> None:
 
 def length(_: Query, response: Response) -> float:
     return float(len(response.text or ""))
-
-
-def test_lower_is_better_is_not_needed_for_a_feature_that_declares_it(
-    tmp_path: Path, swahili: MirageDataset
-) -> None:
-    suite = FeatureSuite([FunctionFeature(length, facts=Facts("lower", low=0)), *CITED])
-    assert save_references(tmp_path / "b.json", swahili, suite=suite).lower_is_better == ("length",)
-
-
-def test_a_direction_of_an_unknown_feature_is_refused(
-    tmp_path: Path, swahili: MirageDataset
-) -> None:
-    with pytest.raises(UnknownNameError, match=r"'citation_map'.*did you mean 'citation_map@10'"):
-        save_references(tmp_path / "b.json", swahili, lower_is_better=["citation_map"])
-    assert not (tmp_path / "b.json").exists()
 
 
 def test_the_error_names_a_path_that_cannot_be_written(

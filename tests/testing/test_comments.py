@@ -13,8 +13,8 @@ from mirage.dataset import MirageDataset
 from mirage.models import Query, Response, Run
 from mirage.testing import save_baseline
 from mirage.testing.comments import comment, junit
-from mirage.testing.planning import More
-from mirage.testing.regressions import Compared, compared
+from mirage.testing.planning import ExtraQueries
+from mirage.testing.regressions import BaselineComparison, compare_with_baseline
 
 HOSTILE = (
     '# <img src=x> @octocat #12 GH-1 4f2c91a :tada: %"next" https://evil.example | `x` **b** [l](u)'
@@ -52,14 +52,14 @@ def right(i: int) -> str:
 
 
 @pytest.fixture
-def against(tmp_path: Path) -> Callable[[Run], Compared]:
+def against(tmp_path: Path) -> Callable[[Run], BaselineComparison]:
     path = tmp_path / "baseline.json"
     save_baseline(run(right), path, on=DATASET)
-    return lambda later: compared(later, path, features=["answer_match"], on=DATASET)
+    return lambda later: compare_with_baseline(later, path, features=["answer_match"], on=DATASET)
 
 
 def test_a_comment_contains_the_verdict_and_the_lost_facts(
-    against: Callable[[Run], Compared],
+    against: Callable[[Run], BaselineComparison],
 ) -> None:
     later = run(lambda i: right(i) if i > 11 else "##Answer: It is Elsewhere.")
     text = comment(against(later))
@@ -75,16 +75,16 @@ def test_a_comment_contains_the_verdict_and_the_lost_facts(
 
 
 def test_an_inconclusive_comment_contains_the_number_of_queries_needed(
-    against: Callable[[Run], Compared],
+    against: Callable[[Run], BaselineComparison],
 ) -> None:
-    more = More(17, None, 0.8)
+    more = ExtraQueries(17, None, 0.8)
     unclear = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
     advice = "; a verdict needs about 17 more queries like these"
     assert advice in comment(unclear, more=more)
     assert advice not in comment(unclear)
 
 
-def test_hostile_strings_create_no_markup(against: Callable[[Run], Compared]) -> None:
+def test_hostile_strings_create_no_markup(against: Callable[[Run], BaselineComparison]) -> None:
     runs = against(run(lambda i: None if i == 3 else right(i), HOSTILE))
     text = comment(runs)
     assert "### Mirage: queries lost" in text
@@ -100,7 +100,7 @@ def test_hostile_strings_create_no_markup(against: Callable[[Run], Compared]) ->
     assert "q3 @team <b>" in rendered
 
 
-def test_junit_has_one_case_per_feature(against: Callable[[Run], Compared]) -> None:
+def test_junit_has_one_case_per_feature(against: Callable[[Run], BaselineComparison]) -> None:
     later = run(
         lambda i: None if i == 3 else right(i) if i > 11 else f"##Answer: {HOSTILE}", HOSTILE
     )

@@ -119,7 +119,7 @@ def noisy_runs(rng: np.random.Generator, repeats: int, queries: int) -> Floats:
     return np.concatenate([hits, near, other], axis=2)
 
 
-@pytest.mark.parametrize("queries", [14, 60])
+@pytest.mark.parametrize("queries", [14, pytest.param(60, marks=pytest.mark.slow)])
 def test_a_second_run_of_the_same_system_rarely_raises_an_alarm(queries: int) -> None:
     rng = np.random.default_rng(11)
     runs = noisy_runs(rng, 600, queries)
@@ -127,7 +127,7 @@ def test_a_second_run_of_the_same_system_rarely_raises_an_alarm(queries: int) ->
     assert alarms(runs[:300], runs[300:]) <= 0.07
 
 
-@pytest.mark.parametrize("queries", [20, 100])
+@pytest.mark.parametrize("queries", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_skewed_changes_without_a_mean_loss_rarely_raise_an_alarm(queries: int) -> None:
     # Three of four queries lose 0.2, one gains 0.6: signed ranks call 20 to 40 % of that worse.
     rng = np.random.default_rng(13)

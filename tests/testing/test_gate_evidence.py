@@ -22,7 +22,13 @@ from mirage.testing.baseline import baseline_of, from_text, identical_answers, t
 from mirage.testing.comments import comment, junit
 from mirage.testing.comparison import Comparison, compare
 from mirage.testing.gate import gated
-from mirage.testing.regressions import Compared, compared, more_to_tell, summary, told
+from mirage.testing.regressions import (
+    BaselineComparison,
+    compare_with_baseline,
+    extra_queries,
+    result_table,
+    summary,
+)
 from mirage.text import split_sentences
 
 Texts = dict[str, str]
@@ -50,9 +56,11 @@ def irrelevant(dataset: MirageDataset) -> Texts:
     return texts
 
 
-def compare_texts(before: Texts, after: Texts, dataset: MirageDataset, **options: Any) -> Compared:
+def compare_texts(
+    before: Texts, after: Texts, dataset: MirageDataset, **options: Any
+) -> BaselineComparison:
     saved = baseline_of(before, on=dataset, suite=FeatureSuite(gated(dataset)))
-    return compared(after, saved, on=dataset, **options)
+    return compare_with_baseline(after, saved, on=dataset, **options)
 
 
 # Evidence -----------------------------------------------------------------------------------------
@@ -70,7 +78,7 @@ def test_without_qrels_and_answers_nonsense_is_never_no_worse(code: str, referen
     before = {query.id: query.reference or "" for query in full}
     saved = baseline_of(before, on=dataset, suite=FeatureSuite(gated(dataset)))
     for texts in (dict.fromkeys(before, "xxxx yyyy [1]"), irrelevant(full)):
-        comparison = compared(texts, saved, on=dataset).comparison
+        comparison = compare_with_baseline(texts, saved, on=dataset).comparison
         assert comparison.verdict != "no worse"
     if not reference:
         assert summary(comparison).startswith(
@@ -85,7 +93,7 @@ def test_a_comment_and_junit_report_missing_evidence() -> None:
     assert "### Mirage: cannot tell" in comment(runs)
     assert "inconclusive: nothing that measures correctness" in comment(runs)
     assert 'name="correctness"' in junit(runs)
-    assert more_to_tell(runs.comparison) is None
+    assert extra_queries(runs.comparison) is None
 
 
 def test_every_table_lists_its_evidence() -> None:
@@ -111,8 +119,8 @@ def test_every_table_lists_its_evidence() -> None:
         ),
     ):
         runs = compare_texts(REFERENCES, REFERENCES | {"q01": false_answers["q01"]}, dataset)
-        assert evidence in flat(told(runs.comparison))
-        assert "39 of 40 answers are identical" in flat(told(runs.comparison))
+        assert evidence in flat(result_table(runs.comparison))
+        assert "39 of 40 answers are identical" in flat(result_table(runs.comparison))
         assert evidence in flat(comment(runs))
 
 
@@ -160,8 +168,8 @@ def test_a_loss_that_counts_as_style_is_inconclusive() -> None:
     change = comparison.changes[1]
     assert change.allowance == pytest.approx(0.4)
     assert change.beyond_at_most < 0.1 < 0.4 <= change.lost_at_most
-    assert more_to_tell(comparison) is None
-    text = flat(told(comparison))
+    assert extra_queries(comparison) is None
+    text = flat(result_table(comparison))
     assert "support_lexical: 0.400 of its loss counts as style and raises no alarm" in text
     assert f"which “no worse” tests, is at most {change.lost_at_most:.3f}" in text
     assert "save a new baseline if the new style is intended" in text
@@ -191,7 +199,7 @@ def test_identical_answers_pass_at_any_number_of_clusters(clusters: int) -> None
         cluster={id_: str(i % clusters) for i, id_ in enumerate(ids)},
     )
     assert runs.comparison.verdict == "no worse"
-    assert "40 of 40 answers are identical to the baseline's" in flat(told(runs.comparison))
+    assert "40 of 40 answers are identical to the baseline's" in flat(result_table(runs.comparison))
     assert "40 of 40 answers are identical" in comment(runs)
 
 
@@ -200,7 +208,7 @@ def test_identical_answers_pass_whatever_is_measured() -> None:
     texts = {query.id: REFERENCES[query.id] for query in dataset}
     runs = compare_texts(texts, dict(texts), dataset)
     assert runs.comparison.verdict == "no worse"
-    assert "5 of 5 answers are identical" in flat(told(runs.comparison))
+    assert "5 of 5 answers are identical" in flat(result_table(runs.comparison))
 
 
 def test_repeats_are_identical_in_any_order() -> None:
@@ -228,10 +236,10 @@ def test_a_baseline_without_digests_is_still_read() -> None:
     content = json.loads(to_text(saved))
     del content["digests"]
     old = from_text(json.dumps(content), "b.json")
-    runs = compared(REFERENCES, old, on=SWAHILI)
+    runs = compare_with_baseline(REFERENCES, old, on=SWAHILI)
     assert runs.comparison.identical is None
     assert runs.comparison.verdict == "no worse"
-    assert "identical" not in told(runs.comparison)
+    assert "identical" not in result_table(runs.comparison)
 
 
 # Answers that turned from right to wrong ----------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.monitoring import Commit, History, moved, series
+from mirage.monitoring import Commit, History, compare_commits, series
 from mirage.monitoring.series import worsening_p_values
 from mirage.statistics.permutation import exchange_p_values
 from mirage.testing import Baseline
@@ -36,7 +36,7 @@ def baseline(values: np.ndarray, model: str = "rag", fingerprint: str = "f") -> 
 
 
 def commit(sha: str, values: np.ndarray, *, accepted: bool = False) -> Commit:
-    return Commit(sha, "2026-01-01T00:00:00+00:00", "", baseline(values), accepted=accepted)
+    return Commit(sha, "2026-01-01T00:00:00+00:00", baseline(values), accepted=accepted)
 
 
 RIGHT = np.ones((3, 12))
@@ -50,13 +50,14 @@ LOST[:, :4] = 0.0  # every answer to four queries
 def test_appended_commits_are_read_back(tmp_path: Path) -> None:
     values = np.array([[1.0, np.nan, 0.5], [0.0, 1.0, 0.25]])
     history = History(tmp_path / "h.sqlite")
-    history.append(baseline(values), "abc", label="<b>'); DROP TABLE commits", rank=2)
+    hostile_sha = "abc'); DROP TABLE commits"
+    history.append(baseline(values), hostile_sha, rank=2)
     history.append(baseline(values, "other"), "abc")
     history.append(baseline(values), "def", clusters={"q0": "d", "q1": "d"})
     history.append(baseline(values, fingerprint="g"), "def")
     mine, other, requeried = History(tmp_path / "h.sqlite").series()
-    assert [entry.sha for entry in mine] == ["abc", "def"]
-    assert (mine[0].label, mine[0].rank) == ("<b>'); DROP TABLE commits", 2)
+    assert [entry.sha for entry in mine] == [hostile_sha, "def"]
+    assert mine[0].rank == 2
     np.testing.assert_array_equal(mine[0].baseline.table.repeats[..., 0], values)
     assert mine[1].baseline.table.clusters == {"q0": "d", "q1": "d"}
     assert [entry.baseline.table.model for entry in other] == ["other"]
@@ -150,7 +151,7 @@ def test_without_a_permutation_there_is_no_p() -> None:
 
 def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
     rows = [commit("a", RIGHT), commit("b", RIGHT), commit("c", LOST, accepted=True)]
-    series = moved([*rows, commit("d", LOST), commit("e", RIGHT)])
+    series = compare_commits([*rows, commit("d", LOST), commit("e", RIGHT)])
     assert [entry.worse for entry in series.commits] == [(), (), ("answer_match",), (), ()]
     assert [entry.reference for entry in series.commits] == ["", "a", "a", "c", "c"]
     step = series.commits[2].steps[0]
@@ -161,14 +162,14 @@ def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
 
 def test_only_a_limited_number_of_commits_is_compared_with_a_reference() -> None:
     rows = [commit("a", RIGHT), *(commit(str(i), LOST) for i in range(3))]
-    series = moved(rows, length=2)
+    series = compare_commits(rows, length=2)
     assert [bool(entry.worse) for entry in series.commits] == [False, True, True, False]
     assert series.commits[3].reference == ""
-    assert not any(entry.worse for entry in moved(rows, alpha=1e-4, length=2).commits)
+    assert not any(entry.worse for entry in compare_commits(rows, alpha=1e-4, length=2).commits)
     with pytest.raises(SettingError):
-        moved(rows, length=0)
+        compare_commits(rows, length=0)
     with pytest.raises(UnknownNameError):
-        moved(rows, features=["none"])
+        compare_commits(rows, features=["none"])
 
 
 def test_commits_without_an_alarm_count_as_repeats() -> None:
@@ -177,14 +178,14 @@ def test_commits_without_an_alarm_count_as_repeats() -> None:
     # sixth with a probability of 1/6.
     once, lost = np.ones((1, 12)), np.ones((1, 12))
     lost[0, :3] = 0.0
-    alone = moved([commit("a", once), commit("b", lost)])
+    alone = compare_commits([commit("a", once), commit("b", lost)])
     assert alone.commits[-1].steps[0].p == pytest.approx(1 / 8, abs=0.02)
     rows = [commit(sha, once) for sha in "abcde"]
-    assert moved([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
+    assert compare_commits([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
         1 / 6**3, abs=0.002
     )
     # A commit that is worse does not count as a repeat of the earlier ones.
-    worse = moved([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
+    worse = compare_commits([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
     assert [bool(entry.worse) for entry in worse.commits[-2:]] == [True, True]
 
 
@@ -206,5 +207,5 @@ def test_a_commit_is_compared_with_a_bounded_number_of_answers(
 
     monkeypatch.setattr(series, "worsening_p_values", record_size)
     monkeypatch.setattr(series, "_POOLED", 8)
-    moved([commit(f"c{number}", RIGHT) for number in range(6)])
+    compare_commits([commit(f"c{number}", RIGHT) for number in range(6)])
     assert sizes == [3, 6, 8, 8, 8]  # three answers of the first commit and the latest of the rest

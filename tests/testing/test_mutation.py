@@ -116,12 +116,13 @@ def test_assertions_on_mutants_record_nothing_in_the_running_test(
     assert not request.node.user_properties
 
 
+@pytest.mark.slow
 def test_suggested_bounds_score_as_the_assertions_do() -> None:
-    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
+    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, shares=(1.0,), seeds=2)
     checks = {
         b.feature: lambda run, b=b: assert_feature(run, b.feature, **b.limits) for b in bounds
     }
-    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
+    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS, shares=(1.0,), seeds=2)
     assert not again.fallen
     assert {(*f[:3], f.seed): set(f.caught_by) for f in score.fates} == {
         (*f[:3], f.seed): set(f.caught_by) for f in again.fates
@@ -169,6 +170,7 @@ def as_markdown(texts: dict[str, str]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_an_improved_run_breaks_no_written_bound() -> None:
     good = {response.query_id: response.text or "" for response in improved("reference")}
     wrong = {r.query_id: r.text or "" for r in improved("lying")}
@@ -197,13 +199,15 @@ def test_no_suggestion_limits_the_better_side() -> None:
     wrong = improved("lying").model_copy(
         update={"responses": tuple(improved("lying").responses[::2])}
     )
-    bounds, score = suggested_bounds(dataset, wrong, seeds=1)
+    kinds = ("uncited", "lying", "refusal", "wrong-language")
+    bounds, score = suggested_bounds(dataset, wrong, kinds=kinds, seeds=1)
     for fate in score.missed:
         assert 'answer_match", le=' not in fate.suggestion
         assert 'abstention", le=' not in fate.suggestion
     assert all(bound.le is None for bound in bounds if bound.feature == "answer_match")
 
 
+@pytest.mark.slow
 def test_suggested_bounds_hold_for_true_answers_in_other_words() -> None:
     dataset = MirageDataset(list(SWAHILI)[::2])
     runs = {
@@ -211,9 +215,7 @@ def test_suggested_bounds_hold_for_true_answers_in_other_words() -> None:
         for name, run in simulated_runs("sw", {*MANNERS, "lying"}).items()
     }
     kinds = ("uncited", "lying", "refusal")
-    bounds, score = suggested_bounds(
-        dataset, runs["reference"], kinds=kinds, shares=(1.0,), seeds=1
-    )
+    bounds, score = suggested_bounds(dataset, runs["reference"], kinds=kinds, seeds=1)
     assert score.score == 1
 
     def broken(run: Run) -> set[str]:
@@ -243,13 +245,14 @@ def test_a_bound_is_compared_with_an_interval() -> None:
     assert Bound("wrong_answer", "", le=0.5).verdict((0.51, 0.9)) == "broken"
 
 
+@pytest.mark.slow
 def test_a_written_file_passes_and_pytest_gives_the_same_score(tmp_path: Path) -> None:
     dataset, run = user_data(6)
     responses, queries = tmp_path / "responses.jsonl", tmp_path / "queries.jsonl"
     run.save(responses)
     dataset.save(queries)
     file = tmp_path / "test_written.py"
-    settings = {"kinds": KINDS[:2], "shares": (1.0,), "seeds": 2}
+    settings = {"kinds": KINDS[:2], "seeds": 2}
     written = write_tests(file, dataset, run, responses, queries, **settings)
     assert f"- {written.counted(1.0)} on all queries" in file.read_text(encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", file.name]
@@ -268,11 +271,11 @@ def test_bad_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="shares"):
         mutants(SWAHILI, BUNDLED, shares=[0])
     with pytest.raises(MirageError, match="no such test file"):
-        score_tests(tmp_path / "test_none.py", SWAHILI, BUNDLED)
+        score_tests(tmp_path / "test_none.py", SWAHILI, BUNDLED, kinds=KINDS[:1], seeds=1)
     broken = tmp_path / "test_broken_file.py"
     broken.write_text("import nothing_of_this_name")
     with pytest.raises(MirageError, match="nothing_of_this_name"):
-        score_tests(broken, SWAHILI, BUNDLED)
+        score_tests(broken, SWAHILI, BUNDLED, kinds=KINDS[:1], seeds=1)
 
 
 def test_responses_of_the_environment_variable_replace_the_system(

@@ -75,6 +75,7 @@ def runs() -> list[Run]:
     return [generate(seed) for seed in range(20)]
 
 
+@pytest.mark.slow
 def test_a_loss_of_ten_percent_of_citations_is_detected(runs: list[Run], tmp_path: Path) -> None:
     detections = [
         is_called_worse(run, uncited(run, seed), tmp_path / "b.json")
@@ -83,6 +84,7 @@ def test_a_loss_of_ten_percent_of_citations_is_detected(runs: list[Run], tmp_pat
     assert sum(detections) >= 0.8 * len(runs)
 
 
+@pytest.mark.slow
 def test_the_same_system_raises_no_alarm(runs: list[Run], tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     assert not any(is_called_worse(run, run, path) for run in runs[:3])

@@ -87,6 +87,7 @@ def test_a_written_file_reads_the_named_files_and_runs_nothing(
     assert sorted(tmp_path.iterdir()) == sorted([plain, file, responses, queries])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bounds")
 def test_pytest_collects_no_code_from_a_name(tmp_path: Path) -> None:
     dataset, run = user_data(4)

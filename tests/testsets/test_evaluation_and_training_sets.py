@@ -92,6 +92,7 @@ def test_arabic_is_a_sample_that_depends_on_the_seed(data_dir: Path) -> None:
     assert len(miracl(data_dir, "ar").dataset) == 2896
 
 
+@pytest.mark.slow
 def test_the_example_prints_the_papers_numbers(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -452,7 +453,7 @@ FORMS = (
 PROSE = " and ", ". It is", "\n", "[sic]", "[1969]", "[]", " (1) ", "1. ", "[\n1]"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(data=st.data())
 def test_any_response_cites_the_same_passages_after_shuffling(data: st.DataObject) -> None:
     ids = data.draw(st.lists(ID, min_size=2, max_size=8, unique=True))

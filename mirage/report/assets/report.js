@@ -58,7 +58,7 @@ function modelPage(code, entry) {
   if (entry.answered !== null) {
     facts.push(["Responses", `${entry.answered} answered, ${entry.failed} failed`]);
   }
-  if (entry.unfamiliar) facts.push(["Unlike any system that this board knows", entry.unfamiliar]);
+  if (entry.unfamiliar) facts.push(["Unlike every system of this leaderboard", entry.unfamiliar]);
   return [
     h("p", {}, h("a", { href: `#${code}-leaderboard`, class: "back" }, "← Leaderboard")),
     h("h2", { tabindex: "-1" }, breakable(modelName(entry))),

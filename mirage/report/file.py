@@ -9,18 +9,14 @@ from xml.etree.ElementTree import Element
 
 from mirage._base.files import write_text
 from mirage.errors import DatasetError, MirageError
-from mirage.report import _elements as elements
-from mirage.report._elements import tag
+from mirage.report import elements as elements
+from mirage.report.elements import tag
 
 __all__ = ["save", "whole"]
 
 
 def save(page: str, path: str | Path) -> None:
     """Write a page to a file.
-
-    Args:
-        page: Text of the page.
-        path: Path of the file.
 
     Raises:
         MirageError: If the file cannot be written.

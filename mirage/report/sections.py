@@ -1,4 +1,8 @@
-"""Build the parts of the page that need no script: tables of one language and of all."""
+"""Build the parts of the page that need no script: tables of one language and of all.
+
+``code`` is the code of a language. ``model_indices`` are the positions of the models in the page's
+list of models, which its links use. Models in ``new`` are marked as new.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from mirage.languages import LANGUAGES, Language
-from mirage.report._drawing import Scale, axis, bar, interval
-from mirage.report._elements import Child, breakable, cut, label, tag
+from mirage.report.drawing import Scale, axis, bar, interval
+from mirage.report.elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.arena import Fragility, Judgments
@@ -49,11 +53,6 @@ def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
 
     If the table is too wide, the region scrolls by mouse or keyboard, its edge fades, and a
     second line asks the reader to scroll.
-
-    Args:
-        rows: The table.
-        name: Name of the region for screen readers.
-        hint: Text above the table.
     """
     rows.set("aria-label", name)
     region = tag("div", rows, class_="scroll", role="region", aria_label=name, tabindex="0")
@@ -106,13 +105,7 @@ def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: st
 
 
 def number(value: float, text: str, **more: str) -> Element:
-    """Return a cell with a number; a dash, sorted last, if the number is NaN.
-
-    Args:
-        value: The number to sort by.
-        text: The number as displayed.
-        **more: Further attributes of the cell.
-    """
+    """Return a cell with a number; a dash, sorted last, if the number is NaN."""
     if math.isnan(value):
         return tag("td", tag("span", "—", title="not known"), class_="number")
     more["class_"] = f"number {more.pop('class_', '')}".strip()
@@ -182,15 +175,7 @@ def leaderboard(
     new: set[str],
     failures_shown: int,
 ) -> Element:
-    """Return the leaderboard of one language, best model first, with drawn intervals.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-        failures_shown: Largest number of failed queries to list for each model.
-    """
+    """Return the leaderboard of one language, best model first, with drawn intervals."""
     has_logits = any(not math.isnan(entry.logit) for entry in ranking)
     has_ranks = any(entry.rank_interval for entry in ranking)
     scale = Scale.over(end for entry in ranking for end in (entry.logit, *entry.interval))
@@ -279,12 +264,7 @@ def notes(ranking: Ranking) -> Element | None:
 
 
 def failures(ranking: Ranking, most: int) -> Element | None:
-    """Return the queries on which each model failed, with reasons; ``None`` if there are none.
-
-    Args:
-        ranking: The ranking.
-        most: Largest number of queries to list for each model.
-    """
+    """Return the queries on which each model failed, with reasons; ``None`` if there are none."""
     lists = [_model_failures(entry, most) for entry in ranking if entry.failures]
     if len(lists) < 2:
         return lists[0] if lists else None
@@ -319,13 +299,7 @@ def heat_map(
     model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """Return the rank of each model in each language, best mean first (Figure 4 of the paper).
-
-    Args:
-        rankings: The rankings of all languages.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-    """
+    """Return the rank of each model in each language, best mean first (Figure 4 of the paper)."""
     head, means = model_head("Mean"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
     head += [column(title, class_="number wide") for title in intervals]
@@ -402,14 +376,7 @@ def shade(share: float) -> str:
 
 
 def features(code: str, ranking: Ranking, model_indices: Mapping[str, int], new: set[str]) -> Child:
-    """Return the mean features of each model (Figure 3 of the paper); ``None`` if there are none.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        new: Names of the models to mark as new.
-    """
+    """Return the mean features of each model (Figure 3 of the paper), or ``None``."""
     names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
     if not names:
         return None
@@ -446,13 +413,7 @@ def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
 
 
 def importance(code: str, importances: Mapping[str, float], repeats: int) -> Element:
-    """Return a section with the importance of each feature (Figure 5 of the paper).
-
-    Args:
-        code: Language code.
-        importances: Importance of each feature.
-        repeats: Number of random splits behind the importances.
-    """
+    """Return a section with the importance of each feature (Figure 5 of the paper)."""
     scale = Scale.over([0.0, *importances.values()])
     rows = [
         tag(
@@ -481,11 +442,6 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
     """Return a section with the cost of each kind of fault, in logits.
 
     The costs are those of a surrogate that was trained on simulated systems.
-
-    Args:
-        code: Language code.
-        costs: Costs of a fault on all queries, by kind of fault.
-        queries: Number of queries.
     """
     scale = Scale.over([0.0, *(cost.logit for cost in costs)])
     rows = [
@@ -513,23 +469,13 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
 
 
 def without_importance(code: str, why: str) -> Element:
-    """Return a section that explains why feature importances were not computed.
-
-    Args:
-        code: Language code.
-        why: The reason.
-    """
+    """Return a section that explains why feature importances were not computed."""
     heading = tag("h3", "Feature importance", id=f"{code}-importance")
     return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 
 
 def pairwise(code: str, why_not: str) -> Element:
-    """Return the section that the page's script fills with win probabilities.
-
-    Args:
-        code: Language code.
-        why_not: Reason if there are no probabilities; ``""`` if there are.
-    """
+    """Return the section that the page's script fills with win probabilities."""
     body = [tag("p", why_not, class_="hint")]
     if not why_not:
         hint = "This table needs JavaScript; Ranking.p_better gives the same numbers."
@@ -544,15 +490,7 @@ def verdicts(
     columns: Sequence[str],
     model_indices: Mapping[str, int],
 ) -> Element:
-    """Return a table of wins, ties and losses of each model against some models.
-
-    Args:
-        code: Language code.
-        ranking: The ranking.
-        judgments: The judgments behind it.
-        columns: Names of the models of the columns.
-        model_indices: Position of each model in the page's list of models, which its links use.
-    """
+    """Return a table of wins, ties and losses of each model against the models of ``columns``."""
     wins, ties = judgments.results()
     at = {model: index for index, model in enumerate(judgments.models)}
 

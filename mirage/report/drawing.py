@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from mirage.report._elements import tag
+from mirage.report.elements import tag
 
 __all__ = ["Scale", "axis", "bar", "interval"]
 

@@ -1,0 +1,477 @@
+"""Results of Bradley-Terry fits: logits with intervals, from one fit or from tournaments."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.arrays import Floats, Ints
+from mirage._base.tables import RANKED, Table, frame_of, ranked_cells, to_text
+from mirage.arena import estimation
+from mirage.errors import UnknownNameError
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draws_covariance, draws_degrees
+from mirage.statistics.clusters import FEWEST, multipliers, small_sample
+from mirage.statistics.ranks import (
+    confidences_by_t,
+    rank_intervals_by_confidence,
+    ranks,
+    t_intervals,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "BradleyTerryFit",
+    "ControlEffect",
+    "LogitEstimates",
+    "Tournaments",
+    "degrees_of_fits",
+    "mean_of_fits",
+    "mean_of_tournaments",
+    "pick_models",
+]
+
+_CELLS = 1 << 18  # array elements of the win matrices of tournaments that are summed together
+_MOSTLY = 0.5  # share of tournaments in which a model is separated, from which it is unbound
+_MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
+
+
+class _Estimate(NamedTuple):
+    """Logits, their covariance, its degrees of freedom, and the models without an interval."""
+
+    logits: Floats
+    covariance: Floats
+    degrees: float
+    unbound: tuple[str, ...]
+
+
+class LogitEstimates(ABC):
+    """Logits of models with a covariance, from which intervals and confidences follow.
+
+    Attributes:
+        models: Model names, in the order of all arrays here.
+    """
+
+    models: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def _estimate(self) -> _Estimate:
+        """The logits and their uncertainty."""
+
+    def interval(self, *, level: float = 0.95) -> Floats:
+        """Return the lower and upper end of each logit's interval, ``(models, 2)``.
+
+        The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
+        2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
+        section VI.D). It is NaN for unbound models, and if there is only one query.
+        """
+        logits, covariance, degrees, unbound = self._estimate
+        ends = t_intervals(logits, covariance, degrees, level=level)
+        ends[np.isin(self.models, unbound)] = np.nan
+        return ends
+
+    def rank_interval(self, *, level: float = 0.95) -> Ints:
+        """Return the best and worst rank of each model, ``(models, 2)``.
+
+        They come from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
+        :attr:`confidences`.
+        """
+        return rank_intervals_by_confidence(self.confidences, level=level)
+
+    @property
+    def confidences(self) -> Floats:
+        """:meth:`p_better` of each model over each, ``(models, models)``."""
+        return confidences_by_t(*self._estimate[:3])
+
+    def p_better(self, a: str, b: str) -> float:
+        """Return the confidence that a's logit is larger than b's.
+
+        It is one-sided, from the same t distribution as the intervals, and includes the uncertainty
+        of unbound models. It is 0.5 for a model against itself, and NaN if there is only one query.
+        """
+        return float(self.confidences[_index(self.models, a), _index(self.models, b)])
+
+
+@dataclass(frozen=True)
+class ControlEffect:
+    """The effect of a control when models are equal: an association, not a cause.
+
+    Attributes:
+        name: Name of the control.
+        value: Log-odds of winning per unit of the control.
+        interval: 95 % interval, computed as for logits; NaN if there is only one query.
+        caution: Why the control may itself make an answer better; empty if it cannot.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+    caution: str
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        why = f" The control may remove quality: {self.caution}." if self.caution else ""
+        return (
+            f"Controlled for {self.name}, which is associated with {self.value:+.2f} log-odds of "
+            f"winning (95 % interval {low:.2f} to {high:.2f}).{why}"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BradleyTerryFit(LogitEstimates):
+    """Logits of models, fitted to judgments; prints as a table.
+
+    Use :meth:`mirage.Ranking.from_judgments` for a ranking that also warns about weak evidence.
+
+    Attributes:
+        models: Model names, in the order of all arrays here.
+        logits: Natural-log odds that sum to 0, ``(models,)``.
+        covariance: Covariance of the logits, ``(models, models)``: the sandwich with queries, or
+            clusters of queries, as clusters (:func:`mirage.arena.estimation.sandwich`). NaN if
+            there is only one cluster.
+        queries: Number of queries with judgments.
+        separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
+            so the size of these logits has little meaning.
+        log_nu: Log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
+        unbound: The separated models, and all others whose distance to the largest group of models
+            the likelihood does not bound (:func:`mirage.arena.estimation.bound_groups`).
+        uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
+            not bound (:func:`mirage.arena.estimation.separation_covariance`).
+        query_ids: Ids of the queries with judgments.
+        clusters: Cluster name of each of these queries; a query without a cluster is its own.
+        degrees: Degrees of freedom of Student's t: the number of clusters minus the number of fits,
+            and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
+            0, with which every order is uncertain, if related queries form fewer than
+            :data:`mirage.statistics.clusters.FEWEST` clusters.
+        influence: How far each query moves the logits, ``(queries, models)``
+            (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be too large.
+        fits: Number of fits to separate queries whose mean the logits are: two if pairs were chosen
+            adaptively, else one.
+        effects: Effect of each control, an association; empty without controls.
+        uncontrolled: The fit without controls; ``None`` if this fit has none.
+    """
+
+    models: tuple[str, ...]
+    logits: Floats
+    covariance: Floats
+    queries: int
+    separated: tuple[str, ...]
+    log_nu: float | None
+    unbound: tuple[str, ...]
+    uncertainty: Floats
+    query_ids: tuple[str, ...]
+    clusters: tuple[str, ...]
+    degrees: float
+    influence: Floats | None
+    fits: int = 1
+    effects: tuple[ControlEffect, ...] = ()
+    uncontrolled: BradleyTerryFit | None = None
+
+    def __repr__(self) -> str:
+        return f"BradleyTerryFit(models={len(self.models)}, queries={self.queries})"
+
+    def __str__(self) -> str:
+        title = f"Bradley-Terry: {len(self.models)} models on {self.queries} queries"
+        return to_text(_table(title, self.models, self.logits, self.interval(), self.unbound))
+
+    @property
+    def _estimate(self) -> _Estimate:
+        return _Estimate(self.logits, self.uncertainty, self.degrees, self.unbound)
+
+    @property
+    def ranks(self) -> Ints:
+        """Rank of each model, 1 for the largest logit; equal logits share the better rank."""
+        return ranks(self.logits)
+
+    def draws(self, n: int, *, seed: int = 0) -> Floats:
+        """Draw logits from Student's t with the :attr:`uncertainty`, ``(n, models)``.
+
+        The draws are NaN if there are no :attr:`degrees` of freedom. Fits to judgments on the same
+        queries, for instance in several languages, share their random numbers. A query that favours
+        a model in one fit's draw then has the same weight in the other fits
+        (:func:`mirage.statistics.clusters.multipliers`).
+        """
+        if not self.degrees:
+            return np.full((n, len(self.models)), np.nan)
+        rng = np.random.default_rng(seed)
+        scale: Floats = np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
+        errors, rest_of_covariance = np.zeros((n, len(self.logits))), self.uncertainty
+        if self.influence is not None:
+            names, code, sizes = np.unique(self.clusters, return_inverse=True, return_counts=True)
+            cluster_influence = np.stack(
+                [np.bincount(code, column) for column in self.influence.T], axis=1
+            )
+            cluster_influence *= np.sqrt(small_sample(sizes).factors)[:, None]
+            for start in range(0, len(names), _MULTIPLIED):
+                block = slice(start, start + _MULTIPLIED)
+                errors += (
+                    multipliers(names[block].tolist(), n, seed=seed) @ cluster_influence[block]
+                )
+            # What remains is due to the ridge and to unbound distances.
+            rest_of_covariance = rest_of_covariance - cluster_influence.T @ cluster_influence
+        values, vectors = np.linalg.eigh(rest_of_covariance)
+        normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
+        errors += normal @ vectors.T
+        return np.asarray(self.logits + errors / scale)
+
+    def win_probability(self, a: str, b: str) -> float:
+        """Return the probability that a is preferred to b on a query; half of ties count for a."""
+        pair = [_index(self.models, a), _index(self.models, b)]
+        return float(estimation.win_probabilities(self.logits[pair], self.log_nu)[0, 1])
+
+    @property
+    def win_matrix(self) -> Floats:
+        """:meth:`win_probability` of each model over each, ``(models, models)``; diagonal 0.5."""
+        return estimation.win_probabilities(self.logits, self.log_nu)
+
+    def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
+        """Return a DataFrame indexed by model, best first: logit, lower, upper, rank, separated.
+
+        Args:
+            level: Confidence level of lower and upper.
+        """
+        ends = self.interval(level=level)
+        columns = {
+            "model": self.models,
+            "logit": self.logits,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "rank": self.ranks,
+            "separated": np.isin(self.models, self.separated),
+        }
+        frame = frame_of(columns).set_index("model")
+        return frame.sort_values("logit", ascending=False, kind="stable")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tournaments(LogitEstimates):
+    """Logits of models in many tournaments, each on its own draw of queries; prints as a table.
+
+    Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Percentiles of
+    tournaments would cover a logit too rarely if queries are few, and too often if fewer are drawn
+    than were judged (``benchmarks/intervals.py``).
+
+    Attributes:
+        models: Model names, in the order of all arrays here.
+        query_ids: Queries that could be drawn: those whose judgments are used.
+        counts: How often each tournament drew each query, int32 ``(tournaments, queries)``.
+        logits: Natural-log odds, ``(tournaments, models)``; each row sums to 0.
+        separated: Whether, in this tournament, the model won every judgment, lost every one, or had
+            none; bool ``(tournaments, models)``. Only the ridge keeps such a logit finite.
+        log_nu: Log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
+            ``ties="davidson"``.
+        clusters: Cluster of each query if whole clusters were drawn; empty if queries were.
+    """
+
+    models: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    counts: NDArray[np.int32]
+    logits: Floats
+    separated: NDArray[np.bool_]
+    log_nu: Floats | None = None
+    clusters: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    def __repr__(self) -> str:
+        return f"Tournaments({len(self)}, models={len(self.models)}, queries={len(self.query_ids)})"
+
+    def __str__(self) -> str:
+        title = f"{len(self)} tournaments: {len(self.models)} models, {len(self.query_ids)} queries"
+        ends, spans = self.interval(), self.rank_interval().tolist()
+        return to_text(_table(title, self.models, self.mean, ends, self.unbound, spans))
+
+    @property
+    def _estimate(self) -> _Estimate:
+        return _Estimate(self.mean, self.covariance, self.degrees, self.unbound)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean logit of each model over the tournaments, ``(models,)``."""
+        mean: Floats = self.logits.mean(axis=0)
+        return mean
+
+    @property
+    def ranks(self) -> Ints:
+        """Rank of each model in each tournament, ``(tournaments, models)``.
+
+        1 is the largest logit; equal logits share the better rank.
+        """
+        return ranks(self.logits)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the mean logits, ``(models, models)``; NaN if there is one query.
+
+        It is computed by :func:`mirage.statistics.bootstrap.draws_covariance` for the number of
+        judged queries, regardless of how many each tournament draws.
+        """
+        return draws_covariance(self.logits, self.counts, self.clusters)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom, as for :attr:`BradleyTerryFit.degrees`."""
+        if self.clusters and len(set(self.clusters)) < FEWEST:
+            return 0.0
+        return draws_degrees(self.counts, self.clusters)
+
+    @property
+    def unbound(self) -> tuple[str, ...]:
+        """Models separated in at least half of the tournaments, whose logits are not reliable."""
+        return pick_models(self.models, self.separated.mean(axis=0) >= _MOSTLY)
+
+    @property
+    def win_matrix(self) -> Floats:
+        """Probability that each model is preferred to each on a query: ``(models, models)``.
+
+        It is the mean over the tournaments. Half of ties counts for each model, and the diagonal is
+        0.5.
+        """
+        total = np.zeros((len(self.models), len(self.models)))
+        size = max(1, _CELLS // total.size)
+        for rows in (slice(start, start + size) for start in range(0, len(self), size)):
+            nu = None if self.log_nu is None else self.log_nu[rows]
+            total += estimation.win_probabilities(self.logits[rows], nu).sum(axis=0)
+        return total / len(self)
+
+    def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
+        """Return a DataFrame indexed by model, best mean logit first.
+
+        Columns: logit (the mean), lower, upper, rank (of the mean), rank_best, rank_worst, and
+        separated (share of tournaments).
+
+        Args:
+            level: Confidence level of the intervals.
+        """
+        ends, rank_ends = self.interval(level=level), self.rank_interval(level=level)
+        columns = {
+            "model": self.models,
+            "logit": self.mean,
+            "lower": ends[:, 0],
+            "upper": ends[:, 1],
+            "rank": ranks(self.mean),
+            "rank_best": rank_ends[:, 0],
+            "rank_worst": rank_ends[:, 1],
+            "separated": self.separated.mean(axis=0),
+        }
+        frame = frame_of(columns).set_index("model")
+        return frame.sort_values("logit", ascending=False, kind="stable")
+
+
+def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
+    """Return the degrees of freedom of the mean of ``fits`` fits.
+
+    It is 0 if queries share clusters and there are too few clusters.
+    """
+    sizes = np.unique(clusters, return_counts=True)[1]
+    if len(sizes) < FEWEST and len(sizes) < len(clusters):
+        return 0.0
+    return max(small_sample(sizes).degrees - (fits - 1), 0.0)
+
+
+def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
+    """Return the fit whose logits are the means of these fits, which have no query in common."""
+    influences = [fit.influence for fit in fits if fit.influence is not None]
+    nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
+    clusters = tuple(name for fit in fits for name in fit.clusters)
+    influence = np.concatenate(influences) / len(fits) if len(influences) == len(fits) else None
+    covariance = np.sum([fit.covariance for fit in fits], axis=0) / len(fits) ** 2
+    uncertainty = np.sum([fit.uncertainty for fit in fits], axis=0) / len(fits) ** 2
+    # A cluster with queries in several fits makes their errors correlated.
+    if influence is not None and len(set(clusters)) < sum(len(set(fit.clusters)) for fit in fits):
+        joint_gram = _cluster_gram(clusters, influence)
+        separate_gram = sum(
+            _cluster_gram(fit.clusters, part / len(fits))
+            for fit, part in zip(fits, influences, strict=True)
+        )
+        covariance, uncertainty = (
+            covariance + joint_gram - separate_gram,
+            uncertainty + joint_gram - separate_gram,
+        )
+    return BradleyTerryFit(
+        models=fits[0].models,
+        logits=np.mean([fit.logits for fit in fits], axis=0),
+        covariance=covariance,
+        queries=sum(fit.queries for fit in fits),
+        separated=_union(fit.separated for fit in fits),
+        log_nu=float(np.mean(nus)) if nus else None,
+        unbound=_union(fit.unbound for fit in fits),
+        uncertainty=uncertainty,
+        query_ids=tuple(query_id for fit in fits for query_id in fit.query_ids),
+        clusters=clusters,
+        degrees=degrees_of_fits(clusters, len(fits)),
+        influence=influence,
+        fits=len(fits),
+    )
+
+
+def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
+    """Return the sum over clusters of the outer product of their influence on the logits."""
+    code = np.unique(clusters, return_inverse=True)[1]
+    cluster_influence = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
+    return np.asarray(cluster_influence.T @ cluster_influence)
+
+
+def mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
+    """Return tournaments whose logits are the means of these, which have no query in common."""
+    if len(parts) == 1:
+        return parts[0]
+    nus = [part.log_nu for part in parts if part.log_nu is not None]
+    return Tournaments(
+        models=parts[0].models,
+        query_ids=tuple(query_id for part in parts for query_id in part.query_ids),
+        counts=np.concatenate([part.counts for part in parts], axis=1),
+        logits=np.mean([part.logits for part in parts], axis=0),
+        separated=np.any([part.separated for part in parts], axis=0),
+        log_nu=np.mean(nus, axis=0) if nus else None,
+        clusters=tuple(name for part in parts for name in part.clusters or part.query_ids)
+        if any(part.clusters for part in parts)
+        else (),
+    )
+
+
+def _union(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the sorted union of several groups of names."""
+    return tuple(sorted({name for group in names for name in group}))
+
+
+def _table(
+    title: str,
+    models: Sequence[str],
+    logits: Floats,
+    ends: Floats,
+    unbound: Sequence[str],
+    spans: Sequence[Sequence[int]] | None = None,
+) -> Table:
+    rows = [
+        ranked_cells(
+            int(rank),
+            models[i],
+            logits[i],
+            NO_INTERVAL if models[i] in unbound else ends[i],
+            None if spans is None else spans[i],
+        )
+        for i, rank in enumerate(ranks(logits))
+    ]
+    rows.sort(key=lambda row: (int(row[0]), row[1]))
+    notes = [f"No interval, because all judgments on some pairs went one way: {', '.join(unbound)}"]
+    return Table(title, RANKED, tuple(rows), notes=tuple(notes if unbound else ())).filled()
+
+
+def _index(models: tuple[str, ...], model: str) -> int:
+    if model not in models:
+        raise UnknownNameError("model", model, models)
+    return models.index(model)
+
+
+def pick_models(models: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Return the names of the chosen models."""
+    return tuple(models[i] for i in np.flatnonzero(chosen).tolist())

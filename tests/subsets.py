@@ -1,0 +1,23 @@
+"""Parameters of which a few run in the fast suite, and the rest are marked slow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import pytest
+
+from mirage.languages import LANGUAGES
+
+FEW_LANGUAGES = ("ar", "en", "ja", "th")
+"""Right to left, in Latin letters, and twice without spaces between words."""
+
+
+def slow_except(fast: Collection[Any], values: Iterable[Any]) -> list[Any]:
+    """Return parameters, where those that are not in ``fast`` are marked slow."""
+    return [
+        value if value in fast else pytest.param(value, marks=pytest.mark.slow) for value in values
+    ]
+
+
+MOSTLY_SLOW_LANGUAGES = slow_except(FEW_LANGUAGES, LANGUAGES)
