@@ -167,7 +167,7 @@ def write(language, package=PACKAGE, tests=TESTS):
     ]
     for folder in ("mini", "responses"):
         os.makedirs(os.path.join(package, folder), exist_ok=True)
-    MirageDataset(queries).to_jsonl(os.path.join(package, "mini", language + ".jsonl"))
+    MirageDataset(queries).save(os.path.join(package, "mini", language + ".jsonl"))
     lines(os.path.join(package, "responses"), language, map(responses, rows))
     os.makedirs(tests, exist_ok=True)
     lines(tests, language, ({"query_id": row["id"]} | row["test"] for row in rows))

@@ -25,7 +25,6 @@ sys.path.insert(0, str(DOCS.parent / "examples"))
 from quickstart import my_rag  # noqa: E402
 
 from mirage import Leaderboard  # noqa: E402
-from mirage.report import write  # noqa: E402
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
         sys.exit("no chromium: apt-get install chromium, or name one in MIRAGE_CHROMIUM")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        write(Leaderboard.bundled("en").rank(my_rag, model="my-rag"), page, importances=False)
+        Leaderboard.bundled("en").rank(my_rag, model="my-rag").write(page, importances=False)
         command = [
             *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
             *(f"--user-data-dir={folder}/profile", f"--window-size={SIZE}"),

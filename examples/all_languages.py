@@ -7,7 +7,7 @@ The function is asked the questions of every language; ``query.language`` says w
 
 import argparse
 
-from mirage import Leaderboard, Query
+from mirage import MultilingualLeaderboard, Query
 from mirage.text import split_sentences
 
 
@@ -27,7 +27,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.parse_args()
-    rankings = Leaderboard.bundled().rank(my_rag, model="my-rag")
+    rankings = MultilingualLeaderboard.bundled().rank(my_rag, model="my-rag")
     print(rankings)
 
     print("\nmy-rag by language, worst citations first; and Kendall's tau to the English order")

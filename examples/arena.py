@@ -51,8 +51,8 @@ def rank_unjudged(
     names = {run.model for run in others}
     known = [j for j in judged if {j.model_a, j.model_b} <= names]
     # Few models: the stiffest surrogate.
-    board = Leaderboard.from_judgments(dataset, others, known, estimator="ridge")
-    return board.rank_all({run.model: run for run in endpoints})
+    board = Leaderboard.from_judgments(known, dataset, others, estimator="ridge")
+    return board.rank_many({run.model: run for run in endpoints})
 
 
 def main(language: str = "en") -> None:
@@ -71,7 +71,7 @@ def main(language: str = "en") -> None:
     print(f"The judge: {arena.estimate(dataset, [*endpoints, *others])}\n")
     judged = arena.compare(dataset, [*endpoints, *others])
     print(f"Judged by {judge}:")
-    print(Ranking.from_judgments(judged, dataset=dataset))
+    print(Ranking.from_judgments(judged, dataset))
 
     print("\nBy features alone, the endpoints unjudged:")
     print(rank_unjudged(dataset, endpoints, others, judged))

@@ -37,7 +37,7 @@ if __name__ == "__main__":
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.parse_args()
-    ranking = Leaderboard.bundled("en").rank_all({"old": old, "new": new})
+    ranking = Leaderboard.bundled("en").rank_many({"old": old, "new": new})
     for name in ("old", "new"):
         place = ranking[name]
         low, high = place.interval

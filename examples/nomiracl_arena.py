@@ -32,7 +32,7 @@ def rank_held_out(
     tables = [suite.score(dataset, runs[model]) for model in tournaments.models]
     ranker = SurrogateRanker().fit(tables, tournaments)
     leaderboard = Leaderboard(dataset, suite, ranker)
-    return judged, leaderboard.rank_all({model: runs[model] for model in held_out})
+    return judged, leaderboard.rank_many({model: runs[model] for model in held_out})
 
 
 def main(language: str = "sw") -> None:

@@ -56,9 +56,9 @@ if __name__ == "__main__":
     parser.parse_args()
     with TemporaryDirectory() as folder:
         file = Path(folder) / "help-centre.jsonl"
-        MirageDataset(QUERIES).to_jsonl(file)  # a question a line: look at it, add to it
-        dataset = MirageDataset.from_jsonl(file)
-    table = FeatureSuite.offline("en").score(dataset, respond(my_rag, dataset))
+        MirageDataset(QUERIES).save(file)  # a question a line: look at it, add to it
+        dataset = MirageDataset.load(file)
+    table = FeatureSuite.default("en").score(dataset, respond(my_rag, dataset))
     print(f"{'':20}  mean  {'    '.join(table.query_ids)}")
     for feature, mean in zip(table.features, table.mean(), strict=True):
         print(f"{feature:20}{mean:6.2f}", *(f"{value:5.2f}" for value in table[feature]))

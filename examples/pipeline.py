@@ -9,7 +9,6 @@ For a folder of your own, give its path to Corpus.build. Measuring needs the ext
 import argparse
 
 from mirage import Corpus, Leaderboard, MirageDataset, Pipeline, Query
-from mirage.report import write
 from mirage.retrieval import BM25, evaluate
 
 
@@ -37,5 +36,5 @@ if __name__ == "__main__":
     entry = ranking["my-rag"]
     print(f"\n{entry.model} is number {entry.rank} of {len(ranking)}, {entry.rank_interval}")
     if options.report:
-        write(ranking, options.report, retrieval={"my-rag": run})
+        ranking.write(options.report, retrieval={"my-rag": run})
         print(f"{options.report} shows what was retrieved for each question, with scores")

@@ -32,7 +32,7 @@ if __name__ == "__main__":
     verdicts = judge(utilities, [run.model for run in runs], dataset.query_ids, seed=0)
 
     tournaments = BradleyTerry().bootstrap(verdicts, tournaments=200, queries=len(dataset))
-    suite = FeatureSuite.offline("de")
+    suite = FeatureSuite.default("de")
     tables = [suite.score(dataset, run) for run in runs]
     ranker = SurrogateRanker("ridge").fit(tables, tournaments)  # few systems: the stiffest one
 

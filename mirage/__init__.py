@@ -15,7 +15,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.arena import BradleyTerry, Judgments, PairwiseJudge, Tournaments
     from mirage.corpus import Corpus
-    from mirage.dataset import MirageDataset, read_run, write_run
+    from mirage.dataset import MirageDataset
     from mirage.errors import MirageError
     from mirage.features import FeatureSuite, FeatureTable
     from mirage.generation import Generator, HTTPGenerator, OpenAIGenerator, respond
@@ -57,15 +57,13 @@ __all__ = [
     "Tournaments",
     "Vote",
     "__version__",
-    "read_run",
     "respond",
-    "write_run",
 ]
 
 _NAMES = {
     "mirage.arena": ("BradleyTerry", "Judgments", "PairwiseJudge", "Tournaments"),
     "mirage.corpus": ("Corpus",),
-    "mirage.dataset": ("MirageDataset", "read_run", "write_run"),
+    "mirage.dataset": ("MirageDataset",),
     "mirage.errors": ("MirageError",),
     "mirage.features": ("FeatureSuite", "FeatureTable"),
     "mirage.generation": ("Generator", "HTTPGenerator", "OpenAIGenerator", "respond"),

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import random
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.near_names import NearNames
 from mirage._base.quoting import utf8_text
-from mirage._base.tables import Table, to_html
+from mirage._base.tables import Table, frame_of, to_html
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
-from mirage.models import Query, Response, Run
+from mirage.models import Query
 from mirage.text import parse, tokenize
 
-__all__ = ["Cluster", "MirageDataset", "clusters_of", "read_run", "write_run"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Cluster",
+    "DatasetLike",
+    "MirageDataset",
+    "as_dataset",
+    "clusters_of",
+]
 
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 """How to assign queries to clusters, such as the document that several queries are about.
@@ -74,10 +86,10 @@ _NOTEBOOK_ROWS = 10
 """Number of queries of a dataset that a notebook shows."""
 
 
-class MirageDataset(Sequence[Query]):
+class MirageDataset(NearNames, Sequence[Query]):
     """The queries of one language in a fixed order, accessible by position or by id.
 
-    Build a dataset from :meth:`bundled` data, JSON Lines (:meth:`from_jsonl`), TREC files
+    Build a dataset from :meth:`bundled` data, JSON Lines (:meth:`load`), TREC files
     (:meth:`from_trec`), MIRAGE-Bench (:meth:`from_hub`) or any iterable of :class:`~mirage.Query`.
     A dataset is immutable: slicing and :meth:`sample` return new ones.
 
@@ -109,7 +121,7 @@ class MirageDataset(Sequence[Query]):
         if stranger is not None:
             raise DatasetError(
                 f"{name} needs Query objects, got {type(stranger).__name__}; "
-                "read a file with MirageDataset.from_jsonl"
+                "read a file with MirageDataset.load"
             )
         languages = sorted({query.language for query in self._queries})
         if len(languages) > 1:
@@ -143,8 +155,8 @@ class MirageDataset(Sequence[Query]):
         return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
 
     @classmethod
-    def from_jsonl(cls, path: str | Path) -> MirageDataset:
-        """Read a JSON Lines file with one query per line, as :meth:`to_jsonl` writes it.
+    def load(cls, path: str | Path) -> MirageDataset:
+        """Read a JSON Lines file with one query per line, as :meth:`save` writes it.
 
         Args:
             path: Path of the file. Its stem is the name of the dataset.
@@ -162,8 +174,8 @@ class MirageDataset(Sequence[Query]):
             raise DatasetError(f"{path}: no query in this file")
         return cls(queries.values(), name=utf8_text(path.stem))
 
-    def to_jsonl(self, path: str | Path) -> None:
-        """Write one query per line; :meth:`from_jsonl` reads back an equal dataset.
+    def save(self, path: str | Path) -> None:
+        """Write one query per line as JSON Lines; :meth:`load` reads back an equal dataset.
 
         Args:
             path: Path of the file.
@@ -351,6 +363,21 @@ class MirageDataset(Sequence[Query]):
         positions = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with_queries([self._queries[i] for i in positions])
 
+    def filter(self, condition: Callable[[Query], bool]) -> MirageDataset:
+        """Return the queries for which a condition is true, in their order.
+
+        Args:
+            condition: Function of a query.
+
+        Raises:
+            DatasetError: If it is true for no query.
+
+        Example:
+            >>> len(MirageDataset.bundled("en").filter(lambda query: not query.answerable))
+            10
+        """
+        return self._with_queries([query for query in self if condition(query)])
+
     def clustered(self, cluster: Cluster) -> MirageDataset:
         """Return the same queries, each with the name of its cluster (:attr:`Query.cluster`).
 
@@ -378,6 +405,26 @@ class MirageDataset(Sequence[Query]):
         See :meth:`mirage.Query.without_gold`.
         """
         return self._with_queries([query.without_gold() for query in self._queries])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with one row per query and one column per field of a query.
+
+        Lists and passages become Python lists and dicts, and metadata becomes JSON.
+
+        Raises:
+            MissingPackageError: If pandas is not installed.
+
+        Example:
+            >>> frame = MirageDataset.bundled("en").sample(2).to_pandas()
+            >>> frame.shape[0], list(frame.columns[:3])
+            (2, ['id', 'language', 'text'])
+        """
+        return frame_of(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the queries as dictionaries of plain values."""
+        rows = [query.model_dump(mode="json") for query in self]
+        return [row | {"metadata": json.dumps(row["metadata"], ensure_ascii=False)} for row in rows]
 
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
         """Return counts and means of the dataset, as plain numbers.
@@ -460,59 +507,31 @@ def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> N
         )
 
 
-def read_run(path: str | Path, *, language: str, model: str = "") -> Run:
-    """Read a run from a JSON Lines file with one :class:`~mirage.Response` per line.
-
-    ``output`` and ``response`` are aliases of ``text``.
-
-    Args:
-        path: Path of the file.
-        language: ISO 639-1 code of the responses.
-        model: Name of the model. By default the stem of the file name.
-
-    Raises:
-        DatasetError: If a line is invalid. The message names the file, the line and the field.
-        UnknownNameError: If there is no such language.
-    """
-    path = Path(path)
-    code = Language.of(language).code
-    responses: dict[tuple[str, int], Response] = {}
-    for where, row in read_rows(path):
-        for alias in ("output", "response"):
-            if alias in row and "text" not in row:
-                row["text"] = row.pop(alias)
-        response = validated(Response, row, where)
-        key = response.query_id, response.repeat
-        if key in responses:
-            raise DatasetError(
-                f"{where}, field 'query_id': second response to query {response.query_id!r}; a run "
-                "has one response per query, except for repeats, which need a number "
-                '("repeat": 1)'
-            )
-        responses[key] = response
-    if not responses:
-        raise DatasetError(f"{path}: no response in this file")
-    return Run(
-        model=model or utf8_text(path.stem), language=code, responses=tuple(responses.values())
-    )
+DatasetLike = MirageDataset | str | Path
+"""A dataset, the language of a bundled dataset, or the path of a JSON Lines file of queries."""
 
 
-def write_run(run: Run, path: str | Path) -> None:
-    """Write the responses of a run as JSON Lines; :func:`read_run` reads them back.
+def as_dataset(dataset: DatasetLike) -> MirageDataset:
+    """Return a dataset.
 
     Args:
-        run: Run to write.
-        path: Path of the file.
+        dataset: The dataset, see :data:`DatasetLike`.
 
     Raises:
-        DatasetError: If the file cannot be written.
+        DatasetError: If it is neither a dataset nor a text, or a file is invalid.
+        UnknownNameError: If it is neither the name of a language nor that of a file.
 
     Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> run = Run(model="m", language="en", responses=(Response(query_id="q1", text="Nile"),))
-        >>> with TemporaryDirectory() as folder:
-        ...     write_run(run, f"{folder}/m.jsonl")
-        ...     print(read_run(f"{folder}/m.jsonl", language="en") == run)
-        True
+        >>> as_dataset("sw").name
+        'bundled-sw'
     """
-    write_records(run.responses, Path(path))
+    if isinstance(dataset, MirageDataset):
+        return dataset
+    if isinstance(dataset, Path) or (isinstance(dataset, str) and Path(dataset).suffix):
+        return MirageDataset.load(dataset)
+    if isinstance(dataset, str):
+        return MirageDataset.bundled(dataset)
+    raise DatasetError(
+        f"{reprlib.repr(dataset)} is not a dataset; pass a MirageDataset, a language such as 'en' "
+        "for the bundled one, or the path of a JSON Lines file of queries"
+    )

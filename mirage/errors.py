@@ -254,7 +254,7 @@ class UnknownNameError(MirageError, KeyError, ValueError):
         self.kind: str = kind
         self.name: object = name
         self.known: tuple[str, ...] = tuple(known)
-        nearest = _nearest(str(name), self.known)
+        nearest = nearest_name(str(name), self.known)
         hint = f"known: {_shorten(self.known)}" if nearest is None else f"did you mean {nearest!r}?"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
 
@@ -270,8 +270,14 @@ class UnknownNameError(MirageError, KeyError, ValueError):
 _COMPARED = 200
 
 
-def _nearest(name: str, known: tuple[str, ...], minimum: float = 0.4) -> str | None:
-    """Return the most similar name, the first of several: ``q1`` suggests ``q01``, not ``q31``."""
+def nearest_name(name: str, known: Iterable[str], minimum: float = 0.4) -> str | None:
+    """Return the most similar name, the first of several: ``q1`` suggests ``q01``, not ``q31``.
+
+    Args:
+        name: Unknown name.
+        known: Existing names.
+        minimum: Least similarity, from 0 to 1; if no name reaches it, the result is ``None``.
+    """
     matcher = difflib.SequenceMatcher(b=name[:_COMPARED])
 
     def similarity(other: str) -> float:

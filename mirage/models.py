@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -23,10 +24,17 @@ from pydantic import (
     model_validator,
 )
 
+from mirage._base.files import read_rows, validated, write_records
+from mirage._base.near_names import NearNames, NearNamesMeta
 from mirage._base.passages import document_of, is_other_text
+from mirage._base.quoting import utf8_text
 from mirage._base.rows import first_duplicate
-from mirage.errors import SettingError, UnknownNameError
+from mirage._base.tables import frame_of
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "EVALUATION_ONLY",
@@ -263,7 +271,18 @@ class Response(Record):
         return self
 
 
-class Run(Record):
+if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
+    _NearRecord = Record
+else:
+
+    class _NearRecordMeta(NearNamesMeta, type(Record)):
+        pass
+
+    class _NearRecord(NearNames, Record, metaclass=_NearRecordMeta):
+        pass
+
+
+class Run(_NearRecord):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by
@@ -343,6 +362,77 @@ class Run(Record):
             for response in run
         )
         return cls(model=model, language=language, responses=tuple(responses))
+
+    @classmethod
+    def load(cls, path: str | Path, *, language: str, model: str = "") -> Run:
+        """Read a run from a JSON Lines file with one :class:`~mirage.Response` per line.
+
+        ``output`` and ``response`` are aliases of ``text``.
+
+        Args:
+            path: Path of the file.
+            language: ISO 639-1 code of the responses.
+            model: Name of the model. By default the stem of the file name.
+
+        Raises:
+            DatasetError: If a line is invalid. The message names the file, the line and the field.
+            UnknownNameError: If there is no such language.
+        """
+        path = Path(path)
+        code = Language.of(language).code
+        responses: dict[tuple[str, int], Response] = {}
+        for where, row in read_rows(path):
+            for alias in ("output", "response"):
+                if alias in row and "text" not in row:
+                    row["text"] = row.pop(alias)
+            response = validated(Response, row, where)
+            key = response.query_id, response.repeat
+            if key in responses:
+                raise DatasetError(
+                    f"{where}, field 'query_id': second response to query {response.query_id!r}; a "
+                    "run has one response per query, except for repeats, which need a number "
+                    '("repeat": 1)'
+                )
+            responses[key] = response
+        if not responses:
+            raise DatasetError(f"{path}: no response in this file")
+        name = model or utf8_text(path.stem)
+        return cls(model=name, language=code, responses=tuple(responses.values()))
+
+    def save(self, path: str | Path) -> None:
+        """Write the responses as JSON Lines; :meth:`load` reads them back.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            DatasetError: If the file cannot be written.
+
+        Example:
+            >>> from tempfile import TemporaryDirectory
+            >>> responses = (Response(query_id="q1", text="Nile"),)
+            >>> run = Run(model="m", language="en", responses=responses)
+            >>> with TemporaryDirectory() as folder:
+            ...     run.save(f"{folder}/m.jsonl")
+            ...     print(Run.load(f"{folder}/m.jsonl", language="en") == run)
+            True
+        """
+        write_records(self.responses, Path(path))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame with one row per query and the columns of a response.
+
+        The model and the language are columns too. Passages become Python lists of dicts.
+
+        Raises:
+            MissingPackageError: If pandas is not installed.
+        """
+        return frame_of(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the responses as dictionaries of plain values."""
+        same = {"model": self.model, "language": self.language}
+        return [same | response.model_dump(mode="json") for response in self]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the run as pydantic does; look-ups in a copy with other responses use these.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 
-from mirage.dataset import MirageDataset
+from mirage._base.near_names import NearNames
+from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import SettingError
 from mirage.executors import Executor
 from mirage.generation import Answer, CallableGenerator, Generator, respond
@@ -17,7 +18,7 @@ from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 __all__ = ["Pipeline"]
 
 
-class Pipeline:
+class Pipeline(NearNames):
     """A system of a retriever, an optional reranker, an optional processor, and a generator.
 
     A pipeline is a :class:`~mirage.Generator`, so that every function that takes a generator, such
@@ -82,12 +83,13 @@ class Pipeline:
     def __repr__(self) -> str:
         return f"Pipeline({self.name!r}, show_k={self.show_k})"
 
-    def retrieve(self, dataset: MirageDataset) -> RetrievalRun:
+    def retrieve(self, dataset: DatasetLike) -> RetrievalRun:
         """Retrieve passages for each query, and rerank them if there is a reranker.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
         """
+        dataset = as_dataset(dataset)
         if self.retriever is None:
             return RetrievalRun.of({query.id: {} for query in dataset}, self.name)
         run = self.retriever.retrieve(dataset, self.retrieve_k)
@@ -95,15 +97,16 @@ class Pipeline:
             return run
         return self.reranker.rerank(run, self.retriever.corpus, dataset, self.rerank_k)
 
-    def show(self, dataset: MirageDataset, run: RetrievalRun | None = None) -> MirageDataset:
+    def show(self, dataset: DatasetLike, run: RetrievalRun | None = None) -> MirageDataset:
         """Return the queries with the retrieved passages in place of their own.
 
         The ground truth of a query is kept: its relevant passages, its reference, its answers.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
             run: Result of :meth:`retrieve` for them. By default the passages are retrieved now.
         """
+        dataset = as_dataset(dataset)
         retrieval_run = self.retrieve(dataset) if run is None else run
         return MirageDataset(
             (
@@ -128,7 +131,7 @@ class Pipeline:
 
     def run(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         *,
         out: str | Path | None = None,
         executor: Executor | None = None,
@@ -139,7 +142,7 @@ class Pipeline:
         Each response contains the passages that it was made from.
 
         Args:
-            dataset: Queries.
+            dataset: Queries, or the language of bundled ones.
             out: JSON Lines file that each response is appended to. If the file already has a text
                 for a query, made from the same passages, it is kept and the query is not answered
                 again.

@@ -23,10 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirage.corpus import Corpus
-from mirage.dataset import read_run
 from mirage.errors import DatasetError, MirageError
 from mirage.grids.store import RESPONSES, Node, ResultStore
-from mirage.models import Passage, Query
+from mirage.models import Passage, Query, Run
 from mirage.retrieval import BM25, DenseRetriever, SparseRetriever, _shards, bm25, dense
 
 MANIFEST = "manifest.json"
@@ -117,7 +116,7 @@ def _read_grid(folder: Path, *_: object) -> object:
     path, manifest = store.find(NODE, RESPONSES, 9), store.manifest(NODE)
     if path is None or manifest is None:
         raise DatasetError("the step is to be done again")
-    return read_run(path, language="en", model="m").model_dump(), manifest["failed"]
+    return Run.load(path, language="en", model="m").model_dump(), manifest["failed"]
 
 
 def _hits(index: Any) -> object:

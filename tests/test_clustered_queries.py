@@ -65,7 +65,7 @@ def test_a_file_names_clusters_and_systems_do_not_see_them(tmp_path: Path) -> No
     path = tmp_path / "queries.jsonl"
     rows = [{"id": n, "language": "en", "text": "?", "cluster": n // 2} for n in range(4)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    dataset = MirageDataset.from_jsonl(path)
+    dataset = MirageDataset.load(path)
     assert clusters_of(dataset) == {"0": "0", "1": "0", "2": "1", "3": "1"}
     assert clusters_of(dataset.without_gold()) == {}
 

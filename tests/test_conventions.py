@@ -105,8 +105,8 @@ def public_callables() -> tuple[Public, ...]:
 
 def test_the_reader_of_the_api_sees_it() -> None:
     names = {entry.name for entry in public_callables()}
-    assert {"BradleyTerry.fit", "HTTPGenerator", "Leaderboard.bundled", "read_run"} <= names
-    assert {"report.write", "sources.trec.read_qrels"} <= names
+    assert {"BradleyTerry.fit", "HTTPGenerator", "Leaderboard.bundled", "respond"} <= names
+    assert {"report.write_grid", "sources.trec.read_qrels"} <= names
     assert "Run.model_copy" not in names  # pydantic's
     assert len(names) > 200
 

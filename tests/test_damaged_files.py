@@ -18,11 +18,10 @@ from mirage._base.journal import Journal
 from mirage._base.stores import MANIFEST
 from mirage.arena import read_judged, read_votes
 from mirage.corpus import Corpus
-from mirage.dataset import read_run, write_run
 from mirage.errors import MirageError
 from mirage.integrations import trec
 from mirage.metaeval import LabelledSentences
-from mirage.models import Vote
+from mirage.models import Run, Vote
 from mirage.papers.arenas import read_arena
 from mirage.sources import memerag, nomiracl
 from mirage.sources.trec import read_passages
@@ -50,13 +49,13 @@ def row(value: Any) -> str:
 
 
 def _of_dataset(folder: Path) -> Path:
-    DATASET.to_jsonl(folder / "queries.jsonl")
+    DATASET.save(folder / "queries.jsonl")
     return folder / "queries.jsonl"
 
 
 def _of_run(folder: Path) -> Path:
     answers = {query.id: query.reference or "" for query in DATASET}
-    write_run(respond(answers, DATASET, progress=False), folder / "run.jsonl")
+    respond(answers, DATASET, progress=False).save(folder / "run.jsonl")
     return folder / "run.jsonl"
 
 
@@ -156,8 +155,8 @@ def _arena(path: Path) -> None:
 
 
 READERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
-    "a dataset": (_of_dataset, MirageDataset.from_jsonl),
-    "a run": (_of_run, lambda path: read_run(path, language="sw")),
+    "a dataset": (_of_dataset, MirageDataset.load),
+    "a run": (_of_run, lambda path: Run.load(path, language="sw")),
     "votes": (_of_votes, read_votes),
     "judgments": (_of_votes, read_judged),
     "a journal": (_of_votes, _journal),

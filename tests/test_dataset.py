@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
@@ -96,13 +96,13 @@ def test_json_lines_give_back_the_same_queries(queries: list[Query]) -> None:
     written = MirageDataset(queries)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "queries.jsonl"
-        written.to_jsonl(path)
-        read = MirageDataset.from_jsonl(path)
+        written.save(path)
+        read = MirageDataset.load(path)
         assert path.read_bytes().count(b"\n") == len(queries)
         assert list(read) == queries
         assert read == written
         again = Path(folder) / "again.jsonl"
-        read.to_jsonl(again)
+        read.save(again)
         assert again.read_bytes() == path.read_bytes()
 
 
@@ -124,28 +124,28 @@ def test_a_run_comes_back_the_same(responses: list[Response]) -> None:
     run = Run(model="m", language="th", responses=tuple(responses))
     with TemporaryDirectory() as folder:
         path = Path(folder) / "m.jsonl"
-        write_run(run, path)
-        assert read_run(path, language="th") == run
+        run.save(path)
+        assert Run.load(path, language="th") == run
 
 
 def test_the_dataset_and_the_run_are_named_after_the_file(tmp_path: Path) -> None:
-    assert MirageDataset.from_jsonl(jsonl(tmp_path, ROW, name="rivers.jsonl")).name == "rivers"
+    assert MirageDataset.load(jsonl(tmp_path, ROW, name="rivers.jsonl")).name == "rivers"
     path = jsonl(tmp_path, {"query_id": "a", "text": "x"}, name="my-rag.jsonl")
-    assert read_run(path, language="en").model == "my-rag"
-    assert read_run(path, language="en", model="other").model == "other"
+    assert Run.load(path, language="en").model == "my-rag"
+    assert Run.load(path, language="en", model="other").model == "other"
 
 
 def test_files_of_other_tools_are_read(tmp_path: Path) -> None:
     path = tmp_path / "windows.jsonl"
     text = '{"id": 7, "language": "fi", "text": "Mikä?"}\r\n\r\n  \r\n{"id": 8, "language": "fi",'
     path.write_bytes(b"\xef\xbb\xbf" + (text + ' "text": "Kuka?"}').encode())
-    assert MirageDataset.from_jsonl(path).query_ids == ("7", "8")
+    assert MirageDataset.load(path).query_ids == ("7", "8")
 
 
 @pytest.mark.parametrize("alias", ["text", "output", "response"])
 def test_a_run_may_use_an_alias_of_text(tmp_path: Path, alias: str) -> None:
     path = jsonl(tmp_path, {"query_id": 34, alias: "The Nile."}, {"query_id": 35, alias: ""})
-    run = read_run(str(path), language="en")
+    run = Run.load(str(path), language="en")
     assert run["34"].text == "The Nile."
     assert run["35"].text == ""
     assert run.failed == ()
@@ -193,7 +193,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: object, message: str) -> No
     second = line if isinstance(line, str) else json.dumps(line)
     path.write_text(f"{json.dumps(ROW)}\n{second}\n", encoding="utf-8")
     with pytest.raises(DatasetError) as caught:
-        MirageDataset.from_jsonl(path)
+        MirageDataset.load(path)
     assert str(caught.value).startswith(f"{path}, {message}")
 
 
@@ -202,10 +202,10 @@ def test_an_empty_file_is_named(tmp_path: Path, content: str) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DatasetError) as queries:
-        MirageDataset.from_jsonl(path)
+        MirageDataset.load(path)
     assert str(queries.value) == f"{path}: no query in this file"
     with pytest.raises(DatasetError) as responses:
-        read_run(path, language="en")
+        Run.load(path, language="en")
     assert str(responses.value) == f"{path}: no response in this file"
 
 
@@ -213,14 +213,14 @@ def test_a_file_in_another_encoding_is_named(tmp_path: Path) -> None:
     path = tmp_path / "latin.jsonl"
     path.write_bytes(b"\xef\xbb\xbf\n" + '{"id": "é"}\n'.encode("latin-1"))
     with pytest.raises(DatasetError) as caught:
-        MirageDataset.from_jsonl(path)
+        MirageDataset.load(path)
     assert str(caught.value) == f"{path}, line 2: not UTF-8; save the file as UTF-8"
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     for path, why in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(DatasetError) as caught:
-            MirageDataset.from_jsonl(path)
+            MirageDataset.load(path)
         assert str(caught.value).startswith(f"{path}: cannot be read ({why}")
 
 
@@ -240,14 +240,14 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 def test_a_wrong_line_of_a_run_is_named(tmp_path: Path, row: object, message: str) -> None:
     path = jsonl(tmp_path, {"query_id": "a", "text": "x"}, row)
     with pytest.raises(DatasetError) as caught:
-        read_run(path, language="en")
+        Run.load(path, language="en")
     assert str(caught.value).startswith(f"{path}, {message}")
 
 
 def test_a_run_in_no_known_language(tmp_path: Path) -> None:
     path = jsonl(tmp_path, {"query_id": "a", "text": "x"})
     with pytest.raises(UnknownNameError, match="unknown language 'english'; did you mean 'en'"):
-        read_run(path, language="english")
+        Run.load(path, language="english")
 
 
 def test_wrong_records_without_a_file() -> None:
@@ -543,6 +543,6 @@ def test_a_dataset_takes_any_of_the_languages(code: str) -> None:
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     run = Run(model="m", language="sw", responses=(Response(query_id="q01", text="a"),))
-    for write in (MirageDataset.bundled("sw").to_jsonl, lambda path: write_run(run, path)):
+    for write in (MirageDataset.bundled("sw").save, lambda path: run.save(path)):
         with pytest.raises(DatasetError, match=r"x\.jsonl: cannot be written \(No such file"):
             write(tmp_path / "nowhere" / "x.jsonl")

@@ -26,7 +26,7 @@ from mirage._base.journal import Journal
 from mirage._base.stores import locked
 from mirage.corpus import read_documents
 from mirage.corpus.documents import files as document_files
-from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameError
 from mirage.integrations import trec
 from mirage.llm.cache import Cache
@@ -428,8 +428,8 @@ def test_patterns_match_as_glob_does(tmp_path: Path, monkeypatch: pytest.MonkeyP
 # Limits -------------------------------------------------------------------------------------------
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "dataset": MirageDataset.from_jsonl,
-    "run": lambda path: read_run(path, language="sw"),
+    "dataset": MirageDataset.load,
+    "run": lambda path: Run.load(path, language="sw"),
     "qa": lambda path: MirageDataset.from_qa(path, language="sw"),
     "retrieval run": RetrievalRun.read,
     "documents": lambda path: list(read_documents(path)),
@@ -541,10 +541,10 @@ def test_lines_within_the_limit_are_read_and_one_more_byte_is_not(
     path = tmp_path / "x.jsonl"
     row = json.dumps({"query_id": "q", "text": ""})
     path.write_text(json.dumps({"query_id": "q", "text": "x" * (1023 - len(row))}) + "\n")
-    assert len(read_run(path, language="sw")) == 1
+    assert len(Run.load(path, language="sw")) == 1
     path.write_text(json.dumps({"query_id": "q", "text": "x" * (1024 - len(row))}) + "\n")
     with pytest.raises(DatasetError, match=r"x\.jsonl, line 1: has a line that is longer than 1 K"):
-        read_run(path, language="sw")
+        Run.load(path, language="sw")
 
 
 def test_a_limit_that_is_no_size_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -600,7 +600,7 @@ def test_a_reader_quotes_no_more_of_a_file_than_fits(tmp_path: Path) -> None:
     assert len(str(caught.value)) <= 1000
     long = tmp_path / "run.jsonl"
     answer = Response(query_id="q" * 100_000, text="x")
-    write_run(Run(model="m", language="sw", responses=(answer,)), long)
+    Run(model="m", language="sw", responses=(answer,)).save(long)
     with pytest.raises(MirageError) as unknown:
-        mirage.Leaderboard.bundled("sw").rank(read_run(long, language="sw", model="m"))
+        mirage.Leaderboard.bundled("sw").rank(Run.load(long, language="sw", model="m"))
     assert len(str(unknown.value)) <= 1000

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from mirage import (
+    LLM,
+    FeatureSuite,
     Leaderboard,
     MirageDataset,
     MirageError,
@@ -19,7 +21,6 @@ from mirage import (
     Query,
     Ranking,
     Run,
-    read_run,
     respond,
 )
 from mirage.generation.callables import ReplayGenerator
@@ -175,14 +176,14 @@ def test_a_dataset_without_a_query() -> None:
 def test_a_dataset_of_something_else(queries: Any) -> None:
     kind = type(queries[0]).__name__
     assert sentence(lambda: MirageDataset(queries, name="mine")) == (
-        f"mine needs Query objects, got {kind}; read a file with MirageDataset.from_jsonl"
+        f"mine needs Query objects, got {kind}; read a file with MirageDataset.load"
     )
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text("")
-    assert sentence(lambda: MirageDataset.from_jsonl(path)) == f"{path}: no query in this file"
+    assert sentence(lambda: MirageDataset.load(path)) == f"{path}: no query in this file"
 
 
 BARE = MirageDataset(
@@ -254,17 +255,17 @@ def test_a_column_by_another_name(
 def test_a_column_of_queries_by_another_name(tmp_path: Path) -> None:
     row = {"id": "q01", "langauge": LANGUAGE, "text": "Jina?"}
     path = file_of(tmp_path / "queries.jsonl", row)
-    message = sentence(lambda: MirageDataset.from_jsonl(path))
+    message = sentence(lambda: MirageDataset.load(path))
     assert message.endswith("did you mean 'language' instead of 'langauge'?")
 
 
 def test_a_json_array_in_place_of_json_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path / "run.jsonl", [{"query_id": "q01", "text": "x"}])
-    assert sentence(lambda: read_run(path, language=LANGUAGE)) == (
+    assert sentence(lambda: Run.load(path, language=LANGUAGE)) == (
         f"{path}, line 1: expected a JSON object, found list; JSON Lines has one object per line"
     )
     path.write_text(json.dumps([{"query_id": "q01", "text": "x"}], indent=2))
-    message = sentence(lambda: read_run(path, language=LANGUAGE))
+    message = sentence(lambda: Run.load(path, language=LANGUAGE))
     assert message.endswith("JSON Lines has one object per line, not an array")
 
 
@@ -282,11 +283,37 @@ def test_a_key_that_is_missing(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank(OpenAIGenerator("gpt-4o-mini"))) == message
 
 
-def test_a_judge_by_its_name_alone() -> None:
-    name: Any = "gpt-4o"
-    assert sentence(lambda: PairwiseJudge(name)) == (
-        "judges must be one or several LLMs, such as LLM('gpt-4o'), got 'gpt-4o'"
-    )
+def test_names_of_llms_features_and_datasets_are_enough() -> None:
+    jury = PairwiseJudge(["gpt-4o", LLM("gpt-4.1")])
+    assert [llm.model for llm in jury.judges] == ["gpt-4o", "gpt-4.1"]
+    assert [llm.model for llm in PairwiseJudge("gpt-4o").judges] == ["gpt-4o"]
+    assert FeatureSuite("bleu").names == FeatureSuite(["answer_bleu"]).names
+    run = respond(lambda query: query.text, LANGUAGE, progress=False)
+    assert run.language == LANGUAGE
+    table = FeatureSuite("bleu").score(LANGUAGE, run, progress=False)
+    assert table.query_ids == MirageDataset.bundled(LANGUAGE).query_ids
+
+
+def test_something_that_is_no_llm_dataset_or_judge(leaderboard: Leaderboard) -> None:
+    wrong: Any = 42
+    message = "expected an LLM or its name, such as 'gpt-4o', got 42"
+    assert sentence(lambda: PairwiseJudge(wrong)) == message
+    assert sentence(lambda: PairwiseJudge([])) == "there is no judge; pass an LLM such as 'gpt-4o'"
+    assert "42 is not a dataset; pass a MirageDataset" in sentence(lambda: respond(Rag(), wrong))
+    assert "got 42" in sentence(lambda: leaderboard.rank(Rag(), judge=wrong))
+
+
+def test_the_system_passed_as_the_model_name(leaderboard: Leaderboard) -> None:
+    rank: Any = leaderboard.rank
+    message = sentence(lambda: rank(model=Rag()))
+    assert message.startswith("rank: missing a required argument: 'system'; its arguments are ")
+    assert message.endswith("system is what to rank, and model= is only a name")
+    message = sentence(lambda: rank(Rag(), model=Rag()))
+    assert message.endswith("the system itself is the first argument")
+    message = sentence(lambda: rank(Rag(), jugde="gpt-4o"))
+    assert message.startswith("rank: got an unexpected keyword argument 'jugde'")
+    message = sentence(lambda: leaderboard.rank_many([Rag(), Rag()]))  # type: ignore[arg-type]
+    assert message.startswith("rank_many needs a mapping from name to system")
 
 
 def test_pandas_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -680,7 +680,7 @@ def test_a_new_model_is_ranked_among_those_of_the_benchmark(copy: Path, arena: A
     }
     good = {query_id: texts["gpt-4o-azure"] for query_id, texts in answers.items()}
     bad = {query_id: texts["google/gemma-1.1-2b-it"] for query_id, texts in answers.items()}
-    ranking = board.rank_all({"good": good, "bad": bad}, progress=False)
+    ranking = board.rank_many({"good": good, "bad": bad}, progress=False)
     assert len(ranking) == len(SYSTEMS) + 2
     assert ranking["good"].logit > ranking["bad"].logit + 1
     assert ranking["google/gemma-1.1-2b-it"].rank > ranking["gpt-4o-azure"].rank
@@ -700,7 +700,7 @@ def test_the_provenance_says_what_it_was_made_from(copy: Path, arena: Arena) -> 
     # The benchmark has no short answers.
     offline = [
         name
-        for name in (*FeatureSuite.offline().names, *TASTES)
+        for name in (*FeatureSuite.default().names, *TASTES)
         if name not in ("answer_match", "wrong_answer", "incorrect_attempt")
     ]
     assert stored == board.provenance | {
@@ -877,7 +877,7 @@ def test_judged_models_and_queries_must_be_in_the_other_datasets(
 
 def test_a_suite_of_another_language_is_refused(copy: Path) -> None:
     with pytest.raises(FeatureError, match="this suite is for 'en'"):
-        board_of(copy, FeatureSuite.offline("en"))
+        board_of(copy, FeatureSuite.default("en"))
 
 
 # The hub itself -----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.llm import LLM
 from mirage.models import Judgment, Query, Response, Run
 from mirage.ranking import Ranking
+from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.training import TrainingData
 
@@ -90,7 +91,7 @@ def judged() -> Leaderboard:
     verdicts = Counts().judge(QUERIES, ANCHORS, pairs)
     suite = FeatureSuite([words, length])
     return Leaderboard.from_judgments(
-        QUERIES, ANCHORS, verdicts, suite=suite, estimator="linear", progress=False
+        verdicts, QUERIES, ANCHORS, suite=suite, estimator="linear", progress=False
     )
 
 
@@ -123,6 +124,13 @@ def rank(board: Leaderboard, judge: Any, judgments: int | None, **settings: Any)
 # One road -----------------------------------------------------------------------------------------
 
 
+def test_a_judge_alone_judges_all_pairs(judged: Leaderboard) -> None:
+    judge = Counts()
+    ours = judged.rank(MINE, "mine", judge=judge, progress=False)
+    assert len(judge.judged_pairs) == len(QUERIES) * len(ANCHORS)
+    assert ours.to_json() == rank(judged, Counts(), None).to_json()
+
+
 def test_without_judgments_nothing_is_asked(board: Leaderboard) -> None:
     judge = Counts()
     ours, today = rank(board, judge, 0), board.rank(MINE, "mine", progress=False)
@@ -151,7 +159,7 @@ def test_with_all_judgments_it_is_the_full_arena(judged: Leaderboard) -> None:
     judge = Counts()
     ours = rank(judged, judge, None)
     assert len(judge.judged_pairs) == 40 * 6
-    before = judged._judged_ranking.evidence.judgments.to_records()  # type: ignore[union-attr]
+    before = judged.ranking.evidence.judgments.to_records()  # type: ignore[union-attr]
     everything = Ranking.from_judgments(
         [*before, *Counts().judge(QUERIES, [MINE, *ANCHORS], judge.judged_pairs)]
     )
@@ -210,7 +218,7 @@ def test_the_judge_decides_the_rank(judged: Leaderboard) -> None:
 def test_several_models_are_compared_with_each_other(board: Leaderboard) -> None:
     judge = Counts()
     models = {"short": writes(9, "short", 7), "long": writes(17, "long", 8)}
-    ranking = board.rank_all(models, judge=judge, judgments=80, progress=False)
+    ranking = board.rank_many(models, judge=judge, judgments=80, progress=False)
     assert len(judge.judged_pairs) == 160
     assert ranking.p_better("long", "short") > 0.99
     assert ranking["long"].rank < ranking["short"].rank
@@ -223,7 +231,7 @@ def test_two_judged_models_are_enough() -> None:
     )
     suite = FeatureSuite([words])
     board = Leaderboard.from_judgments(
-        QUERIES, ANCHORS[:2], verdicts, suite=suite, estimator="linear", progress=False
+        verdicts, QUERIES, ANCHORS[:2], suite=suite, estimator="linear", progress=False
     )
     ranking = rank(board, Counts(), None)
     assert not math.isnan(ranking["mine"].interval[0])
@@ -419,11 +427,12 @@ def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
     ]
     verdicts = Repeats().judge(QUERIES, ANCHORS, pairs)
     widths = []
-    for cluster in (None, first):
+    few = {id_: str(n % 9) for n, id_ in enumerate(QUERIES.query_ids)}
+    for cluster in (None, first, few):
         board = Leaderboard.from_judgments(
+            verdicts,
             QUERIES,
             ANCHORS,
-            verdicts,
             suite=FeatureSuite([words, length]),
             cluster=cluster,
             estimator="linear",
@@ -433,9 +442,6 @@ def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
         widths.append(np.ptp(ranking["mine"].interval))
     # Forty queries that are twenty: the root of two, and a little more for fewer degrees.
     assert widths[1] / widths[0] == pytest.approx(2**0.5 * 1.08, rel=0.05)
-    few = {id_: str(n % 9) for n, id_ in enumerate(QUERIES.query_ids)}
-    board.dataset = QUERIES.clustered(few)
-    ranking = rank(board, Counts(), None)
     assert math.isnan(ranking["mine"].interval[0])
     assert "fewer than 10 clusters of queries were judged" in ranking.notes[-1]
 
@@ -446,7 +452,8 @@ def test_repeated_queries_in_clusters_do_not_narrow_the_interval() -> None:
 @pytest.mark.slow
 def test_bundled_anchors_have_responses() -> None:
     board = Leaderboard.bundled("sw")
-    table = board.suite.score(board.dataset, board._get_runs()["uncited"], progress=False)
+    run = simulated_runs("sw", ("uncited",))["uncited"]
+    table = board.suite.score(board.dataset, run, progress=False)
     data = board.ranker.data["sw"]
     training_table = data.table(data.models.index("uncited"))
     # What lingua says of a language differs by a thousandth from version to version.
@@ -474,9 +481,12 @@ def test_bundled_anchors_have_responses() -> None:
         (
             {"judge": Counts(), "judgments": -1},
             SettingError,
-            "judgments must be at least 1, got -1",
+            "judgments must be at least 0, got -1",
         ),
-        ({"judge": Counts(), "until_width": 1.0}, SettingError, "need judge= and judgments="),
+        ({"until_width": 1.0}, SettingError, "need judge="),
+        ({"judge": Counts(), "judgments": 0, "out": "votes"}, SettingError, "above 0 or None"),
+        ({"judge": 42}, SettingError, "judge must be a PairwiseJudge, .* got 42"),
+        ({"judge": Counts}, SettingError, "judge must be a PairwiseJudge"),
         ({"judge": Counts(), "judgments": 5, "until_width": 0.0}, SettingError, "above 0"),
         ({"judge": Counts(), "judgments": 5, "until_against": "zz"}, UnknownNameError, "zz"),
     ],

@@ -19,7 +19,7 @@ from mirage import BradleyTerry, Judgment, Judgments, Ranking, Response, Run, Vo
 from mirage.arena import Judged
 from mirage.errors import JudgmentError, MirageError, SettingError
 from mirage.ranking import MultilingualRanking
-from mirage.report.page import render
+from mirage.report._page import render
 from mirage.statistics.ranks import confidences_by_t, rank_intervals_by_confidence
 
 properties = settings(max_examples=40, deadline=None)

@@ -145,6 +145,25 @@ def test_no_modules_import_each_other() -> None:
     assert order.index("errors") < order.index("models") < order.index("leaderboard")
 
 
+# A method that a package above implements, by the module that calls it when it is called.
+CALLED_UPWARDS = {
+    ("ranking._pages", "mirage.report._page", "write"),
+    ("ranking._pages", "mirage.report.plots", "plot_ranking"),
+}
+
+
+def test_few_functions_are_called_upwards() -> None:
+    calls = {
+        (name, *map(ast.literal_eval, node.args))
+        for name, path in modules().items()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "imported_when_called"
+    }
+    assert calls == CALLED_UPWARDS
+    for _, module, function in CALLED_UPWARDS:
+        assert callable(getattr(import_module(module), function))
+
+
 def test_nothing_but_the_shell_prints() -> None:
     calls = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}"

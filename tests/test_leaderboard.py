@@ -19,7 +19,7 @@ import pytest
 from llm_server import ChatServer, Reply
 
 from mirage.arena import BradleyTerry
-from mirage.dataset import MirageDataset, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
     FeatureError,
@@ -35,7 +35,7 @@ from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run
 from mirage.ranking import MultilingualRanking, Ranking
-from mirage.report.page import render
+from mirage.report._page import render
 from mirage.surrogate.ranker import SurrogateRanker
 from mirage.surrogate.simulation import ANCHORS
 from mirage.surrogate.training import TrainingData
@@ -124,7 +124,7 @@ def test_anchors_are_what_was_trained_on(board: Leaderboard, ranker: SurrogateRa
 
 
 def test_more_words_never_rank_lower(board: Leaderboard) -> None:
-    ranking = board.rank_all({f"w{n}": write(n) for n in (30, 3, 12, 22)}, progress=False)
+    ranking = board.rank_many({f"w{n}": write(n) for n in (30, 3, 12, 22)}, progress=False)
     new_models = [entry.model for entry in ranking if not entry.anchor]
     assert new_models == ["w30", "w22", "w12", "w3"]
     assert len(ranking) == 12
@@ -142,7 +142,7 @@ def test_all_kinds_of_systems_give_the_same_ranking(board: Leaderboard, tmp_path
         language="sw",
         responses=tuple(Response(query_id=id_, text=text) for id_, text in answers.items()),
     )
-    write_run(run, tmp_path / "run.jsonl")
+    run.save(tmp_path / "run.jsonl")
     expected = board.rank(write(12), "m", progress=False).to_json()
     for model in (later, answers, run, tmp_path / "run.jsonl", str(tmp_path / "run.jsonl")):
         assert board.rank(model, "m", progress=False).to_json() == expected
@@ -203,7 +203,7 @@ def test_failing_on_every_query_is_an_error(board: Leaderboard) -> None:
         raise ConnectionError("no route")
 
     with pytest.raises(GenerationError, match=r"'b' failed on all 40 .*ConnectionError: no route"):
-        board.rank_all({"a": write(3), "b": broken}, progress=False)
+        board.rank_many({"a": write(3), "b": broken}, progress=False)
 
 
 def test_unknown_query_is_an_error(board: Leaderboard) -> None:
@@ -232,7 +232,7 @@ def test_chosen_anchors_and_their_prefix(ranker: SurrogateRanker) -> None:
     alone = Leaderboard(dataset, suite, ranker, [])
     assert alone.rank(write(20), progress=False)["my-model"].rank == 1
     with pytest.raises(DatasetError, match="no model to rank"):
-        alone.rank_all({})
+        alone.rank_many({})
 
 
 def test_parts_that_do_not_match_are_an_error(ranker: SurrogateRanker) -> None:
@@ -338,7 +338,7 @@ def bundled() -> Leaderboard:
 def test_bundled_ranks_offline(bundled: Leaderboard) -> None:
     reference = {query.id: query.reference or "" for query in bundled.dataset}
     garbage = {query.id: "zzz qqq xxx" for query in bundled.dataset}
-    ranking = bundled.rank_all({"good": reference, "garbage": garbage}, progress=False)
+    ranking = bundled.rank_many({"good": reference, "garbage": garbage}, progress=False)
     anchors = [entry for entry in ranking if entry.anchor]
     assert len(anchors) == len(ANCHORS)
     assert all(entry.model.startswith("anchor/") for entry in anchors)
@@ -359,7 +359,7 @@ def test_an_unknown_language_of_bundled_is_an_error() -> None:
 @pytest.mark.slow
 def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     # What ships takes a second a language to load; stand-ins of the same make do here.
-    features = FeatureSuite.offline().names
+    features = FeatureSuite.default().names
 
     def pretrained(code: str) -> SurrogateRanker:
         small = training(code, tournaments=5)
@@ -369,7 +369,7 @@ def test_bundled_without_a_language_is_all_of_them(monkeypatch: pytest.MonkeyPat
         return SurrogateRanker("ridge").fit_data({code: data})
 
     monkeypatch.setattr(SurrogateRanker, "pretrained", pretrained)
-    boards = Leaderboard.bundled()
+    boards = MultilingualLeaderboard.bundled()
     assert isinstance(boards, MultilingualLeaderboard)
     assert list(boards) == list(LANGUAGES)
     some = ("q01", "q02", "q03", "q04", "q13")  # a passage answers all but the last
@@ -415,7 +415,7 @@ def test_judged_models_are_a_leaderboard() -> None:
     runs, judgments = judged_arena()
     dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
     board = Leaderboard.from_judgments(
-        dataset, runs, judgments, suite=suite, estimator="ridge", progress=False
+        judgments, dataset, runs, suite=suite, estimator="ridge", progress=False
     )
     expected = Ranking.from_judgments(judgments, dataset=dataset, runs=runs)
     assert board.ranking.to_json() == expected.to_json()
@@ -440,7 +440,7 @@ def test_a_model_that_won_everything_has_no_interval_beside_a_new_model() -> Non
         j.model_copy(update={"verdict": "b"}) if j.model_b == "m6" else j for j in judgments
     ]
     dataset, suite = MirageDataset.bundled("sw"), FeatureSuite([brackets, length, words])
-    board = Leaderboard.from_judgments(dataset, runs, judgments, suite=suite, progress=False)
+    board = Leaderboard.from_judgments(judgments, dataset, runs, suite=suite, progress=False)
     ranking = board.rank(write(28), "new", progress=False)
     # It won in every tournament alike: they do not say how far it is ahead.
     assert math.isnan(ranking["m6"].interval[0])
@@ -514,9 +514,9 @@ def test_the_worst_values_of_a_user_feature_are_shown() -> None:
         FunctionFeature(clutter, facts=Facts("lower")),
     )
     board = Leaderboard.from_judgments(
+        judgments,
         dataset,
         runs,
-        judgments,
         suite=FeatureSuite([user_feature]),
         estimator="ridge",
         progress=False,
@@ -532,18 +532,18 @@ def test_a_judged_model_needs_a_run_and_a_suite_its_language() -> None:
     runs, judgments = judged_arena(3)
     dataset = MirageDataset.bundled("sw")
     with pytest.raises(UnknownNameError, match="run of the judged model 'm3'"):
-        Leaderboard.from_judgments(dataset, runs[:2], judgments)
+        Leaderboard.from_judgments(judgments, dataset, runs[:2])
     renamed_runs = [run.model_copy(update={"model": f"other-{run.model}"}) for run in runs]
     message = (
         "the judgments are of 'm1', 'm2', 'm3', but the runs are of 'other-m1', 'other-m2', "
         "'other-m3'"
     )
     with pytest.raises(JudgmentError, match=message):
-        Leaderboard.from_judgments(dataset, renamed_runs, judgments)
+        Leaderboard.from_judgments(judgments, dataset, renamed_runs)
     with pytest.raises(UnknownNameError, match="estimator"):
-        Leaderboard.from_judgments(dataset, runs, judgments, estimator="forrest")
+        Leaderboard.from_judgments(judgments, dataset, runs, estimator="forrest")
     with pytest.raises(FeatureError, match="the suite is for 'en'"):
-        Leaderboard.from_judgments(dataset, runs, judgments, suite=FeatureSuite.offline("en"))
+        Leaderboard.from_judgments(judgments, dataset, runs, suite=FeatureSuite.default("en"))
 
 
 def test_every_board_has_the_ranking_of_its_anchors(board: Leaderboard) -> None:

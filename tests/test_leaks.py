@@ -45,7 +45,7 @@ def leaky() -> Leaderboard:
     ]
     suite = FeatureSuite(["citation_recall@10"])
     return Leaderboard.from_judgments(
-        QUERIES, runs, Judgments.from_records(judgments), suite=suite, progress=False
+        Judgments.from_records(judgments), QUERIES, runs, suite=suite, progress=False
     )
 
 

@@ -20,7 +20,6 @@ from mirage import (
     Query,
     Response,
     Run,
-    read_run,
     respond,
 )
 from mirage.arena._prompt import judge_question
@@ -87,7 +86,7 @@ def test_responses_contain_the_passages_that_they_were_made_from(
     rag = Pipeline(oracle, generator=first_sentence, show_k=1)
     run = rag.run(DATASET, out=tmp_path / "run.jsonl", progress=False)
     assert run.model == "oracle + first_sentence"
-    for response in read_run(tmp_path / "run.jsonl", language="en"):
+    for response in Run.load(tmp_path / "run.jsonl", language="en"):
         assert response == run[response.query_id]
         assert response.shown == DATASET[response.query_id].relevant[:1]
         assert response.passages == (PASSAGES[response.shown[0]],)

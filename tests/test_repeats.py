@@ -11,7 +11,6 @@ import pytest
 from pydantic import ValidationError
 
 from mirage import FeatureSuite, Leaderboard, MirageDataset, Query, Response, Run, respond
-from mirage.dataset import read_run, write_run
 from mirage.errors import DatasetError, SettingError
 from mirage.features import FeatureTable
 from mirage.statistics.variance import variance_components
@@ -47,8 +46,8 @@ def test_repeats_are_never_taken_for_queries(tmp_path: Path) -> None:
     assert (len(run), len(list(run)), len(run.responses)) == (40, 40, 120)
     assert [once["q01"].text == EMPTY for once in run.repeats] == [False, False, True]
     assert run["q01"].text == SWAHILI["q01"].reference
-    write_run(run, tmp_path / "m.jsonl")
-    assert read_run(tmp_path / "m.jsonl", language="sw") == run
+    run.save(tmp_path / "m.jsonl")
+    assert Run.load(tmp_path / "m.jsonl", language="sw") == run
     table = SUITE.score(SWAHILI, run, progress=False)
     assert table["citation_recall@10"][0] == pytest.approx(2 / 3)
     once = SUITE.score(SWAHILI, run.repeats[0], progress=False)
@@ -66,7 +65,7 @@ def test_a_query_is_answered_once_in_each_repeat(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError, match='except for repeats, which need a number \\("repeat": 1\\)'
     ):
-        read_run(tmp_path / "r.jsonl", language="sw")
+        Run.load(tmp_path / "r.jsonl", language="sw")
     with pytest.raises(SettingError, match="recorded responses cannot be asked for again"):
         respond({"q01": "a"}, SWAHILI, repeats=2)
     with pytest.raises(SettingError, match="repeats must be at least 1, got 0"):

@@ -1,4 +1,4 @@
-"""Import the public names of a package when they are first used (PEP 562)."""
+"""Import names when they are first used: those of a package (PEP 562), or one function."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
+
+from mirage._base.near_names import hint
 
 
 def lazy(
@@ -22,7 +24,9 @@ def lazy(
 
     def get(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}{hint(name, modules)}"
+            )
         value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)  # later accesses do not call this function
         return value
@@ -31,3 +35,20 @@ def lazy(
         return sorted({*vars(sys.modules[package]), *modules})
 
     return get, public
+
+
+def imported_when_called(module: str, name: str) -> Callable[..., Any]:
+    """Return a function that imports the named function of a module at its first call.
+
+    A method can so be implemented in a layer above its class. ``tests/test_layers.py`` lists the
+    few functions that are called in this way.
+
+    Args:
+        module: Name of the module.
+        name: Name of the function.
+    """
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        return getattr(import_module(module), name)(*args, **keywords)
+
+    return call

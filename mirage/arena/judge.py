@@ -10,24 +10,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from mirage._base.journal import Journal
 from mirage._base.logs import logger
+from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.verdicts import Judged, Votes, judgments_of
-from mirage.dataset import MirageDataset, clusters_of
+from mirage.dataset import DatasetLike, MirageDataset, clusters_of
 from mirage.errors import JudgmentError, NoJudgmentError, SettingError, UnknownNameError
 from mirage.executors import Executor
 from mirage.human_agreement import known_agreement
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.models import HumanAgreement, Run, Vote
 
-__all__ = ["PairJudge", "PairwiseJudge"]
+__all__ = ["JudgeLike", "PairJudge", "PairwiseJudge", "as_judge"]
 
 _LOG = logger("mirage.arena")
 
@@ -50,7 +51,7 @@ class PairJudge(Protocol):
         """
 
 
-class PairwiseJudge:
+class PairwiseJudge(NearNames):
     """One or several LLMs that judge which of two responses to a query is better.
 
     A judge sees the question, its passages and the two responses, but not the names of the models.
@@ -70,7 +71,7 @@ class PairwiseJudge:
     if the change is reverted.
 
     Args:
-        judges: One LLM, or a jury of several with different model names.
+        judges: One LLM or its name, or a jury of several with different names.
         both_orders: Ask about each pair twice, with either response first. If a judge then does not
             prefer the same response twice, its verdict is a tie. If one of its two votes is invalid
             or failed, it has no verdict. By default, a random draw decides which response comes
@@ -87,20 +88,20 @@ class PairwiseJudge:
 
     def __init__(
         self,
-        judges: LLM | Sequence[LLM],
+        judges: LLM | str | Sequence[LLM | str],
         *,
         both_orders: bool = False,
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
     ) -> None:
-        self.judges: tuple[LLM, ...] = (judges,) if isinstance(judges, LLM) else tuple(judges)
+        if isinstance(judges, str) or not isinstance(judges, Iterable):
+            judges = (judges,)
+        self.judges: tuple[LLM, ...] = tuple(map(as_llm, judges))
         self.both_orders = both_orders
         self.votes: Votes = votes
         self._agreement = tuple(agreement)
-        if not self.judges or not all(isinstance(judge, LLM) for judge in self.judges):
-            raise JudgmentError(
-                f"judges must be one or several LLMs, such as LLM('gpt-4o'), got {judges!r}"
-            )
+        if not self.judges:
+            raise JudgmentError("there is no judge; pass an LLM such as 'gpt-4o'")
         name, count = Counter(judge.model for judge in self.judges).most_common(1)[0]
         if count > 1:
             raise JudgmentError(
@@ -122,26 +123,27 @@ class PairwiseJudge:
 
     def compare(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         runs: Iterable[Run],
         *,
-        queries: int = 100,
+        queries: int | None = None,
         pairs: float = 1.0,
         seed: int = 0,
         out: str | Path | None = None,
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Have every pair of runs judged on a sample of queries.
+        """Have every pair of runs judged on a sample of queries, by default 100.
 
         A pair is skipped on a query if one of the two models has no response or failed; the result
         lists these pairs with the reason. Failed votes do not stop the other votes. With the same
         seed, the same pairs are judged in the same order of responses, regardless of other runs.
 
         Args:
-            dataset: The queries.
+            dataset: The queries, or the language of bundled ones.
             runs: At least two runs of different models on this dataset.
-            queries: Number of queries to draw without replacement; all if there are fewer.
+            queries: Number of queries to draw without replacement; all if there are fewer. By
+                default 100, as in MIRAGE-Bench, with a warning if the dataset has more.
             pairs: Share of the drawn queries on which each pair of models is judged, above 0 and at
                 most 1. Queries are drawn separately for each pair, and at least one is drawn, so
                 that all models stay connected.
@@ -167,7 +169,7 @@ class PairwiseJudge:
 
     def judge(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         runs: Iterable[Run],
         pairs: Iterable[Pair],
         *,
@@ -199,13 +201,13 @@ class PairwiseJudge:
 
     def compare_adaptively(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         runs: Iterable[Run],
         *,
         judgments: int,
         target: float | None = None,
         batch: int | None = None,
-        queries: int = 100,
+        queries: int | None = None,
         seed: int = 0,
         out: str | Path | None = None,
         executor: Executor | None = None,
@@ -270,10 +272,10 @@ class PairwiseJudge:
 
     def estimate(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         runs: Iterable[Run],
         *,
-        queries: int = 100,
+        queries: int | None = None,
         pairs: float = 1.0,
         judgments: int | None = None,
         seed: int = 0,
@@ -308,7 +310,7 @@ class PairwiseJudge:
         return sum_estimates(estimates)
 
     def estimate_pairs(
-        self, dataset: MirageDataset, runs: Iterable[Run], pairs: Iterable[Pair]
+        self, dataset: DatasetLike, runs: Iterable[Run], pairs: Iterable[Pair]
     ) -> Estimate:
         """Estimate the calls and cost of :meth:`judge` with these arguments; nothing is sent.
 
@@ -370,6 +372,30 @@ class PairwiseJudge:
         judged = Judged(tuple(sorted(votes, key=vote_order)), judgments, skipped)
         _report(judged)
         return judged
+
+
+JudgeLike = PairJudge | LLM | str
+"""A judge of pairs, an LLM, or the name of an LLM."""
+
+
+def as_judge(judge: Any) -> PairJudge:
+    """Return a judge of pairs; an LLM, or its name, is asked as :class:`PairwiseJudge` asks.
+
+    Args:
+        judge: The judge, see :data:`JudgeLike`.
+
+    Raises:
+        SettingError: The object has no method ``judge``.
+    """
+    if isinstance(judge, LLM | str):
+        return PairwiseJudge(judge)
+    if isinstance(judge, type) or not callable(getattr(judge, "judge", None)):
+        raise SettingError(
+            "judge must be a PairwiseJudge, an LLM or its name, or an object with a method judge, "
+            f"got {judge!r}"
+        )
+    pair_judge: PairJudge = judge
+    return pair_judge
 
 
 def _check_sizes(judgments: int, batch: int) -> None:

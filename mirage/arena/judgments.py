@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mirage._base.near_names import NearNames
 from mirage.errors import JudgmentError, needing
 from mirage.models import Half, Judgment, Verdict
 
@@ -25,7 +26,7 @@ _CHUNK = 1 << 18  # labels turned into Python objects at a time, to save memory
 
 
 @dataclass(frozen=True, eq=False)
-class Judgments:
+class Judgments(NearNames):
     """Judgments as numpy columns, one row per judgment.
 
     Create them with :meth:`from_records`, :meth:`from_arrays` or :meth:`from_pandas`, which check

@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from mirage._base.logs import logger
 from mirage.arena._prompt import judge_question
-from mirage.dataset import MirageDataset
+from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.llm.questions import Question
 from mirage.models import Run, Verdict
 
-__all__ = ["Contest", "Pair", "Skipped"]
+__all__ = ["QUERIES", "Contest", "Pair", "Skipped"]
+
+_LOG = logger("mirage.arena")
+
+QUERIES = 100
+"""Number of queries that are judged by default, as in MIRAGE-Bench."""
 
 
 class Pair(NamedTuple):
@@ -59,25 +65,38 @@ class Contest:
     Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`.
     """
 
-    def __init__(self, dataset: MirageDataset, runs: Iterable[Run]) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: DatasetLike, runs: Iterable[Run]) -> None:
+        self.dataset: MirageDataset = as_dataset(dataset)
         sorted_runs = sorted(runs, key=lambda run: run.model)
         self.runs: dict[str, Run] = {run.model: run for run in sorted_runs}
-        self._query_ids = frozenset(dataset.query_ids)
+        self._query_ids = frozenset(self.dataset.query_ids)
         self._check(sorted_runs)
 
-    def draw(self, queries: int, share: float, seed: int) -> tuple[list[Pair], tuple[Skipped, ...]]:
+    def draw(
+        self, queries: int | None, share: float, seed: int
+    ) -> tuple[list[Pair], tuple[Skipped, ...]]:
         """Return the pairs to judge and those that cannot be judged, by query and models.
 
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
         """
+        total = len(self.dataset)
+        if queries is None:
+            queries = QUERIES
+            if total > queries:
+                _LOG.warning(
+                    "%d of the %d queries of %s are judged; pass queries=%d to judge all",
+                    queries,
+                    total,
+                    self.dataset.name,
+                    total,
+                )
         if queries < 1 or not 0 < share <= 1:
             raise SettingError(
                 "queries must be at least 1 and the share of pairs above 0 and at most 1, got "
                 f"queries={queries}, pairs={share}"
             )
-        sample = self.dataset.sample(min(queries, len(self.dataset)), seed=seed).query_ids
+        sample = self.dataset.sample(min(queries, total), seed=seed).query_ids
         count = max(1, round(share * len(sample)))
         pairs: list[Pair] = []
         for a, b in combinations(self.runs, 2):

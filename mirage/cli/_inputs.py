@@ -178,7 +178,7 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
         )
     if form is not None:
         return MirageDataset.from_qa(file_of(path), form, language=language)
-    dataset = MirageDataset.from_jsonl(file_of(path))
+    dataset = MirageDataset.load(file_of(path))
     if language is not None and dataset.language != language_of(language):
         raise DatasetError(
             f"{path} is in {dataset.language!r} and not in {language!r}; leave out --language"
@@ -227,9 +227,8 @@ def response_files(texts: Sequence[str]) -> dict[str, Path]:
 
 def read_runs(language: str, files: Mapping[str, Path]) -> list[Run]:
     """Return the runs in files of responses, by the name of their model."""
-    from mirage.dataset import read_run
 
-    return [read_run(file, language=language, model=name) for name, file in files.items()]
+    return [Run.load(file, language=language, model=name) for name, file in files.items()]
 
 
 def runs_of(language: str, texts: Sequence[str]) -> list[Run]:

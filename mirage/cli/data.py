@@ -46,7 +46,7 @@ def queries(
     if is_language(source):
         dataset = MirageDataset.bundled(source)
     else:
-        dataset = MirageDataset.from_jsonl(file_of(Path(source)))
+        dataset = MirageDataset.load(file_of(Path(source)))
     for query in dataset:
         out_json_text(query.model_dump_json(exclude=set(GOLD)))
 
@@ -177,7 +177,6 @@ def convert(
 
     The source is JSON Lines, TREC, NoMIRACL or MEMERAG.
     """
-    from mirage.dataset import write_run
 
     for form, forms in ((from_, SOURCES), (to, TARGETS)):
         if form not in forms:
@@ -199,7 +198,7 @@ def convert(
     if runs is not None:
         runs.mkdir(parents=True, exist_ok=True)
         for run, name in zip(content.runs, _file_names(content.runs), strict=True):
-            write_run(run, runs / f"{name}.jsonl")
+            run.save(runs / f"{name}.jsonl")
     if labels is not None and content.memerag is not None:
         content.memerag.write_labels(labels)
     summarise(f"{len(dataset)} queries in {dataset.language!r}", file)
@@ -229,7 +228,7 @@ def _content(source: Path, form: str, language: str | None) -> _Content:
     from mirage.dataset import MirageDataset
 
     if form == "jsonl":
-        return _Content(MirageDataset.from_jsonl(file_of(source)))
+        return _Content(MirageDataset.load(file_of(source)))
     code = language_of(language, f", for {form} does not name it")
     if form == "trec":
         return _Content(_read_trec(source, code))
@@ -260,4 +259,4 @@ def _write_queries(dataset: MirageDataset, file: Path | None) -> None:
     if file is None:
         print_records(dataset)
     else:
-        dataset.to_jsonl(file)
+        dataset.save(file)

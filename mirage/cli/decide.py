@@ -141,7 +141,7 @@ def _sentences(
     if dataset is None:
         sentences = read_sentences(file_of(path), language=language)
     else:
-        queries = MirageDataset.from_jsonl(file_of(dataset))
+        queries = MirageDataset.load(file_of(dataset))
         sentences = sentences_of(queries, run_of(queries.language, str(path)))
     codes = sorted({row.query.language for row in sentences} | {*labelled.languages})
     if len(codes) > 1:

@@ -93,7 +93,7 @@ def _relevance(source: str) -> Any:
     if is_language(source):
         return MirageDataset.bundled(source)
     path = file_of(Path(source))
-    return MirageDataset.from_jsonl(path) if ".jsonl" in path.suffixes[-2:] else path
+    return MirageDataset.load(path) if ".jsonl" in path.suffixes[-2:] else path
 
 
 def _differences(

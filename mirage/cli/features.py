@@ -83,7 +83,7 @@ def features(
     if feature or form is not None:
         suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
     else:
-        suite = FeatureSuite.offline().applicable(queries)
+        suite = FeatureSuite.default().applicable(queries)
     minimums = {
         canonical_name(text): least for text, least in named_numbers("--min", minimum).items()
     }

@@ -44,14 +44,13 @@ def fit(
     """Rank models from judgments or votes, by Bradley-Terry."""
     from mirage.arena import BradleyTerry, read_judged
     from mirage.ranking import Ranking
-    from mirage.report import write
 
     check_folder(page)
     model = BradleyTerry(ties=ties)  # type: ignore[arg-type]  # it checks
     judgments = read_judged(file_of(file))
     ranking = Ranking.from_judgments(judgments, bradley_terry=model, tournaments=tournaments)
     if page is not None:
-        write(ranking, page)
+        ranking.write(page)
     if as_json:
         out_json_text(ranking.to_json())
     else:

@@ -50,7 +50,6 @@ def judge(
     """
     from mirage.arena import PairwiseJudge
     from mirage.ranking import Ranking
-    from mirage.report import write
 
     check_folder(page)
     questions = dataset_of(language, dataset)
@@ -78,7 +77,7 @@ def judge(
         ranking = Ranking.from_judgments(
             judged, dataset=questions, runs=runs, agreement=arena.agreement
         )
-        write(ranking, page)
+        ranking.write(page)
         if file is not None and not as_json:
             out(ranking)
     lost = len(judged.failed) + len(judged.invalid)

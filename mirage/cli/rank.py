@@ -99,7 +99,7 @@ def rank(
     leaderboard = leaderboard_of(language, board, dataset, surrogate, trust)
     _check_models([*(at_least or ()), *filter(None, [until_against])], leaderboard, models)
     if not judge:
-        ranking = leaderboard.rank_all(models, n_jobs=jobs)
+        ranking = leaderboard.rank_many(models, n_jobs=jobs)
     else:
         settings = LLMSettings(llm, base_url, budget)
         judged = _judge(
@@ -122,9 +122,7 @@ def rank(
     else:
         out(ranking, bold_marked=True)
     if page is not None:
-        from mirage.report import write
-
-        write(ranking, page)
+        ranking.write(page)
     if history is not None:
         _record(ranking, leaderboard, models, history, commit)
     if at_least:
@@ -180,7 +178,7 @@ def _judge(
         return None
     say(str(estimate))
     with keeping(stop["out"], cached=settings.cache), naming_models(llms, settings):
-        return board.rank_all(models, **plan, **stop, n_jobs=jobs)
+        return board.rank_many(models, **plan, **stop, n_jobs=jobs)
 
 
 def _record(

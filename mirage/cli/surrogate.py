@@ -92,9 +92,9 @@ def train(
     judged = read_judged(file_of(judgments))
     runs = runs_of(queries.language, responses)
     board = Leaderboard.from_judgments(
+        judged,
         queries,
         runs,
-        judged,
         estimator=estimator,
         seed=seed,
         n_jobs=jobs,

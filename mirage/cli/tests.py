@@ -174,7 +174,7 @@ def _write_page(file: Path, page: Path) -> None:
     from mirage.report import write_review
     from mirage.testsets import read_rejected
 
-    write_review(MirageDataset.from_jsonl(file), page, rejected=read_rejected(file))
+    write_review(MirageDataset.load(file), page, rejected=read_rejected(file))
     say(f"{page}: page for reviewing the items")
 
 
@@ -214,12 +214,12 @@ def review(
 
     check_folder(file)
     source = file_of(dataset)
-    items = MirageDataset.from_jsonl(source)
+    items = MirageDataset.load(source)
     if decisions is None:
         _write_page(source, file)
         return
     accepted = strike(items, file_of(decisions))
-    accepted.to_jsonl(file)
+    accepted.save(file)
     text = f"{file}: {len(accepted)} of {len(items)} items"
     out(text)
 

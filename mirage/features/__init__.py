@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mirage.features.neural import reranker_score, support_entailment, support_neutral
     from mirage.features.nuggets import nugget_recall
     from mirage.features.rated import answer_overlap, fluency
-    from mirage.features.registry import facts, feature, feature_names
+    from mirage.features.registry import facts, feature
     from mirage.features.similarity import answer_similarity
     from mirage.features.suite import FeatureSuite
     from mirage.features.table import FeatureTable
@@ -45,7 +45,6 @@ __all__ = [
     "answered",
     "facts",
     "feature",
-    "feature_names",
     "findings_of",
     "fluency",
     "llm_eval",
@@ -72,7 +71,7 @@ _NAMES = {
     "mirage.features.neural": ("reranker_score", "support_entailment", "support_neutral"),
     "mirage.features.nuggets": ("nugget_recall",),
     "mirage.features.rated": ("answer_overlap", "fluency"),
-    "mirage.features.registry": ("facts", "feature", "feature_names"),
+    "mirage.features.registry": ("facts", "feature"),
     "mirage.features.similarity": ("answer_similarity",),
     "mirage.features.suite": ("FeatureSuite",),
     "mirage.features.table": ("FeatureTable",),

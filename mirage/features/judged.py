@@ -18,7 +18,7 @@ from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.features.rated import RatedFeature
-from mirage.llm import LLM, Completion
+from mirage.llm import LLM, Completion, as_llm
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict
 
 Scale = Literal["binary", "graded"]
@@ -29,7 +29,7 @@ LEAST_MASS = 0.5
 
 
 def llm_eval(
-    llm: LLM,
+    llm: LLM | str,
     *,
     scale: Scale = "binary",
     method: Literal["label", "logprobs"] = "label",
@@ -43,7 +43,7 @@ def llm_eval(
     fails, or if six outputs have no label at the end; a table counts these beside the mean.
 
     Args:
-        llm: The judge, with its cache, budget and retries.
+        llm: The judge, with its cache, budget and retries; or its name.
         scale: ``binary`` by default. ``graded`` gives 0.5 to an answer that is right in part.
         method: ``label`` by default. ``logprobs`` sums the value of each label times its
             probability as the first token of the output, which gives a number from 0 to 1. The
@@ -61,6 +61,7 @@ def llm_eval(
     ):
         if value not in choices:
             raise SettingError(f"{name} must be {' or '.join(choices)}, got {value!r}")
+    llm = as_llm(llm)
     name = "llm_eval" + ("_graded" if scale == "graded" else "")
     labels = SCALES[scale].values
     form = _bracketed_label_form(labels)

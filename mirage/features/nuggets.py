@@ -20,7 +20,7 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.features.rated import missing_value
 from mirage.languages import Language
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.questions import Form, Outcome, Question, ask_all
 
 Importance = Literal["vital", "okay"]
@@ -71,7 +71,7 @@ Source = Nuggets | Question[Nuggets] | NotComputed
 
 
 def nugget_recall(
-    llm: LLM,
+    llm: LLM | str,
     score: Score = _PRIMARY,
     *,
     nuggets: Mapping[str, Sequence[Nugget | str]] | None = None,
@@ -101,7 +101,7 @@ def nugget_recall(
     the LLM have no readable list.
 
     Args:
-        llm: Lists the nuggets and labels them.
+        llm: The LLM that lists the nuggets and labels them, or its name.
         score: One of the six scores.
         nuggets: Your own nuggets, by query id; a plain text is a vital nugget. By default the LLM
             lists the nuggets. If nuggets are given, it lists none. A query without an entry then
@@ -116,7 +116,7 @@ def nugget_recall(
     user_nuggets = (
         None if nuggets is None else {id_: _check_nuggets(id_, nuggets[id_]) for id_ in nuggets}
     )
-    return NuggetRecall(_name(score), llm, score, user_nuggets)
+    return NuggetRecall(_name(score), as_llm(llm), score, user_nuggets)
 
 
 def _name(score: Score) -> str:

@@ -16,7 +16,7 @@ from mirage._base.logs import logger
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
 
 _LOG = logger("mirage.features")
@@ -25,7 +25,7 @@ EMPTY_ANSWER = 1.0
 """The grade of an empty answer on both scales, which is given without calling the LLM."""
 
 
-def answer_overlap(llm: LLM) -> RatedFeature:
+def answer_overlap(llm: LLM | str) -> RatedFeature:
     """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
 
     - 1: off the point of the reference, or made up.
@@ -39,12 +39,12 @@ def answer_overlap(llm: LLM) -> RatedFeature:
     rater have no grade at the end or were cut off.
 
     Args:
-        llm: The rater.
+        llm: The rater, or its name.
     """
-    return RatedFeature("answer_overlap", llm, _overlap_question, _OVERLAP_FACTS)
+    return RatedFeature("answer_overlap", as_llm(llm), _overlap_question, _OVERLAP_FACTS)
 
 
-def fluency(llm: LLM) -> RatedFeature:
+def fluency(llm: LLM | str) -> RatedFeature:
     """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
 
     - 1: a jumble.
@@ -58,9 +58,9 @@ def fluency(llm: LLM) -> RatedFeature:
     fails, or if six outputs of the rater have no grade at the beginning or were cut off.
 
     Args:
-        llm: The rater.
+        llm: The rater, or its name.
     """
-    return RatedFeature("fluency", llm, _fluency_question, _FLUENCY_FACTS)
+    return RatedFeature("fluency", as_llm(llm), _fluency_question, _FLUENCY_FACTS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -75,7 +75,7 @@ OFFLINE = (
     "unknown_facts",
     "passage_coverage",
 )
-"""The features without a model that :meth:`FeatureSuite.offline` includes."""
+"""The features without a model that :meth:`FeatureSuite.default` includes."""
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -94,9 +94,12 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "bge-reranker-v2-m3-score": "reranker_score",
         "Meta-Llama-3-8B-Instruct-answer-eval": "answer_overlap",
         "Meta-Llama-3-8B-Instruct-fluency": "fluency",
+        # The usual names of the measures.
+        "bleu": "answer_bleu",
+        "rougeL": "answer_rougeL",
     }
 )
-"""The library's feature names by the column names of MIRAGE-Bench's published data.
+"""The library's feature names by the column names of MIRAGE-Bench's published data, and by others.
 
 ``citation_MAP`` and ``citation_Recall`` cover every cutoff ``@k``.
 """
@@ -112,17 +115,6 @@ def canonical_name(name: str) -> str:
     """
     stem, at, cutoff = name.partition("@")
     return ALIASES.get(stem, stem) + at + cutoff
-
-
-def feature_names() -> tuple[str, ...]:
-    """Return the names that :func:`feature` accepts, each cutoff being 10.
-
-    Example:
-        >>> from mirage.features import feature_names
-        >>> "citation_recall@10" in feature_names()
-        True
-    """
-    return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
 
 
 def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from numbers import Real
 from pickle import PicklingError
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from mirage._base.logs import logger
+from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
 from mirage._base.rows import first_duplicate
-from mirage.dataset import Cluster, MirageDataset, clusters_of
+from mirage.dataset import Cluster, DatasetLike, MirageDataset, as_dataset, clusters_of
 from mirage.errors import FeatureError, SettingError
 from mirage.executors import Executor
 from mirage.executors.base import in_order
@@ -30,7 +31,7 @@ from mirage.features.base import (
     answered,
 )
 from mirage.features.neural import NeuralFeature
-from mirage.features.registry import OFFLINE, facts, feature
+from mirage.features.registry import DEFINITIONS, OFFLINE, facts, feature
 from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
@@ -50,15 +51,15 @@ _LOG = logger("mirage.features")
 _BATCH = 64
 
 
-class FeatureSuite:
+class FeatureSuite(NearNames):
     """An ordered collection of features that score runs together.
 
     Iterating over a suite gives its features in order. ``suite + feature`` is a suite with that
     feature added at the end.
 
     Args:
-        features: Names that :func:`mirage.features.feature` accepts, functions ``(query, response)
-            -> float``, or :class:`Feature` objects.
+        features: One feature or several: names that :func:`mirage.features.feature` accepts,
+            functions ``(query, response) -> float``, or :class:`Feature` objects.
         language: The only language that the suite is for; by default any.
 
     Raises:
@@ -77,9 +78,11 @@ class FeatureSuite:
     """
 
     def __init__(
-        self, features: Iterable[FeatureLike], language: str | Language | None = None
+        self,
+        features: FeatureLike | Iterable[FeatureLike],
+        language: str | Language | None = None,
     ) -> None:
-        self.features: tuple[Feature, ...] = tuple(_as_feature(item) for item in features)
+        self.features: tuple[Feature, ...] = tuple(map(_as_feature, _as_several(features)))
         self.language: str | None = None if language is None else Language.of(language).code
         if not self.features:
             raise FeatureError("a feature suite needs at least one feature")
@@ -88,7 +91,7 @@ class FeatureSuite:
             raise FeatureError(f"feature {duplicate!r} is in the suite twice; names are unique")
 
     @classmethod
-    def offline(cls, language: str | Language | None = None) -> FeatureSuite:
+    def default(cls, language: str | Language | None = None) -> FeatureSuite:
         """Return the suite of features that need no model and no network.
 
         - From MIRAGE-Bench (section 4.1): ``target_language``, ``english_language``,
@@ -106,15 +109,28 @@ class FeatureSuite:
 
         Example:
             >>> from mirage import FeatureSuite
-            >>> len(FeatureSuite.offline())
+            >>> len(FeatureSuite.default())
             17
         """
         return cls(OFFLINE, language)
 
+    @staticmethod
+    def available() -> tuple[str, ...]:
+        """Return the names of features that a suite accepts, each cutoff being 10.
+
+        Features that need a model are not among them: :mod:`mirage.features` has functions that
+        take the model.
+
+        Example:
+            >>> "citation_recall@10" in FeatureSuite.available()
+            True
+        """
+        return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
+
     @classmethod
     def full(
         cls,
-        llm: LLM,
+        llm: LLM | str,
         *,
         nli: NLI | str | None = None,
         reranker: Reranker | str | None = None,
@@ -122,11 +138,11 @@ class FeatureSuite:
     ) -> FeatureSuite:
         """Return the eleven features of MIRAGE-Bench (section 4.1).
 
-        They are the first six features of :meth:`offline` and five that use models. They need the
+        They are the first six features of :meth:`default` and five that use models. They need the
         extra ``neural``. Score with ``n_jobs=1``.
 
         Args:
-            llm: Rates ``answer_overlap`` and ``fluency``.
+            llm: The LLM that rates ``answer_overlap`` and ``fluency``, or its name.
             nli: The model of ``support_entailment`` and ``support_neutral``, or its name; by
                 default the paper's.
             reranker: The model of ``reranker_score``, or its name; by default the paper's.
@@ -137,8 +153,10 @@ class FeatureSuite:
             MissingPackageError: The extra ``neural`` is not installed.
         """
         from mirage.features import neural, rated
+        from mirage.llm import as_llm
         from mirage.neural import NLI, Reranker
 
+        llm = as_llm(llm)
         nli = nli if isinstance(nli, NLI) else NLI(nli)
         reranker = reranker if isinstance(reranker, Reranker) else Reranker(reranker)
         features: tuple[FeatureLike, ...] = (
@@ -195,15 +213,14 @@ class FeatureSuite:
         return len(self.features)
 
     def __add__(self, other: FeatureLike | Iterable[FeatureLike]) -> FeatureSuite:
-        more = other if isinstance(other, Iterable) and not isinstance(other, str) else (other,)
-        return FeatureSuite((*self.features, *more), self.language)
+        return FeatureSuite((*self.features, *_as_several(other)), self.language)
 
     def __repr__(self) -> str:
         return f"FeatureSuite({list(self.names)!r}, language={self.language!r})"
 
     def score(
         self,
-        dataset: MirageDataset,
+        dataset: DatasetLike,
         run: Run,
         *,
         cluster: Cluster = None,
@@ -214,7 +231,8 @@ class FeatureSuite:
         """Compute every feature for every response of a run.
 
         Args:
-            dataset: The queries; the table has one row per query, in their order.
+            dataset: The queries, or the language of bundled ones; the table has one row per query,
+                in their order.
             run: The responses. If a query has no response, or the model failed on it, the row is
                 NaN and the reason is recorded. If the model answered several times, each value is
                 the mean over the repeats that have one, and the table's ``repeats`` holds all of
@@ -240,6 +258,7 @@ class FeatureSuite:
             raise SettingError(
                 "n_jobs must be a number of processes, or -1 for one per core, got 0"
             )
+        dataset = as_dataset(dataset)
         self._check(dataset, run)
         clusters = clusters_of(dataset, cluster)
         # Each repeat is a run with one response per query, so it is scored like any other run.
@@ -337,6 +356,11 @@ def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
     }
     retry = frozenset(key for table in tables for key in table.retry if key in reasons)
     return replace(first, values=values, reasons=reasons, repeats=repeats, retry=retry)
+
+
+def _as_several(features: FeatureLike | Iterable[FeatureLike]) -> Iterable[FeatureLike]:
+    several = isinstance(features, Iterable) and not isinstance(features, str)
+    return cast("Iterable[FeatureLike]", features if several else (features,))
 
 
 def _as_feature(item: FeatureLike) -> Feature:

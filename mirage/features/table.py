@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mirage._base.near_names import NearNames
 from mirage._base.rows import first_duplicate
 from mirage._base.tables import Table, to_html
 from mirage.errors import FeatureError, UnknownNameError, needing
@@ -46,7 +47,7 @@ class Stability(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureTable:
+class FeatureTable(NearNames):
     """The features of one model's responses, with one row per query and one column per feature.
 
     Attributes:

@@ -39,7 +39,7 @@ class Generator(Protocol):
 
         Args:
             dataset: The queries.
-            out: A JSON Lines file (readable with :func:`~mirage.read_run`) to which each response
+            out: A JSON Lines file (readable with :meth:`mirage.Run.load`) to which each response
                 is appended as it arrives. Queries that have an answer in the file are not asked
                 again; failures are. So a run that was killed resumes. Use a separate file for each
                 model and prompt, because the file names neither. At the end, its lines are in the
@@ -86,7 +86,10 @@ def check_name(name: object) -> None:
     if isinstance(name, str):
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
     if not is_valid:
-        raise DatasetError(f"the name of a model must be a text in valid Unicode, got {name!a}")
+        raise DatasetError(
+            f"the name of a model must be a text in valid Unicode, got model={name!a}; the system "
+            "itself is the first argument"
+        )
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:

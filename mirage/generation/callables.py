@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from mirage._base.concurrency import for_each, run_sync
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, SettingError
 from mirage.generation.base import Recording, answered, check_ids, failed, recording
 from mirage.generation.replies import Reply
@@ -161,7 +161,7 @@ class ReplayGenerator:
 
     Args:
         source: A :class:`~mirage.Run`, a mapping from query id to text, or the path of a JSON Lines
-            file of responses (see :func:`~mirage.read_run`).
+            file of responses (see :meth:`mirage.Run.load`).
         name: The name of the model in the run.
 
     Example:
@@ -210,7 +210,7 @@ class ReplayGenerator:
                 f"{os.fspath(self.source)[:200]}: no such file; a text or path must name a JSON "
                 "Lines file of responses"
             )
-        return read_run(Path(self.source), language=dataset.language, model=self.name)
+        return Run.load(Path(self.source), language=dataset.language, model=self.name)
 
 
 def recorded(run: Run, dataset: MirageDataset, name: str) -> tuple[Response, ...]:

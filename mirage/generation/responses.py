@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from mirage.dataset import MirageDataset
+from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import DatasetError
 from mirage.executors import Executor
 from mirage.generation.base import Generator, check_name, with_passages
@@ -35,7 +35,7 @@ responses.
 
 def respond(
     system: ModelLike,
-    dataset: MirageDataset,
+    dataset: DatasetLike,
     model: str | None = None,
     *,
     repeats: int | None = None,
@@ -57,7 +57,7 @@ def respond(
 
     Args:
         system: The system; see :data:`ModelLike`.
-        dataset: The queries.
+        dataset: The queries, or the language of bundled ones.
         model: Name of the model in the run; by default the name of the generator or run, or
             ``"my-model"``.
         repeats: How often each query is asked. The default is once, or for recorded responses as
@@ -90,6 +90,7 @@ def respond(
         >>> run.model, [response.text for response in run]
         ('silent', ['I do not know.', 'I do not know.'])
     """
+    dataset = as_dataset(dataset)
     model = own_name(system) if model is None else model
     check_name(model)
     generator = _generator(system, model, concurrency, timeout)

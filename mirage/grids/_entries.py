@@ -274,7 +274,7 @@ class DatasetEntry(Entry):
         if self.path is None:
             dataset = MirageDataset.bundled(str(self.language))
         elif self.form == "jsonl":
-            dataset = MirageDataset.from_jsonl(self.path)
+            dataset = MirageDataset.load(self.path)
         elif self.form == "trec":
             dataset = MirageDataset.from_trec(
                 self.path, str(self.qrels), language=str(self.language)
@@ -632,10 +632,9 @@ class _Replay:
         self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
     ) -> Run:
         """Return the recorded responses; see :meth:`mirage.Generator.run`."""
-        from mirage.dataset import read_run
         from mirage.generation import ReplayGenerator
 
-        full_run = read_run(self.path, language=dataset.language, model=self.name)
+        full_run = Run.load(self.path, language=dataset.language, model=self.name)
         # ReplayGenerator refuses responses to unknown queries, and the file may have some.
         query_ids = set(dataset.query_ids)
         responses = tuple(each for each in full_run if each.query_id in query_ids)

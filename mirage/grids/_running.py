@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from mirage._base.files import read_rows, validated
 from mirage._base.journal import Journal
 from mirage.corpus import Corpus
-from mirage.dataset import MirageDataset, clusters_of, read_run
+from mirage.dataset import MirageDataset, clusters_of
 from mirage.errors import FeatureError, MirageError, SettingError
 from mirage.features import FeatureSuite, llm_eval
 from mirage.features.base import MODELS
@@ -193,7 +193,7 @@ class Runner:
     def responses(self, cell: Settings) -> Run:
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generate(cell)
-        whole = read_run(path, language=dataset.language, model=cell["generator"])
+        whole = Run.load(path, language=dataset.language, model=cell["generator"])
         return _restrict_run(whole, dataset)
 
     def _generate(self, cell: Settings) -> tuple[Path, Mapping[str, Any]]:

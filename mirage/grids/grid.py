@@ -295,7 +295,7 @@ class Grid:
             judged = judge.compare(
                 queries, runs, queries=len(queries), out=out, seed=seed, progress=progress
             )
-            return Leaderboard.from_judgments(queries, runs, judged, seed=seed).ranking
+            return Leaderboard.from_judgments(judged, queries, runs, seed=seed).ranking
         if self.config.datasets[dataset].form != "bundled":
             raise SettingError(
                 f"{dataset} does not have the bundled queries, so it has no leaderboard: set judge="
@@ -303,7 +303,7 @@ class Grid:
         board = Leaderboard.bundled(queries.language)
         # The surrogate uses features of passages, which closed-book responses do not have.
         open_book = {run.model: run for run in runs if any(each.passages for each in run)}
-        return board.rank_all(open_book, seed=seed, progress=progress)
+        return board.rank_many(open_book, seed=seed, progress=progress)
 
     def _table(self, runner: Runner, progress: bool) -> ResultTable:
         for name in dict.fromkeys(cell["dataset"] for cell in self.cells):

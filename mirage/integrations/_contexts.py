@@ -30,7 +30,7 @@ def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
             f"there is no dataset {dataset!r}; pass the name of a bundled dataset, such as "
             "bundled-sw, or the path of a file of queries"
         )
-    return MirageDataset.from_jsonl(dataset)
+    return MirageDataset.load(dataset)
 
 
 def suite_of(
@@ -49,7 +49,7 @@ def suite_of(
     if isinstance(features, FeatureSuite):
         return features
     if features is None:
-        suite = FeatureSuite.offline(language)
+        suite = FeatureSuite.default(language)
         return suite if dataset is None else suite.applicable(dataset)
     names = features.split(",") if isinstance(features, str) else features
     return FeatureSuite([name.strip() for name in names], language)

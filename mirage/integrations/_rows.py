@@ -31,13 +31,7 @@ TABLE_COLUMNS = ("model", "language", "query_id", "not_computed")
 
 def rows_of(records: MirageDataset | Run | FeatureTable) -> list[dict[str, Any]]:
     """Return one row per query or response, with every column."""
-    if isinstance(records, MirageDataset):
-        plain = [query.model_dump(mode="json") for query in records]
-        return [row | {"metadata": _as_json(row["metadata"])} for row in plain]
-    if isinstance(records, Run):
-        same = {"model": records.model, "language": records.language}
-        return [same | response.model_dump(mode="json") for response in records]
-    return _table_rows(records)
+    return _table_rows(records) if isinstance(records, FeatureTable) else records._rows()
 
 
 def _table_rows(table: FeatureTable) -> list[dict[str, Any]]:

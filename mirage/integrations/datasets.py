@@ -5,7 +5,7 @@
 
     dataset = MirageDataset.bundled("sw")
     run = respond(lambda query: query.passages[0].text, dataset, model="first")
-    table = FeatureSuite.offline("sw").score(dataset, run)
+    table = FeatureSuite.default("sw").score(dataset, run)
     assert dataset_from(to_datasets(dataset)) == dataset
     assert run_from(to_datasets(run)) == run
     print(to_datasets(table), table_from(to_datasets(table)))

@@ -1,17 +1,17 @@
 """pandas and polars: datasets, runs and feature tables to and from data frames.
 
     from mirage import FeatureSuite, MirageDataset, respond
-    from mirage.integrations.frames import dataset_from_frame, run_from_frame, to_pandas, to_polars
+    from mirage.integrations.frames import dataset_from_frame, run_from_frame, to_polars
 
     dataset = MirageDataset.bundled("sw")
     run = respond(lambda query: query.passages[0].text, dataset, model="first")
-    assert dataset_from_frame(to_pandas(dataset)) == dataset
+    assert dataset_from_frame(dataset.to_pandas()) == dataset
     assert run_from_frame(to_polars(run)) == run
-    print(to_polars(FeatureSuite.offline("sw").score(dataset, run)))
+    print(to_polars(FeatureSuite.default("sw").score(dataset, run)))
 
 The columns are those of :mod:`mirage.integrations`; unknown columns are ignored with a warning. To
-convert a feature table to pandas, use :meth:`mirage.FeatureTable.to_pandas`; for judgments, use
-:meth:`mirage.Judgments.to_pandas`. Needs pandas or polars (extra ``frames``).
+convert to pandas, use ``to_pandas()`` of a dataset, run, feature table or judgments. Needs pandas
+or polars (extra ``frames``).
 """
 
 from __future__ import annotations
@@ -28,31 +28,9 @@ from mirage.integrations._rows import table_from as table_from_frame
 from mirage.models import Passage, Run
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
 
-__all__ = ["dataset_from_frame", "run_from_frame", "table_from_frame", "to_pandas", "to_polars"]
-
-
-def to_pandas(records: MirageDataset | Run) -> pd.DataFrame:
-    """Return a pandas DataFrame with one row per query or response.
-
-    Lists and passages become Python lists and dicts.
-
-    Args:
-        records: A dataset or a run.
-
-    Raises:
-        MissingPackageError: If pandas is not installed.
-
-    Example:
-        >>> from mirage import MirageDataset
-        >>> frame = to_pandas(MirageDataset.bundled("en").sample(2))
-        >>> frame.shape[0], list(frame.columns[:3])
-        (2, ['id', 'language', 'text'])
-    """
-    frame: pd.DataFrame = package("pandas").DataFrame(rows_of(records))
-    return frame
+__all__ = ["dataset_from_frame", "run_from_frame", "table_from_frame", "to_polars"]
 
 
 def to_polars(records: MirageDataset | Run | FeatureTable) -> pl.DataFrame:

@@ -8,7 +8,7 @@
     output = ModelOutput.from_content("mock", "##Answer: Ni mto Nile [1].")
     output.usage = ModelUsage()  # else the mock downloads a table to count tokens with
     model = get_model("mockllm/model", custom_outputs=lambda *_: output)  # put your own here
-    task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.offline("sw"))
+    task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.default("sw"))
     [log] = eval(task, model=model)
     for score in log.results.scores:
         print(score.name, score.metrics["mean"].value, score.unscored_samples)
@@ -83,12 +83,12 @@ def mirage_task(
 
     Args:
         dataset: The queries.
-        suite: The features; by default :meth:`~mirage.FeatureSuite.offline` for the dataset's
+        suite: The features; by default :meth:`~mirage.FeatureSuite.default` for the dataset's
             language.
         prompt: A function from a query to its prompt; by default a
             :class:`~mirage.generation.RagPrompt`.
     """
-    suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
+    suite = suite or FeatureSuite.default(dataset.language).applicable(dataset)
     return Task(
         dataset=MemoryDataset(samples(dataset, prompt), name=dataset.name),
         solver=generate(),
@@ -155,7 +155,7 @@ def feature_scorer(
 
     Args:
         features: A suite, or names of features; by default the features of
-            :meth:`~mirage.FeatureSuite.offline` that can be computed on the dataset.
+            :meth:`~mirage.FeatureSuite.default` that can be computed on the dataset.
         dataset: The dataset with the ground truth that :func:`samples` was called with; or a name
             such as ``"bundled-sw"``, or the path of a file of queries.
         language: ISO 639-1 code of the samples, if there is no dataset.

@@ -5,7 +5,7 @@
     from mirage import FeatureSuite, Leaderboard, MirageDataset
     from mirage.integrations.lm_eval import mirage_task, read_run
 
-    task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.offline("sw"))
+    task = mirage_task(MirageDataset.bundled("sw"), FeatureSuite.default("sw"))
     none = TaskManager(include_defaults=False)  # saves reading its 13,000 tasks
     results = lm_eval.simple_evaluate(model="dummy", tasks=[task], task_manager=none)
     print(results["results"]["bundled-sw"])
@@ -76,12 +76,12 @@ def mirage_task(
 
     Args:
         dataset: The queries.
-        suite: The features; by default :meth:`~mirage.FeatureSuite.offline` for the dataset's
+        suite: The features; by default :meth:`~mirage.FeatureSuite.default` for the dataset's
             language.
         prompt: A function from a query to its prompt, whose messages are joined to one text; by
             default a :class:`~mirage.generation.RagPrompt`.
     """
-    suite = suite or FeatureSuite.offline(dataset.language).applicable(dataset)
+    suite = suite or FeatureSuite.default(dataset.language).applicable(dataset)
     return ConfigurableTask(config=_config(dataset.name, dataset, suite, prompt or RagPrompt(), {}))
 
 
@@ -91,7 +91,7 @@ class DatasetTask(ConfigurableTask):
     Args:
         config: The content of the YAML file. ``task`` is the name. ``metadata.dataset`` is a name
             such as ``bundled-sw`` or the path of a file of queries. ``metadata.features`` are names
-            of features, by default those of :meth:`~mirage.FeatureSuite.offline` that can be
+            of features, by default those of :meth:`~mirage.FeatureSuite.default` that can be
             computed on the dataset.
 
     Raises:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.leaderboard.leaderboard import Leaderboard, MultilingualLeaderboard
+    from mirage.leaderboard.leaderboard import Leaderboard
     from mirage.leaderboard.leaks import OPTIMISERS, leak_audit
+    from mirage.leaderboard.multilingual import MultilingualLeaderboard
 
 __all__ = [
     "OPTIMISERS",
@@ -18,8 +19,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "mirage.leaderboard.leaderboard": ("Leaderboard", "MultilingualLeaderboard"),
+    "mirage.leaderboard.leaderboard": ("Leaderboard",),
     "mirage.leaderboard.leaks": ("OPTIMISERS", "leak_audit"),
+    "mirage.leaderboard.multilingual": ("MultilingualLeaderboard",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

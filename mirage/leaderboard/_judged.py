@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
 from mirage.arena.fits import BradleyTerryFit
-from mirage.arena.judge import PairJudge
 from mirage.arena.pairs import Contest, Pair, Skipped
 from mirage.arena.placement import (
     Anchors,
@@ -24,21 +22,20 @@ from mirage.arena.placement import (
 )
 from mirage.arena.verdicts import Judged
 from mirage.dataset import MirageDataset, clusters_of
-from mirage.errors import SettingError
+from mirage.leaderboard._settings import RankSettings
 from mirage.models import Run
 from mirage.statistics.clusters import cluster_codes, cluster_names, cluster_sums, multipliers
 from mirage.statistics.prediction_powered import FEWEST
 from mirage.statistics.ranks import confidences_by_draws, p_better_by_t
 
 __all__ = [
+    "LEVEL",
     "AnchorSet",
     "JudgedPlacement",
-    "JudgingPlan",
     "anchors_from_draws",
     "anchors_from_fit",
     "joint_confidence",
     "joint_draws",
-    "make_plan",
     "pairs_for",
     "place_by_judge",
 ]
@@ -46,57 +43,11 @@ __all__ = [
 DRAWS = 1000
 """Number of draws of the logits of judged anchors."""
 
+LEVEL = 0.95
+"""Confidence level of the intervals."""
+
 LOOKS = 8
 """Largest number of times that a stopping rule is checked."""
-
-
-@dataclass(frozen=True)
-class JudgingPlan:
-    """Number of judgments to request, and when to stop earlier; see :meth:`Leaderboard.rank`."""
-
-    judge: PairJudge
-    judgments: int | None
-    until_width: float | None = None
-    until_against: str | None = None
-    out: str | Path | None = None
-    seed: int = 0
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        if self.judgments is not None and self.judgments < 1:
-            raise SettingError(f"judgments must be at least 1, got {self.judgments}")
-        if self.until_width is not None and not self.until_width > 0:
-            raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")
-
-    @property
-    def stops(self) -> bool:
-        """Whether there is a stopping rule."""
-        return self.until_width is not None or self.until_against is not None
-
-
-def make_plan(
-    judge: PairJudge | None,
-    judgments: int | None,
-    until_width: float | None,
-    until_against: str | None,
-    out: str | Path | None,
-    seed: int,
-) -> JudgingPlan | None:
-    """Return the plan for a judge, or ``None`` if ``judgments`` is 0.
-
-    Raises:
-        SettingError: The settings contradict each other.
-    """
-    stops = until_width is not None or until_against is not None
-    if judgments == 0:
-        if stops or out is not None:
-            raise SettingError(
-                "until_width=, until_against= and out= need judge= and judgments= above 0"
-            )
-        return None
-    if judge is None:
-        raise SettingError(f"judgments={judgments} needs a judge: pass judge=PairwiseJudge(...)")
-    return JudgingPlan(judge, judgments, until_width, until_against, out, seed)
 
 
 class AnchorSet(NamedTuple):
@@ -222,25 +173,22 @@ def pairs_for(
 
 
 def place_by_judge(
-    plan: JudgingPlan,
+    settings: RankSettings,
     dataset: MirageDataset,
     run: Run,
     anchor_set: AnchorSet,
     predicted: Floats,
-    *,
-    progress: bool = True,
 ) -> JudgedPlacement:
     """Have pairs judged and place the model; errors are those of the judge.
 
     Args:
-        plan: Number of judgments and stopping rules.
+        settings: The judge, number of judgments and stopping rules.
         dataset: The queries.
         run: Run of the model.
         anchor_set: The anchors.
         predicted: Predicted scores of the model, ``(queries, anchors)``; NaN if not known.
-        progress: Show a progress bar.
     """
-    pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, plan.judgments, plan.seed)
+    pairs, _, skipped = pairs_for(dataset, run, anchor_set.runs, settings.judgments, settings.seed)
     rows, columns = _positions(anchor_set.query_ids), _positions(anchor_set.runs)
     # A query that the model failed on is not judged: a failure loses to any answer.
     lost = np.zeros(predicted.shape, dtype=bool)
@@ -250,22 +198,22 @@ def place_by_judge(
         model_failed = query_id in failed_ids and _answers(anchor_set.runs[anchor], query_id)
         (lost if model_failed else unusable)[rows[query_id], columns[anchor]] = True
     predicted = np.where(unusable, np.nan, np.where(lost, 0.0, predicted))
-    looks = _look_sizes(len(pairs)) if plan.stops else [len(pairs)]
-    level = level_of_looks(plan.level, looks)
+    looks = _look_sizes(len(pairs)) if settings.stops else [len(pairs)]
+    level = level_of_looks(LEVEL, looks)
     judged = Judged((), (), skipped)
     placement = None
     for start, end in zip([0, *looks], looks, strict=False):
-        more = plan.judge.judge(
+        more = settings.pair_judge.judge(
             dataset,
             [run, *anchor_set.runs.values()],
             pairs[start:end],
-            out=plan.out,
-            progress=progress,
+            out=settings.out,
+            progress=settings.progress,
         )
         judged = Judged(
             (*judged.votes, *more.votes), (*judged.judgments, *more.judgments), judged.skipped
         )
-        _, pair_sample, _ = pairs_for(dataset, run, anchor_set.runs, end, plan.seed)
+        _, pair_sample, _ = pairs_for(dataset, run, anchor_set.runs, end, settings.seed)
         verdicts = np.where(lost, 0.0, _verdicts(judged, run.model, rows, columns))
         probability = np.zeros(verdicts.shape)
         # Some votes fail, which lowers the probability that a pair has a verdict.
@@ -280,10 +228,10 @@ def place_by_judge(
             cluster=anchor_set.cluster,
             level=level,
         )
-        if plan.stops and _can_stop(plan, placement, anchor_set, level):
+        if settings.stops and _can_stop(settings, placement, anchor_set, level):
             break
     assert placement is not None
-    widened = _t_quantile(level, placement.degrees) / _t_quantile(plan.level, placement.degrees)
+    widened = _t_quantile(level, placement.degrees) / _t_quantile(LEVEL, placement.degrees)
     judgment_counts = placement.judgments - int(np.count_nonzero(lost)), end
     return JudgedPlacement(
         placement,
@@ -318,14 +266,16 @@ def _verdicts(
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _can_stop(plan: JudgingPlan, placement: Placement, anchor_set: AnchorSet, level: float) -> bool:
+def _can_stop(
+    settings: RankSettings, placement: Placement, anchor_set: AnchorSet, level: float
+) -> bool:
     """Return whether a stopping rule is met."""
     low, high = placement.interval
-    if plan.until_width is not None and high - low <= plan.until_width:
+    if settings.until_width is not None and high - low <= settings.until_width:
         return True
-    if plan.until_against is None or placement.clusters < FEWEST:
+    if settings.until_against is None or placement.clusters < FEWEST:
         return False
-    other = list(anchor_set.runs).index(plan.until_against)
+    other = list(anchor_set.runs).index(settings.until_against)
     p_better = joint_confidence(anchor_set, [JudgedPlacement(placement, Judged((), ()), 1.0)])[
         -1, other
     ]

@@ -16,7 +16,7 @@ def offline_suite(dataset: MirageDataset) -> FeatureSuite:
 
     None of them needs a model.
     """
-    suite = FeatureSuite.offline(dataset.language)
+    suite = FeatureSuite.default(dataset.language)
     for name in TASTES:
         suite += name
     return suite.applicable(dataset)

@@ -120,7 +120,7 @@ def leak_audit(
     """
     chosen = OPTIMISERS if optimisers is None else optimisers
     systems = {NAME + name: function for name, function in chosen.items()}
-    ranking = board.rank_all(systems, n_jobs=n_jobs, progress=progress)
+    ranking = board.rank_many(systems, n_jobs=n_jobs, progress=progress)
     board_logits = [entry.logit for entry in ranking if entry.model not in systems]
     rows = [
         Leak(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mirage.llm.budget import Budget, Price
 from mirage.llm.cache import Cache
-from mirage.llm.client import LLM, Completion, Message
+from mirage.llm.client import LLM, Completion, Message, as_llm
 from mirage.llm.estimates import Estimate
 from mirage.llm.questions import Form, Question
 
@@ -18,4 +18,5 @@ __all__ = [
     "Message",
     "Price",
     "Question",
+    "as_llm",
 ]

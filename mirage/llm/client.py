@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote
 
+from mirage._base.concurrency import run_sync
+from mirage._base.near_names import NearNames
 from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
@@ -73,6 +75,9 @@ class Completion:
     cached: bool = False
     logprobs: tuple[Mapping[str, float], ...] = ()
 
+    def __str__(self) -> str:
+        return self.text
+
 
 def estimate_tokens(text: str) -> int:
     """Return an estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
@@ -91,7 +96,7 @@ def _estimate_from_size(size: int) -> int:
     return -(-size // 4)
 
 
-class LLM:
+class LLM(NearNames):
     """A client for a model behind an endpoint, with caching, retries and a budget.
 
     Args:
@@ -346,6 +351,44 @@ class LLM:
         copy._longest = _longest(copy.parameters)
         return copy
 
+    def complete(self, messages: str | Sequence[Message], *, sample: int = 0) -> Completion:
+        """Return the answer to one prompt or one chat, from the cache if it is there.
+
+        It also works while an event loop is running, as in a notebook. To ask much at once, use
+        :meth:`connect` in async code.
+
+        Args:
+            messages: A prompt, or a chat such as ``[{"role": "user", "content": "Hello"}]``.
+            sample: Number of the answer, if the same chat is sent several times.
+
+        Returns:
+            The answer, which prints as its text.
+
+        Raises:
+            LLMError: If there is no answer; the message names the reason and number of attempts.
+            BudgetError: If the budget does not allow the call or a retry.
+            SettingError: If ``messages`` is neither a text nor a list of messages.
+
+        Example:
+            >>> LLM("gpt-4o-mini").complete("Which river is the longest?")  # doctest: +SKIP
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        if not messages or not all(
+            isinstance(message, Mapping) and {"role", "content"} <= message.keys()
+            for message in messages
+        ):
+            raise SettingError(
+                "complete needs a prompt, or messages such as [{'role': 'user', 'content': "
+                f"'Hello'}}], got {messages!r}"
+            )
+
+        async def ask() -> Completion:
+            async with self.connect() as connection:
+                return await connection.ask(messages, sample=sample)
+
+        return run_sync(ask())
+
     def cached(self, messages: Sequence[Message], sample: int = 0) -> bool:
         """Return whether the cache has the answer to these messages.
 
@@ -395,6 +438,22 @@ class LLM:
         with self._counting:
             for name, number in amounts.items():
                 setattr(self.usage, name, getattr(self.usage, name) + number)
+
+
+def as_llm(llm: LLM | str) -> LLM:
+    """Return an LLM; a name becomes an LLM with default settings.
+
+    Args:
+        llm: The LLM, or the name of a model.
+
+    Raises:
+        SettingError: If it is neither.
+    """
+    if isinstance(llm, LLM):
+        return llm
+    if not isinstance(llm, str):
+        raise SettingError(f"expected an LLM or its name, such as 'gpt-4o', got {llm!r}")
+    return LLM(llm)
 
 
 def _copy_of_llm(

@@ -10,7 +10,7 @@ from typing import get_args
 
 from mirage._base.logs import logger
 from mirage.errors import JudgmentError, UnknownNameError
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate
 from mirage.llm.questions import Outcome, Question, ask_all
 from mirage.metaeval.labels import Task
@@ -51,7 +51,7 @@ class LLMSentenceJudge:
 
     def __init__(
         self,
-        llm: LLM,
+        llm: LLM | str,
         strategy: Strategy = "zero-shot",
         *,
         task: Task = "faithfulness",
@@ -63,8 +63,8 @@ class LLMSentenceJudge:
             raise UnknownNameError("strategy of a judge of sentences", strategy, STRATEGIES)
         if task not in LABELS:
             raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
-        self.llm: LLM = llm
-        self.name: str = name or f"{llm.model} {strategy}"
+        self.llm: LLM = as_llm(llm)
+        self.name: str = name or f"{self.llm.model} {strategy}"
         self.strategy: Strategy = strategy
         self.task: Task = task
         self.failed_is_wrong: bool = failed_is_wrong

@@ -13,7 +13,7 @@ import numpy as np
 from mirage._base.arrays import Floats
 from mirage._base.tables import Table, to_text
 from mirage.errors import SettingError, UnknownNameError
-from mirage.features import FeatureTable, feature_names
+from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import facts
 from mirage.monitoring.history import Commit
 from mirage.statistics.clusters import cluster_codes
@@ -209,7 +209,7 @@ def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) 
             if name not in names:
                 raise UnknownNameError("feature of all commits", name, names)
         return list(dict.fromkeys(requested))
-    answers, library_names = "answer_match" in names, set(feature_names())
+    answers, library_names = "answer_match" in names, set(FeatureSuite.available())
     gate = {entry.name for entry in GATED.values() if not (entry.substitute_for and answers)}
     defaults = [name for name in names if name in gate or name not in library_names] or names
     if not defaults:

@@ -80,7 +80,7 @@ def measure_log(
     Args:
         dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
         run: The answers.
-        suite: The features. The default is those of :meth:`mirage.FeatureSuite.offline`,
+        suite: The features. The default is those of :meth:`mirage.FeatureSuite.default`,
             ``support_lexical_all`` and ``answer_length``.
         cluster: The clusters of dependent questions if :attr:`mirage.Query.cluster` does not give
             them: a key of their metadata, a function of the query, or a mapping from query id.

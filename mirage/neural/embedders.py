@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mirage._base.gaps import NotComputed
 from mirage._base.packages import package
 from mirage.errors import NeuralError, SettingError
-from mirage.llm import LLM, Cache
+from mirage.llm import LLM, Cache, as_llm
 from mirage.llm.embeddings import embed_all
 from mirage.llm.questions import harmless
 from mirage.neural._models import (
@@ -273,8 +273,8 @@ class EndpointEmbedder:
         prompt: The text to add before each text, if the model requires one.
     """
 
-    def __init__(self, llm: LLM, *, prompt: str = "") -> None:
-        self.llm: LLM = llm
+    def __init__(self, llm: LLM | str, *, prompt: str = "") -> None:
+        self.llm: LLM = as_llm(llm)
         self.prompt: str = prompt
 
     def __repr__(self) -> str:

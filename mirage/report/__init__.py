@@ -8,14 +8,12 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.report.grids import write_grid
-    from mirage.report.page import write
     from mirage.report.plots import (
         plot_features,
         plot_fewer_judgments,
         plot_gains,
         plot_importances,
         plot_new_models,
-        plot_ranks,
         plot_retrieval,
     )
     from mirage.report.reviews import write_review
@@ -26,23 +24,19 @@ __all__ = [
     "plot_gains",
     "plot_importances",
     "plot_new_models",
-    "plot_ranks",
     "plot_retrieval",
-    "write",
     "write_grid",
     "write_review",
 ]
 
 _NAMES = {
     "mirage.report.grids": ("write_grid",),
-    "mirage.report.page": ("write",),
     "mirage.report.plots": (
         "plot_features",
         "plot_fewer_judgments",
         "plot_gains",
         "plot_importances",
         "plot_new_models",
-        "plot_ranks",
         "plot_retrieval",
     ),
     "mirage.report.reviews": ("write_review",),

@@ -88,7 +88,7 @@ def measure_judges(
 ) -> list[JudgeFinding]:
     """Measure agreement, position bias and verbosity bias of judges from their votes.
 
-    Pass the result to :func:`mirage.report.write` as ``judges``. If the votes do not suffice for
+    Pass the result to :meth:`mirage.Ranking.write` as ``judges``. If the votes do not suffice for
     a property, its result is an ``Unmeasured`` with the reason, and a warning is logged. For
     example, position bias needs votes in both orders.
 

@@ -34,7 +34,7 @@ __all__ = [
     "plot_gains",
     "plot_importances",
     "plot_new_models",
-    "plot_ranks",
+    "plot_ranking",
     "plot_retrieval",
 ]
 
@@ -150,30 +150,55 @@ def _features_of_many(
     return figure
 
 
-# Ranks (Figure 4) ---------------------------------------------------------------------------------
+# Rankings (Figure 4) ------------------------------------------------------------------------------
 
 
-def plot_ranks(ranking: MultilingualRanking) -> Figure:
-    """Plot the rank of each model in each language as a heat map (Figure 4).
-
-    Models are sorted by their mean rank, best first.
+def plot_ranking(ranking: Ranking | MultilingualRanking) -> Figure:
+    """Plot a ranking; see :meth:`mirage.Ranking.plot`.
 
     Args:
-        ranking: Ranking in several languages.
+        ranking: Ranking in one language or in several.
 
     Raises:
-        MirageError: If the ranking has one language only.
         MissingPackageError: If matplotlib is not installed.
     """
-    if not isinstance(ranking, Mapping):
-        raise MirageError(
-            f"plot_ranks needs a ranking in several languages, and this ranking is only in "
-            f"{ranking.language!r}; print it, or write its report"
+    return _ranks(ranking) if isinstance(ranking, Mapping) else _logits(ranking)
+
+
+def _logits(ranking: Ranking) -> Figure:
+    """Plot the logit of each model with its interval; published ranks without logits are plotted.
+
+    The new models are in colour, as in the report.
+    """
+    logits = [entry.logit for entry in ranking]
+    ranks_only = all(map(math.isnan, logits))
+    values = [-entry.rank for entry in ranking] if ranks_only else logits
+    letters = lettering([*map(label, ranking.models), label(ranking.title)])
+    with _drawing(letters, 1, 1, width=7, height=0.27 * len(ranking) + 1.2) as (figure, (panel,)):
+        for row, (entry, value) in enumerate(zip(ranking, values, strict=True)):
+            colour = SOFT if entry.anchor else ACCENT
+            panel.hlines(row, *entry.interval, colors=colour, linewidth=1.6)
+            panel.scatter([value], [row], c=colour, s=22, zorder=3)
+        panel.set_yticks(
+            range(len(ranking)),
+            [f"{letters.shown(_short(entry.model))}  {entry.rank}" for entry in ranking],
         )
+        panel.invert_yaxis()
+        panel.set_xlabel(
+            "rank, best on the right"
+            if ranks_only
+            else f"logit, with the {100 * ranking.level:g} % interval"
+        )
+        panel.set_title(letters.shown(label(ranking.title)), loc="left")
+    return figure
+
+
+def _ranks(ranking: MultilingualRanking) -> Figure:
+    """Plot the rank of each model in each language as a heat map (Figure 4)."""
     models = list(ranking.mean_ranks)
     letters = lettering([*_native(ranking), *map(label, models)])
     ranks = np.array([[part[model].rank for part in ranking.values()] for model in models])
-    width, height = 0.36 * len(ranking) + 3.4, 0.27 * len(models) + 1.6
+    width, height = max(5.5, 0.36 * len(ranking) + 3.4), 0.27 * len(models) + 1.6
     with _drawing(letters, 1, 1, width=width, height=height) as (figure, (panel,)):
         panel.imshow(ranks, cmap="Blues_r", aspect="auto", vmin=1, vmax=ranks.max() * 1.25)
         for row, column in np.ndindex(ranks.shape):

@@ -19,7 +19,7 @@ from mirage.corpus import Corpus
 from mirage.errors import LLMError, SettingError, during
 from mirage.executors import Executor
 from mirage.languages import Language
-from mirage.llm import LLM, Form, Question
+from mirage.llm import LLM, Form, Question, as_llm
 from mirage.llm.client import RerankForm
 from mirage.llm.questions import BRACKETS, ask_all, final_verdict
 from mirage.llm.reranking import relevance_all
@@ -127,10 +127,10 @@ class EndpointReranker:
             text-embeddings-inference.
     """
 
-    def __init__(self, llm: LLM, *, form: RerankForm = "jina") -> None:
-        self.llm = llm
+    def __init__(self, llm: LLM | str, *, form: RerankForm = "jina") -> None:
+        self.llm: LLM = as_llm(llm)
         self.form = form
-        self.name: str = Path(llm.model).name
+        self.name: str = Path(self.llm.model).name
         self.failures: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -212,7 +212,7 @@ class LLMReranker:
     1, the one before it 2, and so on.
 
     Args:
-        llm: The LLM that orders the passages.
+        llm: The LLM that orders the passages, or its name.
         window: The number of passages in a request.
         step: The number of passages by which the window moves.
 
@@ -220,16 +220,16 @@ class LLMReranker:
         SettingError: ``window`` is below 2, or ``step`` is not from 1 to ``window``.
     """
 
-    def __init__(self, llm: LLM, *, window: int = 20, step: int = 10) -> None:
+    def __init__(self, llm: LLM | str, *, window: int = 20, step: int = 10) -> None:
         if window < 2 or not 1 <= step <= window:
             raise SettingError(
                 f"window must be at least 2 and step from 1 to window, got window={window}, "
                 f"step={step}"
             )
-        self.llm = llm
+        self.llm: LLM = as_llm(llm)
         self.window = window
         self.step = step
-        self.name: str = f"{Path(llm.model).name}-listwise"
+        self.name: str = f"{Path(self.llm.model).name}-listwise"
         self.failures: dict[str, str] = {}
 
     def __repr__(self) -> str:

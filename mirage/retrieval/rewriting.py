@@ -12,7 +12,7 @@ from mirage._base.logs import logger
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, LLMError
 from mirage.languages import Language
-from mirage.llm import LLM
+from mirage.llm import LLM, as_llm
 from mirage.llm.questions import Form, Outcome, Question, ask_all
 from mirage.models import Query
 from mirage.retrieval.base import Retriever
@@ -133,18 +133,18 @@ class LLMQueryRewriter:
     :attr:`kept` holds the reasons.
 
     Args:
-        llm: The LLM that rewrites queries.
+        llm: The LLM that rewrites queries, or its name.
         language: The language to translate into; ``None`` rewords queries in their own language.
 
     Raises:
         UnknownNameError: The language is unknown.
     """
 
-    def __init__(self, llm: LLM, language: str | None = None) -> None:
-        self.llm = llm
+    def __init__(self, llm: LLM | str, language: str | None = None) -> None:
+        self.llm: LLM = as_llm(llm)
         self.language: str | None = None if language is None else Language.of(language).code
         suffix = "rewritten" if self.language is None else f"in {self.language}"
-        self.name: str = f"{Path(llm.model).name} {suffix}".replace(" ", "-")
+        self.name: str = f"{Path(self.llm.model).name} {suffix}".replace(" ", "-")
         self.kept: dict[str, str] = {}
         """Reasons why queries stayed unchanged in the last call, by query id."""
 

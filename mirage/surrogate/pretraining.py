@@ -60,7 +60,7 @@ def simulated_arena(
         judgments, tournaments=number, queries=len(corpus), seed=seed
     )
     scored_corpus = scored_on or corpus
-    tables = list(_score_runs(suite or FeatureSuite.offline(code), scored_corpus, runs))
+    tables = list(_score_runs(suite or FeatureSuite.default(code), scored_corpus, runs))
     return Arena(tables, tournaments, judgments)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
+from mirage._base.near_names import NearNames
 from mirage.arena import Tournaments
 from mirage.arena.judgments import JudgmentsLike
 from mirage.errors import (
@@ -175,7 +176,7 @@ class _Estimate(NamedTuple):
     errors: Floats
 
 
-class SurrogateRanker:
+class SurrogateRanker(NearNames):
     """A surrogate that ranks new models without a judge, from feature tables and tournaments.
 
     The training pairs are, for each tournament, the mean features of each model on its queries and
@@ -318,9 +319,10 @@ class SurrogateRanker:
         2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 % with
         fewer than 19 models. ``validation/coverage/held_out_intervals.py`` compares the two.
 
-        A feature that the model has on no query is an error if it needs data that a query may lack.
-        Otherwise its mean over the training models is used. An example is the language of answers
-        that are too short to identify it.
+        A feature that the model has on no query is an error if it needs data that a query may lack
+        and every query was answered. Otherwise its mean over the training models is used. Examples
+        are the language of answers that are too short to identify it, and inventions of a model
+        that answered no query without an answer.
 
         Args:
             table: Features of the model. It may have more features than needed, in any order.
@@ -348,7 +350,9 @@ class SurrogateRanker:
             )
         part = self._data[table.language]
         answered = _answered_queries(table)
-        table, assumed = _fill_missing_features(table.columns(self.features), part)
+        table, assumed = _fill_missing_features(
+            table.columns(self.features), part, partly_answered=len(answered) < len(table)
+        )
         answered_table = table.select(answered)
         if set(part.query_ids) <= set(answered):
             table = answered_table = answered_table.select(part.query_ids)
@@ -591,11 +595,12 @@ class SurrogateRanker:
 
 
 def _fill_missing_features(
-    table: FeatureTable, part: TrainingData
+    table: FeatureTable, part: TrainingData, *, partly_answered: bool
 ) -> tuple[FeatureTable, tuple[str, ...]]:
     """Replace features without any value by their mean over the training models.
 
-    Only features that need no data of the query are replaced; others without values raise an error.
+    If all queries were answered, only features that need no data of the query are replaced; others
+    without values raise an error.
 
     Returns:
         The table and the names of the replaced features.
@@ -603,7 +608,8 @@ def _fill_missing_features(
     missing = [
         j
         for j, name in enumerate(table.features)
-        if np.isnan(table.values[:, j]).all() and not facts(name, part.facts).needs
+        if np.isnan(table.values[:, j]).all()
+        and (partly_answered or not facts(name, part.facts).needs)
     ]
     if not missing or np.isnan(table.values).all():
         require_values(table)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mirage._base.stores import locked
-from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError
 from mirage.generation import respond
 from mirage.generation.responses import ModelLike
@@ -94,8 +94,8 @@ class Runs:
         with locked(path.with_suffix(".lock"), wait=True):
             if not path.exists():
                 run = respond(system, dataset, model, repeats=repeats, out=out, progress=False)
-                write_run(run, path)
-            return read_run(path, language=dataset.language, model=model)
+                run.save(path)
+            return Run.load(path, language=dataset.language, model=model)
 
     def _cache_path(self, file: str) -> Path:
         if self._cache is None:

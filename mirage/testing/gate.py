@@ -13,7 +13,7 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 from mirage.dataset import MirageDataset
-from mirage.features import feature_names
+from mirage.features import FeatureSuite
 from mirage.features.base import GIVEN, Need
 from mirage.testing._evidence import COVERED
 
@@ -97,7 +97,7 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
     They are the features of the gate, and features that the user defined or that need a model. If
     there are none of these, all features are compared.
     """
-    names, library_names = tuple(names), set(feature_names())
+    names, library_names = tuple(names), set(FeatureSuite.available())
     gate_names = set(gated(dataset))
     return tuple(name for name in names if name in gate_names or name not in library_names) or names
 

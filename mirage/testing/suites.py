@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mirage._base.files import file_name, write_text
 from mirage._base.quoting import python_literal
-from mirage.dataset import MirageDataset, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import MirageError, SettingError
 from mirage.models import Run
 from mirage.testing._inputs import STAND_IN
@@ -58,7 +58,7 @@ def score_tests(
         responses = Path(folder) / f"{file_name(run.model.replace('/', '-')) or 'run'}.jsonl"
 
         def failing_tests(mutant: Run) -> tuple[str, ...]:
-            write_run(mutant, responses)
+            mutant.save(responses)
             return _failing_tests(path, responses)
 
         return fates_of(failing_tests, dataset, run, kinds=kinds, seed=seed, seeds=seeds)
@@ -173,7 +173,7 @@ def _test_code(
 ) -> str:
     queries_code = python_literal(language)
     if queries is not None:
-        queries_code = f"MirageDataset.from_jsonl(HERE / {python_literal(queries)})"
+        queries_code = f"MirageDataset.load(HERE / {python_literal(queries)})"
     imports = ["from mirage import MirageDataset"] if queries else []
     return "\n".join(
         [

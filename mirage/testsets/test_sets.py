@@ -229,7 +229,7 @@ class ItemSet:
         with writing(file):
             file.parent.mkdir(parents=True, exist_ok=True)
         write_records(self.rejected, beside(file, "rejected"))
-        self.dataset.to_jsonl(file)
+        self.dataset.save(file)
 
 
 def beside(path: Path, what: str) -> Path:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mirage import BradleyTerry, Judgments, Ranking
 from mirage.arena import fragility
 from mirage.errors import JudgmentError
-from mirage.report.page import render
+from mirage.report._page import render
 from mirage.statistics.ranks import ranks
 
 NAMES = np.array(list("abcdefghijklmnopqrs"))

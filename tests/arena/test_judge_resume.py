@@ -13,7 +13,6 @@ from judging import first_in_alphabet, judge_by, make_dataset, make_run, respons
 
 import mirage
 from mirage.arena import PairwiseJudge
-from mirage.dataset import write_run
 from mirage.llm import LLM, Cache
 from mirage.models import Vote
 
@@ -22,12 +21,12 @@ CONCURRENCY = 16
 JUDGING = f"""
 import json, sys
 from mirage.arena import PairwiseJudge
-from mirage.dataset import MirageDataset, read_run
+from mirage import MirageDataset, Run
 from mirage.llm import LLM
 
 url, folder, models, cache, out, method, settings = sys.argv[1:]
-dataset = MirageDataset.from_jsonl(f"{{folder}}/dataset.jsonl")
-runs = [read_run(f"{{folder}}/{{model}}.jsonl", language=dataset.language) for model in models]
+dataset = MirageDataset.load(f"{{folder}}/dataset.jsonl")
+runs = [Run.load(f"{{folder}}/{{model}}.jsonl", language=dataset.language) for model in models]
 llm = LLM("judge", base_url=url, cache=cache or False, concurrency={CONCURRENCY})
 judge = getattr(PairwiseJudge(llm), method)
 judge(dataset, runs, queries=len(dataset), out=out, progress=False, **json.loads(settings))
@@ -37,10 +36,10 @@ judge(dataset, runs, queries=len(dataset), out=out, progress=False, **json.loads
 def lay_out(folder, queries, models):
     """Write files with a dataset and runs, and return both."""
     dataset = make_dataset(queries)
-    dataset.to_jsonl(folder / "dataset.jsonl")
+    dataset.save(folder / "dataset.jsonl")
     runs = [make_run(model, dataset) for model in models]
     for run in runs:
-        write_run(run, folder / f"{run.model}.jsonl")
+        run.save(folder / f"{run.model}.jsonl")
     return dataset, runs
 
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 
 from mirage.cli.data import _file_names
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.metaeval import LabelledSentences
 from mirage.models import Run
 from mirage.testsets import build_benchmark
@@ -20,7 +20,7 @@ BUNDLED = MirageDataset.bundled(LANGUAGE)
 @pytest.fixture
 def queries(tmp_path: Path) -> Path:
     path = tmp_path / "queries.jsonl"
-    BUNDLED.to_jsonl(path)
+    BUNDLED.save(path)
     return path
 
 
@@ -148,7 +148,7 @@ def test_there_and_back_again(trec: Path, tmp_path: Path) -> None:
     back = tmp_path / "back.jsonl"
     done = mirage(*("data", "convert", trec, "--from", "trec", *IN_SWAHILI, "--out", back))
     assert done.stdout == f"{back}: 40 queries in 'sw'\n"
-    again = MirageDataset.from_jsonl(back)
+    again = MirageDataset.load(back)
     for query in BUNDLED:
         if not query.relevant:
             continue  # without judgments, TREC's files do not say which passages it shows
@@ -168,10 +168,10 @@ def test_nomiracl_with_its_recorded_runs(data_dir: Path, tmp_path: Path) -> None
     source = ("data", "convert", data_dir / "nomiracl", "--from", "nomiracl", "--language", "sw")
     done = mirage(*source, "--out", tmp_path / "sw.jsonl", "--runs", tmp_path / "runs")
     assert "120 queries in 'sw'" in done.stdout
-    dataset = MirageDataset.from_jsonl(tmp_path / "sw.jsonl")
+    dataset = MirageDataset.load(tmp_path / "sw.jsonl")
     paths = sorted((tmp_path / "runs").iterdir())
     assert len(paths) == 10  # the eleventh, GPT-4, is the reference
-    run = read_run(paths[0], language="sw")
+    run = Run.load(paths[0], language="sw")
     assert {response.query_id for response in run} <= set(dataset.query_ids)
     message = refusal(*source, "--to", "trec", "--out", tmp_path / "trec")
     assert "passages with one id must be equal" in message

@@ -123,7 +123,7 @@ def test_features_without_a_threshold_become_one_score_by_the_labels(files: list
 
 def test_responses_are_cut_into_sentences(files: list[Path], tmp_path: Path) -> None:
     dataset, responses = tmp_path / "queries.jsonl", tmp_path / "bot.jsonl"
-    MirageDataset(QUERIES).to_jsonl(dataset)
+    MirageDataset(QUERIES).save(dataset)
     said = [{"query_id": q.id, "text": f"{q.passages[0].text} [1]"} for q in QUERIES]
     json_lines(responses, said)
     done = mirage("decide", files[0], responses, "--dataset", dataset, *GIVEN)

@@ -8,13 +8,14 @@ from statistics import mean
 
 from command_line import IN_SWAHILI, LANGUAGE, first_passage, mirage, refusal, responses
 
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.features import FeatureSuite
+from mirage.models import Run
 
 
 def test_features_are_the_librarys(good: Path) -> None:
     dataset = MirageDataset.bundled(LANGUAGE)
-    table = FeatureSuite.offline().score(dataset, read_run(good, language=LANGUAGE))
+    table = FeatureSuite.default().score(dataset, Run.load(good, language=LANGUAGE))
     (plain,) = json.loads(mirage("features", *IN_SWAHILI, good, "--json").stdout)
     assert plain["mean"] == dict(zip(table.features, table.mean().tolist(), strict=True))
     assert plain["model"] == "good"

@@ -68,7 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
     folder = tmp_path_factory.mktemp("inputs")
     responses(folder / "good.jsonl")
     responses(folder / "bad.jsonl", first_passage)
-    DATASET.to_jsonl(folder / "queries.jsonl")
+    DATASET.save(folder / "queries.jsonl")
     handbook = folder / "handbook"
     handbook.mkdir()
     for number, query in enumerate(DATASET):
@@ -376,7 +376,7 @@ def test_messages_that_nobody_takes_change_no_status(redirection: str) -> None:
 def test_files_do_not_take_the_numbers_of_closed_streams(tmp_path: Path) -> None:
     out = tmp_path / "x.jsonl"
     queries = tmp_path / "queries.jsonl"
-    DATASET.to_jsonl(queries)
+    DATASET.save(queries)
     done = shell("<&- >&- 2>&-", "data", "convert", queries, "--out", out)
     assert done.returncode == 1  # the summary has no place to go
     assert out.read_bytes() == queries.read_bytes()

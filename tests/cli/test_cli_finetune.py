@@ -30,8 +30,8 @@ metrics: [qa_match]
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """Queries to train on, and to evaluate on."""
-    DATASET[:30].to_jsonl(tmp_path / "train.jsonl")
-    DATASET[30:].to_jsonl(tmp_path / "test.jsonl")
+    DATASET[:30].save(tmp_path / "train.jsonl")
+    DATASET[30:].save(tmp_path / "test.jsonl")
     return tmp_path
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     (files / "grid.yaml").write_text(GRID)
     assert "add a setting of retriever: bm25, oracle" in said(files / "grid.yaml")
     assert "expected AXIS=VALUE" in said(files / "grid.yaml", "--cell", "bm25")
-    memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.to_jsonl(
+    memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de").dataset.save(
         files / "labelled.jsonl"
     )
     pytest.importorskip("transformers", reason=WHY)

@@ -13,10 +13,10 @@ import pytest
 from command_line import LANGUAGE, first_passage, json_lines, mirage, refusal, responses
 
 from mirage.arena import BradleyTerry, PairwiseJudge, read_judged
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.errors import MirageError
 from mirage.llm import LLM
-from mirage.models import Judgment, Vote
+from mirage.models import Judgment, Run, Vote
 from mirage.ranking import Ranking
 
 MODELS = ("a", "b", "c")
@@ -90,7 +90,7 @@ def test_votes_are_read_as_the_judge_reads_them(
         )
         for n, name in enumerate(MODELS)
     ]
-    runs = [read_run(path, language=LANGUAGE) for path in paths]
+    runs = [Run.load(path, language=LANGUAGE) for path in paths]
     judges = [LLM(name, base_url=server.url, cache=False) for name in ("j1", "j2", "j3")]
     path = tmp_path / "votes.jsonl"
     judge = PairwiseJudge(judges, both_orders=both_orders, votes=how)

@@ -8,7 +8,6 @@ from pathlib import Path
 from command_line import mirage
 
 from mirage import MirageDataset
-from mirage.dataset import write_run
 from mirage.models import Response, Run
 
 SWAHILI = MirageDataset.bundled("sw")
@@ -27,7 +26,7 @@ def test_nothing_that_measures_correctness_ends_with_the_inconclusive_status(
         ("after", BESIDE),
     ):
         responses = tuple(Response(query_id=id_, text=text) for id_, text in texts.items())
-        write_run(Run(model="m", language="sw", responses=responses), tmp_path / f"{name}.jsonl")
+        Run(model="m", language="sw", responses=responses).save(tmp_path / f"{name}.jsonl")
     given = ["--dataset", tmp_path / "queries.jsonl"]
     baseline = tmp_path / "baseline.json"
     mirage("baseline", "--language", "sw", tmp_path / "before.jsonl", "--out", baseline, *given)

@@ -12,8 +12,9 @@ import pytest
 from command_line import IN_SWAHILI, LANGUAGE, first_passage, mirage, refusal, responses
 from llm_server import ChatServer, Reply
 
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.llm.retries import Retries
+from mirage.models import Run
 
 QUERIES = MirageDataset.bundled(LANGUAGE)
 
@@ -35,7 +36,7 @@ def test_responses_go_to_standard_output(server: ChatServer, tmp_path: Path) -> 
     assert done.exit_code == 0
     path = tmp_path / "run.jsonl"
     path.write_text(done.stdout)
-    run = read_run(path, language=LANGUAGE)
+    run = Run.load(path, language=LANGUAGE)
     assert [response.query_id for response in run] == list(QUERIES.query_ids)
     assert done.stderr.strip() == "m: 40 of 40 queries answered"
 
@@ -46,7 +47,7 @@ def test_responses_go_to_a_file_and_a_summary_to_standard_output(
     path = tmp_path / "run.jsonl"
     done = generated(server, "--out", path)
     assert done.stdout.strip() == f"{path}: m: 40 of 40 queries answered"
-    assert len(read_run(path, language=LANGUAGE)) == 40
+    assert len(Run.load(path, language=LANGUAGE)) == 40
     assert generated(server, "--out", path).stdout == done.stdout
     assert len(server.requests) == 40
 
@@ -77,12 +78,12 @@ def test_each_repeat_has_an_answer_of_its_own(server: ChatServer, tmp_path: Path
     path = tmp_path / "run.jsonl"
     asked = ("--repeats", 2, "--out", path)
     assert "40 of 40 queries answered, 2 times each" in generated(server, *asked).stdout
-    first, second = read_run(path, language=LANGUAGE).repeats
+    first, second = Run.load(path, language=LANGUAGE).repeats
     assert not {one.text for one in first} & {one.text for one in second}
     path.unlink()
     generated(server, *asked)  # from the cache, which has an answer for each repeat
     assert len(server.requests) == 80
-    assert read_run(path, language=LANGUAGE).repeats == (first, second)
+    assert Run.load(path, language=LANGUAGE).repeats == (first, second)
     two = ("--feature", "answer_bleu", "--feature", "citation_recall@10")
     shown = mirage("features", *IN_SWAHILI, path, *two).stdout
     assert "40 queries in 'sw', asked 2 times" in shown

@@ -96,7 +96,7 @@ def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
 
 def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
     queries = tmp_path / "q.jsonl"
-    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    MirageDataset.bundled(LANGUAGE).save(queries)
     assert "go together" in refusal("rank", *IN_SWAHILI, good, "--dataset", queries)
     assert "go together" in refusal("rank", *IN_SWAHILI, good, "--surrogate", queries)
     both = ("--board", "official", "--dataset", queries, "--surrogate", queries)
@@ -106,7 +106,7 @@ def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_surrogate_of_ones_own_is_read_where_it_is_trusted(good: Path, tmp_path: Path) -> None:
     queries, own = tmp_path / "q.jsonl", tmp_path / "own.joblib"
-    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    MirageDataset.bundled(LANGUAGE).save(queries)
     SurrogateRanker.pretrained(LANGUAGE).save(own)
     options = ("rank", *IN_SWAHILI, good, "--dataset", queries, "--surrogate", own)
     assert "--trust" in refusal(*options)

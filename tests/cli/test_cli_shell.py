@@ -24,11 +24,11 @@ from command_line import (
 )
 from llm_server import ChatServer, Reply
 
-from mirage import cli
+from mirage import Run, cli
 from mirage.cli._options import complete_feature, complete_language
 from mirage.cli._output import out_record
 from mirage.cli._shell import SECTIONS
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 
 EXPECTED = {
     *("rank", "generate", "judge", "features", "fit", "metaeval", "decide"),
@@ -175,7 +175,7 @@ def test_a_message_has_no_control_characters_of_a_file_name(tmp_path: Path) -> N
 
 def test_a_file_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     queries = tmp_path / "queries.jsonl"
-    MirageDataset.bundled(LANGUAGE).to_jsonl(queries)
+    MirageDataset.bundled(LANGUAGE).save(queries)
     message = refusal("data", "convert", queries, "--out", tmp_path / "no" / "such" / "x.jsonl")
     assert "No such file or directory" in message
 
@@ -275,13 +275,13 @@ def test_ctrl_c_keeps_what_came_and_the_same_command_goes_on(
         stdout, stderr = running.communicate()
     assert (running.returncode, stdout) == (130, "")
     assert stderr.strip() == f"stopped; results so far are in {path}: repeat the command to resume"
-    assert len(read_run(path, language=LANGUAGE)) == 1
+    assert len(Run.load(path, language=LANGUAGE)) == 1
     server.answer = lambda _: "ok"
     asked = len(server.requests)
     options = ("--model", "m", "--base-url", server.url, "--out", path)
     assert mirage("generate", *IN_SWAHILI, *options).exit_code == 0
     assert len(server.requests) == asked + 39
-    assert len(read_run(path, language=LANGUAGE)) == 40
+    assert len(Run.load(path, language=LANGUAGE)) == 40
 
 
 @pytest.mark.slow

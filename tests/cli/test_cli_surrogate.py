@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal
 
-from mirage.dataset import MirageDataset, write_run
+from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.artifacts import MANIFEST, PRETRAINED, write_manifest
@@ -29,7 +29,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     paths = []
     for run in runs:
         paths.append(folder / f"{run.model}.jsonl")
-        write_run(run, paths[-1])
+        run.save(paths[-1])
     judgments = folder / "judgments.jsonl"
     rows = judge(
         utilities, [run.model for run in runs], corpora[LANGUAGE].query_ids, seed=0

@@ -44,7 +44,7 @@ def test_items_go_to_a_dataset_and_what_failed_beside_it(
     out = tmp_path / "tests.jsonl"
     done = make(server, documents, "--out", out)
     assert done.exit_code == 0
-    assert len(MirageDataset.from_jsonl(out)) == 4
+    assert len(MirageDataset.load(out)) == 4
     rejected = (tmp_path / "tests.rejected.jsonl").read_text().splitlines()
     assert f"4 of {4 + len(rejected)}" in done.stdout or len(rejected) > 0
     assert mirage("data", "describe", out).exit_code == 0
@@ -125,7 +125,7 @@ def test_a_sheet_that_people_fill_in_is_checked_alike(documents: Path, tmp_path:
     )
     assert made.exit_code == 1
     assert "1 of 2 items passed the checks" in made.stderr
-    (query,) = MirageDataset.from_jsonl(out)
+    (query,) = MirageDataset.load(out)
     assert (query.text, query.answers) == (queries[0].text, queries[0].answers)
     rejected = list(map(json.loads, (tmp_path / "tests.rejected.jsonl").read_text().splitlines()))
     kinds = [item["faults"][0]["kind"] for item in rejected]
@@ -190,14 +190,14 @@ def test_what_is_struck_on_the_page_is_left_out(
     out, page, kept = (tmp_path / name for name in ("tests.jsonl", "page.html", "kept.jsonl"))
     make(server, documents, "--out", out)
     assert mirage("tests", "review", out, "--out", page).exit_code == 0
-    first, *others = MirageDataset.from_jsonl(out)
+    first, *others = MirageDataset.load(out)
     assert f'data-item="{first.id}"' in page.read_text(encoding="utf-8")
     decisions = tmp_path / "tests.decisions.json"
     decided = {"dataset": "tests", "struck": {first.id: "too easy"}}
     decisions.write_text(json.dumps(decided, indent=1))
     done = mirage("tests", "review", out, "--decisions", decisions, "--out", kept)
     assert "3 of 4 items" in done.stdout
-    assert list(MirageDataset.from_jsonl(kept)) == others
+    assert list(MirageDataset.load(kept)) == others
     decisions.write_text(json.dumps(decided | {"struck": {"q999": ""}}))
     assert "q999" in refusal("tests", "review", out, "--decisions", decisions, "--out", kept)
     decisions.write_text(json.dumps(decided | {"dataset": "others"}))
@@ -212,7 +212,7 @@ def test_tests_are_written_and_scored(tmp_path: Path) -> None:
     dataset = MirageDataset([query for query in SWAHILI if query.relevant][:8])
     rows = [{"query_id": query.id, "text": query.reference} for query in dataset]
     responses, queries = json_lines(tmp_path / "responses.jsonl", rows), tmp_path / "queries.jsonl"
-    dataset.to_jsonl(queries)
+    dataset.save(queries)
     file = tmp_path / "test_rag.py"
     more = ("--language", "sw", "--dataset", queries, *KINDS)
     written = mirage("tests", "write", responses, *more, "--out", file)
@@ -223,7 +223,7 @@ def test_tests_are_written_and_scored(tmp_path: Path) -> None:
     some.write_text(
         "from mirage import MirageDataset\nfrom mirage.testing import assert_feature\n\n\n"
         "def test_it_cites():\n"
-        f"    queries = MirageDataset.from_jsonl({str(queries)!r})\n"
+        f"    queries = MirageDataset.load({str(queries)!r})\n"
         "    system = lambda query: 1 / 0  # which nobody asks\n"
         '    assert_feature(system, "citation_recall@10", ge=0.6, on=queries)\n',
         encoding="utf-8",

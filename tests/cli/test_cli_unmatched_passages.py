@@ -11,7 +11,7 @@ from command_line import mirage
 
 from mirage import Leaderboard
 from mirage._base.passages import NOTHING_JUDGED
-from mirage.dataset import MirageDataset, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError
 from mirage.features import FeatureSuite
 from mirage.models import Run
@@ -93,7 +93,7 @@ def test_tests_are_not_written_on_what_was_not_measured(tmp_path: Path) -> None:
     assert {"citation_recall@10", "support_lexical"} <= score.unmeasured.keys()
     reason = "Not measured, citation_recall@10: the qrels contain none of"
     assert reason in " ".join(str(score).split())
-    write_run(STRANGE, tmp_path / "strange.jsonl")
+    STRANGE.save(tmp_path / "strange.jsonl")
     file = tmp_path / "test_rag.py"
     write_tests(file, DATASET, STRANGE, tmp_path / "strange.jsonl", kinds=["wrong-language"])
     assert "Not measured: " in file.read_text("utf-8")
@@ -106,7 +106,7 @@ def test_a_rank_is_refused_with_the_reason() -> None:
 
 def test_commands_say_why(tmp_path: Path) -> None:
     responses, saved = tmp_path / "strange.jsonl", tmp_path / "baseline.json"
-    write_run(STRANGE, responses)
+    STRANGE.save(responses)
     reason = "not measured, citation_recall@10: the qrels contain none of the retrieved passages"
     assert reason in " ".join(mirage("features", "--language", "en", responses).stdout.split())
     save = mirage("baseline", "--language", "en", responses, "--out", saved)

@@ -13,7 +13,7 @@ from llm_server import ChatServer, Reply
 sys.path.insert(0, str(Path(__file__).parents[1] / "arena"))
 from judging import first_in_alphabet, judge_by, make_runs
 
-from mirage import LLM, PairwiseJudge, read_run, respond
+from mirage import LLM, PairwiseJudge, Run, respond
 
 HERE = Path(__file__).parent
 
@@ -48,7 +48,7 @@ def test_the_work_of_a_removed_node_is_repeated_by_another(
     judge.compare(DATASET, make_runs(DATASET), out=votes, progress=False)
     assert (tmp_path / "two" / "run.jsonl").read_bytes() == run.read_bytes()
     assert (tmp_path / "two" / "votes.jsonl").read_bytes() == votes.read_bytes()
-    assert len(read_run(run, language="sw", model="m")) == len(DATASET)
+    assert len(Run.load(run, language="sw", model="m")) == len(DATASET)
     # Every verdict that came is in the cache of the driver, also those that came to a lost worker.
     assert len(server.requests) == request_count
     assert request_count <= 3 * len(DATASET) + 8  # those that were under way on the node

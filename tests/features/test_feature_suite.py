@@ -21,7 +21,6 @@ from mirage.features import (
     NotComputed,
     facts,
     feature,
-    feature_names,
 )
 from mirage.features.base import FunctionFeature
 from mirage.features.registry import DEFINITIONS, canonical_name
@@ -74,8 +73,8 @@ def test_features_print_as_their_names() -> None:
         assert repr(feature(name)) == str(feature(name)) == feature(name).name == name
         assert isinstance(feature(name), Feature)
         assert feature(name) == feature(name)
-    assert set(OFFLINE) <= set(feature_names())
-    assert all(feature(name).name == name for name in feature_names())
+    assert set(OFFLINE) <= set(FeatureSuite.available())
+    assert all(feature(name).name == name for name in FeatureSuite.available())
 
 
 @pytest.mark.parametrize(
@@ -209,7 +208,7 @@ def test_a_feature_with_a_model_needs_more_than_a_name(name: str, instead: str) 
 
 
 def test_values_lie_in_the_declared_range(english: MirageDataset) -> None:
-    suite = FeatureSuite.offline("en")
+    suite = FeatureSuite.default("en")
     values = suite.score(english, reference_run(english)).values
     for column, entry in zip(values.T, suite.facts.values(), strict=True):
         assert np.nanmin(column) >= entry.low
@@ -220,7 +219,7 @@ def test_values_lie_in_the_declared_range(english: MirageDataset) -> None:
 
 
 def test_offline_suite() -> None:
-    suite = FeatureSuite.offline("sw")
+    suite = FeatureSuite.default("sw")
     assert suite.names == OFFLINE
     assert tuple(item.name for item in suite) == OFFLINE
     assert suite.language == "sw"
@@ -231,8 +230,8 @@ def test_user_features_join_a_suite() -> None:
     user_feature = FunctionFeature(lambda *_: 1.0, name="one")
     suite = FeatureSuite(["citation_recall@5", length, user_feature])
     assert suite.names == ("citation_recall@5", "length", "one")
-    assert (FeatureSuite.offline("sw") + length).names == (*OFFLINE, "length")
-    assert (FeatureSuite.offline("sw") + "citation_map@3").language == "sw"
+    assert (FeatureSuite.default("sw") + length).names == (*OFFLINE, "length")
+    assert (FeatureSuite.default("sw") + "citation_map@3").language == "sw"
     assert (suite + FeatureSuite(["answer_bleu"]) + [FunctionFeature(length, "again")]).names == (
         *suite.names,
         "answer_bleu",
@@ -245,7 +244,7 @@ def test_features_with_unmet_needs_are_not_applicable() -> None:
     bare = Query(id="q1", language="en", text="Which river?")
     with_passages = bare.model_copy(update={"id": "q2", "passages": passages})
     judged = with_passages.model_copy(update={"id": "q3", "relevant": ("a",)})
-    suite = FeatureSuite.offline("en") + length
+    suite = FeatureSuite.default("en") + length
 
     def names(*queries: Query) -> tuple[str, ...]:
         applicable = suite.applicable(MirageDataset(queries))
@@ -269,12 +268,12 @@ def test_features_with_unmet_needs_are_not_applicable() -> None:
 )
 def test_inventions_need_unanswerable_queries(answerable: bool | None, expected: set[str]) -> None:
     query = Query(id="q1", language="en", text="Which river?", answerable=answerable)
-    names = FeatureSuite.offline("en").applicable(MirageDataset([query])).names
+    names = FeatureSuite.default("en").applicable(MirageDataset([query])).names
     assert {*names} & {"abstention", "invention"} == expected
 
 
 def test_every_feature_is_applicable_to_the_bundled_queries(english: MirageDataset) -> None:
-    assert FeatureSuite.offline("en").applicable(english).names == OFFLINE
+    assert FeatureSuite.default("en").applicable(english).names == OFFLINE
 
 
 def test_a_suite_without_applicable_features_is_refused() -> None:
@@ -297,7 +296,7 @@ def test_invalid_suites_are_refused() -> None:
     with pytest.raises(FeatureError, match="has no name"):
         FeatureSuite([lambda *_: 1.0])
     with pytest.raises(UnknownNameError, match="'sw'"):
-        FeatureSuite.offline("Swahili")
+        FeatureSuite.default("Swahili")
 
 
 # Scoring ------------------------------------------------------------------------------------------
@@ -306,7 +305,7 @@ def test_invalid_suites_are_refused() -> None:
 @pytest.mark.parametrize("code", ["ar", "en", "th", "zh"])
 def test_references_score_well(code: str) -> None:
     dataset = MirageDataset.bundled(code)
-    table = FeatureSuite.offline(code).score(dataset, reference_run(dataset))
+    table = FeatureSuite.default(code).score(dataset, reference_run(dataset))
     assert table.query_ids == dataset.query_ids
     assert table.features == OFFLINE
     assert (table.model, table.language) == ("reference", code)
@@ -363,7 +362,7 @@ def test_missing_and_failed_responses_are_nan_with_a_reason(english: MirageDatas
 
 
 def test_a_run_without_any_text(english: MirageDataset) -> None:
-    table = FeatureSuite.offline("en").score(english, Run(model="m", language="en", responses=()))
+    table = FeatureSuite.default("en").score(english, Run(model="m", language="en", responses=()))
     assert np.isnan(table.values).all()
     assert len(table.reasons) == table.values.size
 
@@ -381,7 +380,7 @@ def test_a_feature_may_return_not_computed(english: MirageDataset) -> None:
 def test_rows_follow_the_dataset_not_the_run(english: MirageDataset) -> None:
     run = reference_run(english)
     turned = run.model_copy(update={"responses": run.responses[::-1]})
-    suite = FeatureSuite.offline("en") + length
+    suite = FeatureSuite.default("en") + length
     assert np.array_equal(
         suite.score(english, run).values, suite.score(english, turned).values, equal_nan=True
     )
@@ -456,9 +455,9 @@ def test_a_batch_that_fails_only_as_a_whole(english: MirageDataset) -> None:
 
 def test_suite_dataset_and_run_must_share_a_language(english: MirageDataset) -> None:
     with pytest.raises(FeatureError, match=r"run of model 'reference' is in 'en', but .* in 'sw'"):
-        FeatureSuite.offline().score(MirageDataset.bundled("sw"), reference_run(english))
+        FeatureSuite.default().score(MirageDataset.bundled("sw"), reference_run(english))
     with pytest.raises(FeatureError, match="suite is for 'sw'"):
-        FeatureSuite.offline("sw").score(english, reference_run(english))
+        FeatureSuite.default("sw").score(english, reference_run(english))
 
 
 def test_a_run_of_another_dataset(english: MirageDataset) -> None:
@@ -466,7 +465,7 @@ def test_a_run_of_another_dataset(english: MirageDataset) -> None:
         model="m", language="en", responses=(Response(query_id="elsewhere", text="There."),)
     )
     with pytest.raises(FeatureError, match="answers query 'elsewhere'"):
-        FeatureSuite.offline("en").score(english, stray)
+        FeatureSuite.default("en").score(english, stray)
 
 
 @pytest.mark.slow
@@ -478,7 +477,7 @@ def test_processes_give_the_same_bits() -> None:
     dataset = MirageDataset(copies)
     run = reference_run(dataset)
     # Without the identifier of languages, which every process would load for two seconds.
-    names = [name for name in FeatureSuite.offline("hi").names if "language" not in name]
+    names = [name for name in FeatureSuite.default("hi").names if "language" not in name]
     suite = FeatureSuite(names, "hi") + "support_lexical_all" + length
     alone = suite.score(dataset, run)
     together = suite.score(dataset, run, n_jobs=2, progress=True)
@@ -501,7 +500,7 @@ def test_memerag_can_be_scored_by_a_suite(data_dir: Path, code: str) -> None:
     dataset = source.dataset[:60]
     responses = tuple(source.run[query_id] for query_id in dataset.query_ids)
     run = source.run.model_copy(update={"responses": responses})
-    table = (FeatureSuite.offline(code) + "support_lexical_all").score(dataset, run)
+    table = (FeatureSuite.default(code) + "support_lexical_all").score(dataset, run)
     means = dict(zip(table.features, table.mean(), strict=True))
     assert means["target_language"] > 0.9
     assert 0.7 < means["support_lexical_all"] < 0.9

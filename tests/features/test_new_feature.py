@@ -21,7 +21,6 @@ from mirage.features import (
     NotComputed,
     facts,
     feature,
-    feature_names,
     registry,
 )
 from mirage.features.registry import DEFINITIONS
@@ -145,7 +144,7 @@ def test_a_definition_is_all_that_a_feature_of_the_library_needs(
     """One more entry in ``DEFINITIONS`` makes a feature known in all parts of the library."""
     new = Definition("capitals", capitals, Facts("higher", 0, 1))
     monkeypatch.setattr(registry, "DEFINITIONS", {**DEFINITIONS, "capitals": new})
-    assert "capitals" in feature_names()
+    assert "capitals" in FeatureSuite.available()
     assert new.summary == "Share of capitals among the letters of the answer."
     assert facts("capitals") == facts(feature("capitals")) == new.facts
     table = scored(FeatureSuite(["capitals"]), SHOUTED)

@@ -685,7 +685,7 @@ def test_it_prints_as_its_name(server: ChatServer) -> None:
     assert isinstance(recall_feature, Feature)
     assert isinstance(recall_feature, NuggetRecall)
     assert repr(recall_feature) == str(recall_feature) == recall_feature.name == "nugget_recall"
-    offline = FeatureSuite.offline("sw")
+    offline = FeatureSuite.default("sw")
     both = offline + recall_feature + nugget_recall(llm_of(server), "weighted")
     assert both.names == (*offline.names, "nugget_recall", "nugget_recall_weighted")
 
@@ -702,7 +702,7 @@ def test_a_name_alone_is_not_enough() -> None:
 
 def test_several_processes_are_refused(server: ChatServer) -> None:
     dataset = MirageDataset.bundled("en")
-    suite = FeatureSuite.offline("en") + nugget_recall(llm_of(server))
+    suite = FeatureSuite.default("en") + nugget_recall(llm_of(server))
     with pytest.raises(FeatureError, match=r"LLM cannot be sent.*n_jobs=1"):
         suite.score(dataset, run_of(dataset, runs_of(dataset)["whole"]), n_jobs=2)
     assert server.requests == []

@@ -143,7 +143,7 @@ def test_references_of_the_bundled_corpus_get_the_grade_that_the_rater_gives_to_
 
     server.answer = rate
     llm = llm_of(server)
-    suite = FeatureSuite.offline("en") + answer_overlap(llm) + fluency(llm)
+    suite = FeatureSuite.default("en") + answer_overlap(llm) + fluency(llm)
     assert suite.names[-2:] == ("answer_overlap", "fluency")
     table = suite.score(english, reference_run(english))
     assert set(table["answer_overlap"]) == {5.0}
@@ -397,7 +397,7 @@ def test_they_print_as_their_names(server: ChatServer, make: Make) -> None:
     rated_feature = make(llm_of(server))
     assert isinstance(rated_feature, Feature)
     assert repr(rated_feature) == str(rated_feature) == rated_feature.name == make.__name__
-    offline = FeatureSuite.offline("sw")
+    offline = FeatureSuite.default("sw")
     assert (offline + rated_feature).names == (*offline.names, rated_feature.name)
 
 
@@ -410,7 +410,7 @@ def test_a_name_alone_is_not_enough(name: str) -> None:
 
 
 def test_several_processes_are_refused(server: ChatServer, english: MirageDataset) -> None:
-    suite = FeatureSuite.offline("en") + fluency(llm_of(server, api_key="sk-canary"))
+    suite = FeatureSuite.default("en") + fluency(llm_of(server, api_key="sk-canary"))
     with pytest.raises(FeatureError, match=r"LLM cannot be sent.*n_jobs=1") as caught:
         suite.score(english, reference_run(english), n_jobs=2)
     assert "canary" not in str(caught.value)

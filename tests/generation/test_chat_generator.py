@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from llm_server import ChatServer, Reply, last_user_text
 
-from mirage import LLM, Budget, Generator, MirageDataset, OpenAIGenerator, read_run
+from mirage import LLM, Budget, Generator, MirageDataset, OpenAIGenerator
 from mirage.errors import GenerationError, LLMError, SettingError, UnknownNameError
 from mirage.generation import RagPrompt
 from mirage.models import Passage, Query, Run
@@ -220,8 +220,8 @@ def test_the_file_equals_the_run(server: ChatServer, tmp_path: Path) -> None:
     )
     out = tmp_path / "runs" / "m.jsonl"
     responses = run(server, out)
-    assert read_run(out, language="sw") == responses
-    assert [r.query_id for r in read_run(out, language="sw")] == list(QUERIES.query_ids)
+    assert Run.load(out, language="sw") == responses
+    assert [r.query_id for r in Run.load(out, language="sw")] == list(QUERIES.query_ids)
 
 
 def test_answered_queries_are_not_asked_again_failed_ones_are(
@@ -238,7 +238,7 @@ def test_answered_queries_are_not_asked_again_failed_ones_are(
     after = run(server, out)
     assert sorted(map(query_id_of, server.requests)) == ["q01", "q02", "q03"]
     assert [r.text for r in after][:4] == ["sasa", None, "sasa", before["q04"].text]
-    assert read_run(out, language="sw", model="m") == after
+    assert Run.load(out, language="sw", model="m") == after
     server.requests.clear()
     server.answer = echo
     whole = run(server, out)
@@ -285,7 +285,7 @@ def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    answered_ids = {r.query_id for r in read_run(out, language="sw")}
+    answered_ids = {r.query_id for r in Run.load(out, language="sw")}
     assert len(answered_ids) == 5
     server.answer = echo
     llm = LLM("later", base_url=server.url, cache=False)  # another name tells its requests apart
@@ -293,5 +293,5 @@ def test_a_killed_run_resumes(server: ChatServer, tmp_path: Path) -> None:
     again = [query_id_of(request) for request in server.requests if request.get("model") == "later"]
     assert sorted(again) == sorted(set(QUERIES.query_ids) - answered_ids)
     assert not resumed.failed
-    assert read_run(out, language="sw", model="m") == resumed
+    assert Run.load(out, language="sw", model="m") == resumed
     assert [r.query_id for r in resumed] == list(QUERIES.query_ids)

@@ -15,11 +15,11 @@ from unittest.mock import create_autospec
 import pytest
 import tiny_llm
 
-from mirage import Generator, MirageDataset, read_run
+from mirage import Generator, MirageDataset
 from mirage.errors import GenerationError, MissingPackageError, SettingError
 from mirage.generation import Prompt, RagPrompt
 from mirage.generation.local import TransformersGenerator, VLLMGenerator
-from mirage.models import Passage, Query
+from mirage.models import Passage, Query, Run
 
 WHY = "needs the extra 'neural'"
 
@@ -180,7 +180,7 @@ def test_a_query_that_fails_by_itself_does_not_affect_the_others(
     assert [(r.query_id, r.error) for r in run.failed] == [("q5", "ValueError: no prompt")]
     expected = generator(model, tokenizer, prompt=sound).run(QUERIES, progress=False)
     assert [r for r in run if r.error is None] == [r for r in expected if r.query_id != "q5"]
-    assert read_run(out, language="en", model=run.model) == run
+    assert Run.load(out, language="en", model=run.model) == run
     # What failed is asked again, and nothing else.
     sizes = []
 

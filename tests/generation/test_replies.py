@@ -12,7 +12,7 @@ import pytest
 from llm_server import ChatServer
 
 from mirage import HTTPGenerator, Leaderboard, Pipeline, respond
-from mirage.dataset import MirageDataset, read_run
+from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError
 from mirage.features import FeatureSuite
 from mirage.generation.callables import CallableGenerator
@@ -154,7 +154,7 @@ def test_every_function_may_return_its_passages(system: Callable[[Query], Any]) 
 @pytest.mark.parametrize("system", FORMS)
 def test_files_and_tests_keep_the_passages(system: Callable[[Query], Any], tmp_path: Path) -> None:
     respond(system, DATASET, out=tmp_path / "run.jsonl", progress=False)
-    check(read_run(tmp_path / "run.jsonl", language="en"))
+    check(Run.load(tmp_path / "run.jsonl", language="en"))
     assert_feature(system, "support_lexical", ge=0.7, on=DATASET)
     saved = save_baseline(system, tmp_path / "baseline.json", on=DATASET)
     assert saved.table.mean()[saved.table.features.index("support_lexical")] > 0.7
@@ -175,7 +175,7 @@ def test_a_leaderboard_ranks_a_system_by_its_own_passages() -> None:
     def plain(query: Query) -> str:
         return f"{query.passages[0].text} [1]"
 
-    ranking = board.rank_all({"relabelled": relabelled, "plain": plain}, progress=False)
+    ranking = board.rank_many({"relabelled": relabelled, "plain": plain}, progress=False)
     assert ranking["relabelled"].features == pytest.approx(ranking["plain"].features, nan_ok=True)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mirage.dataset import MirageDataset, read_run, write_run
+from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError, SettingError, UnknownNameError
 from mirage.generation import (
     CallableGenerator,
@@ -308,7 +308,7 @@ def partial_run(**changes: Any) -> Run:
 
 def test_run_is_put_in_order_and_filled_with_failures(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    write_run(partial_run(), path)
+    partial_run().save(path)
     for given_as in (partial_run(), path, str(path)):
         run = respond(given_as, QUERIES, "mine")
         assert (run.model, run.language) == ("mine", "sw")
@@ -347,7 +347,7 @@ def test_mapping_may_have_numbers_for_ids_as_files_may() -> None:
 def test_unknown_query_ids_are_errors_with_the_nearest(tmp_path: Path) -> None:
     stray = (Response(query_id="q1", text="moja"),)
     path = tmp_path / "run.jsonl"
-    write_run(partial_run(responses=stray), path)
+    partial_run(responses=stray).save(path)
     for given_as in ({"q1": "moja"}, partial_run(responses=stray), path):
         with pytest.raises(UnknownNameError, match=r"maswali.*'m': 'q1'; did you mean 'q\d\d'"):
             respond(given_as, QUERIES, "m")
@@ -389,7 +389,7 @@ class Third:
         )
         run = Run(model=self.name, language=dataset.language, responses=responses)
         if out is not None:
-            write_run(run, out)
+            run.save(out)
         return run
 
 
@@ -401,7 +401,7 @@ def test_any_generator_is_a_model(tmp_path: Path) -> None:
     assert [response.query_id for response in run if response.text] == ["q02", *run_ids(5, 15, 3)]
     assert run["q02"] == Response(query_id="q02", text="jibu la Swali 2?", shown=("p",))
     assert reason(run, "q01") == "no response to this query"
-    assert len(read_run(tmp_path / "run.jsonl", language="sw")) == 5
+    assert len(Run.load(tmp_path / "run.jsonl", language="sw")) == 5
     with pytest.raises(UnknownNameError, match="answered by model 'm': 'q14'"):
         respond(_Elsewhere(), QUERIES[:3], "m", progress=False)
 
@@ -429,7 +429,7 @@ def test_a_function_is_a_generator(model: Any) -> None:
 
 def test_a_recorded_run_is_a_generator(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    write_run(partial_run(), path)
+    partial_run().save(path)
     for source in (partial_run(), path, str(path)):
         replay_generator = ReplayGenerator(source, "m")
         assert isinstance(replay_generator, Generator)
@@ -464,13 +464,13 @@ def test_an_interrupted_run_resumes(is_async: bool, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     with pytest.raises(KeyboardInterrupt):
         callable_generator.run(QUERIES, out=out, progress=False)
-    assert texts(read_run(out, language="sw")) == [EXPECTED[0], None, None, EXPECTED[3], None]
+    assert texts(Run.load(out, language="sw")) == [EXPECTED[0], None, None, EXPECTED[3], None]
     query_ids.clear()
     stop_at = ""
     run = callable_generator.run(QUERIES, out=out, progress=False)
     assert query_ids == ["q02", "q03", "q05", *run_ids(6, 15)]
     assert run == respond(fail, QUERIES, "m", progress=False)
-    assert read_run(out, language="sw", model="m") == run
+    assert Run.load(out, language="sw", model="m") == run
 
 
 def test_recorded_responses_fill_the_gaps_of_the_file(tmp_path: Path) -> None:
@@ -479,7 +479,7 @@ def test_recorded_responses_fill_the_gaps_of_the_file(tmp_path: Path) -> None:
     run = respond(partial_run(), QUERIES, out=out)
     assert texts(run)[:5] == ["kwanza", None, "tatu", "nne", None]
     assert reason(run, "q02") == "ReadTimeout"
-    assert read_run(out, language="sw", model="other") == run
+    assert Run.load(out, language="sw", model="other") == run
 
 
 @pytest.mark.parametrize(
@@ -644,9 +644,9 @@ def test_an_invalid_model_name_is_refused_before_any_call(name: str) -> None:
 def test_an_invalid_path_is_refused(bad: str, tmp_path: Path) -> None:
     for work in (
         lambda: respond(echo, QUERIES, out=tmp_path / bad, progress=False),
-        lambda: write_run(respond(echo, QUERIES, progress=False), tmp_path / bad),
-        lambda: read_run(tmp_path / bad, language="sw"),
-        lambda: MirageDataset.from_jsonl(tmp_path / bad),
+        lambda: respond(echo, QUERIES, progress=False).save(tmp_path / bad),
+        lambda: Run.load(tmp_path / bad, language="sw"),
+        lambda: MirageDataset.load(tmp_path / bad),
     ):
         with pytest.raises(DatasetError, match="is not a valid path: it contains NUL or"):
             work()

@@ -158,7 +158,7 @@ def test_changed_gold_is_scored_again_without_new_requests(
     tmp_path: Path, chat: ChatServer
 ) -> None:
     queries = MirageDataset.bundled("sw")[:6]
-    queries.to_jsonl(tmp_path / "queries.jsonl")
+    queries.save(tmp_path / "queries.jsonl")
     changes = {"sw": "  sw: {form: jsonl, path: queries.jsonl}", "show_k": "  show_k: [2]"}
     text = grid_file(tmp_path, chat.url, **changes).read_text()
     text = text.replace("sw: {dataset: sw", "sw: {dataset: full").replace(
@@ -169,12 +169,12 @@ def test_changed_gold_is_scored_again_without_new_requests(
     before = Grid.read(path).run(progress=False)
     request_count = len(chat.requests)
     changed = [query.model_copy(update={"answers": (("na",),)}) for query in queries]
-    MirageDataset(changed).to_jsonl(tmp_path / "queries.jsonl")
+    MirageDataset(changed).save(tmp_path / "queries.jsonl")
     after = Grid.read(path).run(progress=False)
     assert len(chat.requests) == request_count
     assert before[1].scores["qa_match"].mean < after[1].scores["qa_match"].mean
     questions = [query.model_copy(update={"text": query.text + "!"}) for query in changed]
-    MirageDataset(questions).to_jsonl(tmp_path / "queries.jsonl")
+    MirageDataset(questions).save(tmp_path / "queries.jsonl")
     Grid.read(path).run(progress=False)
     assert len(chat.requests) == 2 * request_count
 
@@ -654,7 +654,7 @@ def test_the_oracle_ignores_queries_without_qrels(tmp_path: Path, chat: ChatServ
         for query in queries
         if not query.relevant
     ]
-    MirageDataset([*without_qrels, *queries[:4]]).to_jsonl(tmp_path / "queries.jsonl")
+    MirageDataset([*without_qrels, *queries[:4]]).save(tmp_path / "queries.jsonl")
     path = grid_file(tmp_path, chat.url, sw="  sw: {form: jsonl, path: queries.jsonl}",
                      retriever="  retriever: [oracle]", generator="  generator: [none]",
                      metrics='metrics: ["R@5"]')  # fmt: skip

@@ -77,7 +77,7 @@ def test_samples_are_matched_with_an_existing_dataset() -> None:
 def test_datasets_and_features_can_be_named(tmp_path: Path) -> None:
     board = MirageDataset.bundled("sw")
     assert dataset_of("bundled-sw") == dataset_of("sw") == board
-    board.to_jsonl(tmp_path / "mine.jsonl")
+    board.save(tmp_path / "mine.jsonl")
     assert dataset_of(str(tmp_path / "mine.jsonl")) == board
     with pytest.raises(DatasetError, match=r"there is no dataset 'none\.jsonl'"):
         dataset_of("none.jsonl")

@@ -17,7 +17,6 @@ from mirage.integrations.frames import (
     dataset_from_frame,
     run_from_frame,
     table_from_frame,
-    to_pandas,
     to_polars,
 )
 from mirage.languages import LANGUAGES
@@ -40,7 +39,9 @@ def polars_frame(records: Any) -> Any:
     return to_polars(records)
 
 
-@pytest.fixture(params=[to_pandas, polars_frame], ids=["pandas", "polars"])
+@pytest.fixture(
+    params=[lambda records: records.to_pandas(), polars_frame], ids=["pandas", "polars"]
+)
 def to_frame(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
     return request.param
 
@@ -78,7 +79,7 @@ def test_a_dataset_and_a_run_survive_parquet(
 def test_a_feature_table_comes_back_equal() -> None:
     pytest.importorskip("polars", reason="polars is not installed: pip install '.[frames]'")
     dataset = MirageDataset.bundled("sw")
-    table = FeatureSuite.offline("sw").score(dataset, RUN)
+    table = FeatureSuite.default("sw").score(dataset, RUN)
     assert np.isnan(table.values).any()
     frame = to_polars(table)
     assert frame["answer_bleu"].null_count() == int(np.isnan(table["answer_bleu"]).sum())
@@ -97,7 +98,7 @@ def test_ids_that_are_numbers_are_read() -> None:
 
 
 def test_bad_frames_are_refused_with_their_place() -> None:
-    good = to_pandas(RUN)
+    good = RUN.to_pandas()
     with pytest.raises(DatasetError, match=r"of 'model': 'm', 'n'; select the rows of one model"):
         run_from_frame(pd.concat([good, good.assign(model="n")]))
     with pytest.raises(DatasetError, match=r"of 'language': None; select"):
@@ -109,21 +110,21 @@ def test_bad_frames_are_refused_with_their_place() -> None:
     with pytest.raises(DatasetError, match="run: there are no rows"):
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
-        dataset_from_frame(to_pandas(BARE).assign(metadata="{"))
+        dataset_from_frame(BARE.to_pandas().assign(metadata="{"))
     with pytest.raises(DatasetError, match=r"expected a JSON object of texts, got '\[1\]'"):
-        dataset_from_frame(to_pandas(BARE).assign(metadata="[1]"))
+        dataset_from_frame(BARE.to_pandas().assign(metadata="[1]"))
     with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
         dataset_from_frame([])  # type: ignore[arg-type]
 
 
 def test_unknown_columns_are_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    assert run_from_frame(to_pandas(RUN).assign(latency=0.3, model_cost=1)) == RUN
+    assert run_from_frame(RUN.to_pandas().assign(latency=0.3, model_cost=1)) == RUN
     assert "run: columns that are ignored: 'latency', 'model_cost'" in caplog.text
-    assert dataset_from_frame(to_pandas(BARE).assign(source="wiki")) == BARE
+    assert dataset_from_frame(BARE.to_pandas().assign(source="wiki")) == BARE
 
 
 def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
-    table = FeatureSuite.offline("sw").score(MirageDataset.bundled("sw"), RUN)
+    table = FeatureSuite.default("sw").score(MirageDataset.bundled("sw"), RUN)
     frame = table.to_pandas()
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame.to_parquet(tmp_path / "table.parquet")
@@ -142,7 +143,7 @@ def test_a_table_comes_back_from_its_own_frame(tmp_path: Path) -> None:
 
 
 def test_an_index_with_a_name_is_a_column() -> None:
-    assert run_from_frame(to_pandas(RUN).set_index("query_id")) == RUN
+    assert run_from_frame(RUN.to_pandas().set_index("query_id")) == RUN
 
 
 def test_a_passage_of_the_response_comes_back(to_frame: Callable[[Any], Any]) -> None:

@@ -75,7 +75,7 @@ def test_records_survive_the_disk(tmp_path: Path) -> None:
 
 
 def test_a_feature_table_comes_back_equal() -> None:
-    table = FeatureSuite.offline("sw").score(MirageDataset.bundled("sw"), RUN)
+    table = FeatureSuite.default("sw").score(MirageDataset.bundled("sw"), RUN)
     data = to_datasets(table)
     assert data[1]["answer_bleu"] is None  # not computed: not 0, and not NaN
     back = table_from(data)

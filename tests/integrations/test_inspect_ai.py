@@ -78,7 +78,7 @@ def results(log: EvalLog) -> dict[str, EvalScore]:
 
 @pytest.mark.parametrize("language", ["sw", "ja", "ar"])
 def test_scores_are_those_of_the_suite(language: str) -> None:
-    dataset, suite = MirageDataset.bundled(language), FeatureSuite.offline(language)
+    dataset, suite = MirageDataset.bundled(language), FeatureSuite.default(language)
     failed = dataset[5].id
     expected = table(dataset, suite, failed)
     log = run(mirage_task(dataset, suite), dataset, failed)
@@ -255,7 +255,7 @@ def test_the_bundled_task_is_found_by_its_name() -> None:
         pytest.skip("inspect_ai gives no name of a package to what is installed in place")
     dataset = MirageDataset.bundled("yo")
     log = run("mirage/bundled", dataset, task_args={"language": "yo"})
-    assert tuple(results(log)) == FeatureSuite.offline().names
+    assert tuple(results(log)) == FeatureSuite.default().names
 
 
 def test_the_command_of_the_guide_scores_a_log_again() -> None:
@@ -274,7 +274,7 @@ def test_the_command_of_the_guide_scores_a_log_again() -> None:
     finally:
         os.close(reader)
         os.close(writer)
-    assert set(FeatureSuite.offline().names) <= set(results(read_eval_log(first.location)))
+    assert set(FeatureSuite.default().names) <= set(results(read_eval_log(first.location)))
     unnamed = [*score, "--action", "append", "--overwrite"]
     alone = subprocess.run(unnamed, capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
     assert b"couldn't be loaded" in b" ".join((alone.stdout + alone.stderr).split())
@@ -283,5 +283,5 @@ def test_the_command_of_the_guide_scores_a_log_again() -> None:
 def test_the_bundled_task_is_found_by_its_file() -> None:
     dataset = MirageDataset.bundled("yo")
     log = run(f"{adapter.__file__}@bundled", dataset, task_args={"language": "yo"})
-    assert tuple(results(log)) == FeatureSuite.offline().names
+    assert tuple(results(log)) == FeatureSuite.default().names
     assert len(bundled("yo").dataset) == len(dataset) == len(log.samples or ())

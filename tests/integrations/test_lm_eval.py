@@ -64,7 +64,7 @@ def run(
 
 @pytest.mark.parametrize("language", ["sw", "ja", "ar"])
 def test_scores_are_those_of_the_suite(language: str) -> None:
-    dataset, suite = MirageDataset.bundled(language), FeatureSuite.offline(language)
+    dataset, suite = MirageDataset.bundled(language), FeatureSuite.default(language)
     expected = table(dataset, suite)
     output = run(dataset, suite)
 
@@ -83,7 +83,7 @@ def test_scores_are_those_of_the_suite(language: str) -> None:
 
 
 def test_each_metric_declares_its_direction() -> None:
-    suite = FeatureSuite.offline() + length
+    suite = FeatureSuite.default() + length
     for language, english in (("sw", False), ("en", True)):
         dataset = MirageDataset.bundled(language)
         better = run(dataset, suite)["higher_is_better"][dataset.name]
@@ -162,12 +162,12 @@ def test_the_bundled_languages_are_tasks(tmp_path: Path) -> None:
     read = read_run(file)
     assert (read.model, read.language) == ("recorded", "sw")
     assert {r.query_id: r.text for r in read} == answers(dataset)
-    suite = FeatureSuite.offline("sw")
+    suite = FeatureSuite.default("sw")
     np.testing.assert_array_equal(suite.score(dataset, read).values, table(dataset, suite).values)
 
 
 def test_a_yaml_names_a_dataset_and_features(tmp_path: Path) -> None:
-    MirageDataset.bundled("de")[:2].to_jsonl(tmp_path / "mine.jsonl")
+    MirageDataset.bundled("de")[:2].save(tmp_path / "mine.jsonl")
     (tmp_path / "mine.yaml").write_text(
         "task: mine\nclass: !function mirage.integrations.lm_eval.DatasetTask\n"
         f"metadata:\n  dataset: {tmp_path / 'mine.jsonl'}\n  features: [answer_bleu]\n"

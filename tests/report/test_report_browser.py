@@ -25,7 +25,7 @@ from mirage.languages import LANGUAGES
 from mirage.monitoring.history import Commit
 from mirage.monitoring.page import write_history
 from mirage.monitoring.series import CommitChanges, Series, Step
-from mirage.report import write, write_grid
+from mirage.report import write_grid
 from mirage.testing import Baseline
 
 playwright = pytest.importorskip(
@@ -76,7 +76,7 @@ def browser() -> Iterator[Any]:
 def arabic_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report on Arabic with all its parts."""
     path = tmp_path_factory.mktemp("one") / "report.html"
-    write(ranking("ar", ["mine/first", "mine/second"], notes=["A note."]), path)
+    ranking("ar", ["mine/first", "mine/second"], notes=["A note."]).write(path)
     return path
 
 
@@ -84,7 +84,7 @@ def arabic_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def published_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a report on the paper's rankings in 18 languages."""
     path = tmp_path_factory.mktemp("several") / "report.html"
-    write(MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}), path)
+    MultilingualRanking({code: Leaderboard.published(code) for code in LANGUAGES}).write(path)
     return path
 
 
@@ -194,7 +194,7 @@ def test_a_finding_leads_to_its_response(browser: Any, arabic_report: Path) -> N
 def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     texts = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
-    write(ranking(texts=texts, models=list("abcdef")), path, importances=False)
+    ranking(texts=texts, models=list("abcdef")).write(path, importances=False)
     with open_page(browser, path, "#en/5") as visit:
         card = visit.page.locator(".card").first
         (words,) = card.locator(".response mark").all_inner_texts()
@@ -331,7 +331,7 @@ def test_the_features_of_a_phone_go_on_sideways(browser: Any, tmp_path: Path) ->
     path = tmp_path / "report.html"
     features = {f"a_feature_{n}": n / 20 for n in range(20)}
     entries = [replace(entry, features=features) for entry in ranking("en")]
-    write(Ranking(entries, language="en"), path)
+    Ranking(entries, language="en").write(path)
     with open_page(browser, path, viewport=PHONE, is_mobile=True, has_touch=True) as visit:
         sight = visit.page.evaluate(SIGHT, "table.features")
         assert sight["last"] > PHONE["width"]
@@ -352,7 +352,7 @@ def test_tables_use_the_width_of_a_wide_screen(browser: Any, published_report: P
 def test_the_language_that_was_asked_for_is_shown(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     codes = ("sw", "en", "ar")
-    write(MultilingualRanking({code: Leaderboard.published(code) for code in codes}), path)
+    MultilingualRanking({code: Leaderboard.published(code) for code in codes}).write(path)
     with open_page(browser, path) as visit:
         page = visit.page
         assert page.locator(".panel:visible").get_attribute("id") == "sw"  # the first
@@ -423,7 +423,7 @@ def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -
     some = STRINGS[start : start + 20]
     path = tmp_path / "report.html"
     hostile_ranking = ranking("ar", some, texts=some, title=some[0], notes=some)
-    write(hostile_ranking, path, details=dict(pairwise(some)), importances=False)
+    hostile_ranking.write(path, details=dict(pairwise(some)), importances=False)
     with open_page(browser, path) as visit:
         page = visit.page
         assert page.locator("#ar-table tbody tr").count() == 26

@@ -26,14 +26,13 @@ from mirage.languages import LANGUAGES
 from mirage.models import HumanAgreement, Judgment, Vote
 from mirage.ranking import Entry, Ranking
 from mirage.report import _responses as responses
-from mirage.report import write
-from mirage.report.page import render
+from mirage.report._page import render
 
 
 def write_and_read(
     sample_ranking: Ranking | MultilingualRanking, path: Path, **options: Any
 ) -> str:
-    write(sample_ranking, path, **options)
+    sample_ranking.write(path, **options)
     return path.read_text(encoding="utf-8")
 
 
@@ -398,7 +397,7 @@ def test_the_agreement_of_several_rankings_is_shown_once(tmp_path: Path) -> None
 
 def test_other_objects_in_judges_are_errors(tmp_path: Path) -> None:
     with pytest.raises(MirageError, match="not int"):
-        write(ranking(), tmp_path / "r.html", judges=[3])  # type: ignore[list-item]
+        ranking().write(tmp_path / "r.html", judges=[3])  # type: ignore[list-item]
 
 
 # Errors and sizes ---------------------------------------------------------------------------------
@@ -406,16 +405,14 @@ def test_other_objects_in_judges_are_errors(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(MirageError, match=r"missing.r\.html: cannot be written"):
-        write(ranking(), tmp_path / "missing" / "r.html")
+        ranking().write(tmp_path / "missing" / "r.html")
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mirage.report import plot_ranks
-
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     rankings = MultilingualRanking({"sw": Leaderboard.published("sw")})
     with pytest.raises(MirageError, match=r"pip install 'mirage-rag\[report\] @ git"):
-        plot_ranks(rankings)
+        rankings.plot()
 
 
 def test_win_probabilities_have_at_most_forty_columns(tmp_path: Path) -> None:

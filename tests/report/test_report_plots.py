@@ -26,7 +26,6 @@ from mirage.report import (
     plot_gains,
     plot_importances,
     plot_new_models,
-    plot_ranks,
     plot_retrieval,
 )
 from mirage.report.fonts import MissingFontWarning
@@ -45,14 +44,26 @@ def texts_of(figure: Any) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
 
 
-def test_plot_ranks_rejects_a_ranking_in_one_language() -> None:
-    with pytest.raises(MirageError, match="this ranking is only in 'sw'"):
-        plot_ranks(Leaderboard.published("sw"))  # type: ignore[arg-type]
+def test_a_ranking_in_one_language_is_plotted_with_its_intervals() -> None:
+    sample_ranking = Leaderboard.published("sw")
+    (panel,) = sample_ranking.plot().axes
+    lines, dots = panel.collections[::2], panel.collections[1::2]
+    assert [dot.get_offsets()[0][0] for dot in dots] == [entry.logit for entry in sample_ranking]
+    ends = [tuple(line.get_segments()[0][:, 0]) for line in lines]
+    assert ends == [entry.interval for entry in sample_ranking]
+    assert any(word.startswith("gpt-4o-azure") for word in texts_of(panel.figure))
+
+
+def test_a_ranking_without_logits_is_plotted_by_its_ranks() -> None:
+    sample_ranking = Leaderboard.published("yo")
+    (panel,) = sample_ranking.plot().axes
+    dots = panel.collections[1::2]
+    assert [-dot.get_offsets()[0][0] for dot in dots] == [entry.rank for entry in sample_ranking]
 
 
 def test_ranks_of_all_models_in_all_languages() -> None:
     sample_ranking = published_ranking()
-    figure = plot_ranks(sample_ranking)
+    figure = sample_ranking.plot()
     (panel,) = figure.axes
     ranks = panel.images[0].get_array()
     assert ranks.shape == (19, 4)
@@ -159,7 +170,7 @@ def test_without_a_font_languages_have_english_names_and_a_warning_says_so(
 ) -> None:
     monkeypatch.setattr(fonts, "CANDIDATES", ())
     with pytest.warns(MissingFontWarning, match="Bengali, CJK, Devanagari, .*Hangul.*Thai.*noto"):
-        figure = plot_ranks(published_ranking(LANGUAGES))
+        figure = published_ranking(LANGUAGES).plot()
     texts = texts_of(figure)
     assert {"Bengali", "Hindi", "Thai", "Telugu", "Chinese", "Korean", "Japanese"} <= set(texts)
     assert {"Deutsch", "русский", "العربية"} <= set(texts)  # matplotlib's own font has these
@@ -168,7 +179,7 @@ def test_without_a_font_languages_have_english_names_and_a_warning_says_so(
 def test_with_fonts_languages_have_their_own_names() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figure = plot_ranks(published_ranking(LANGUAGES))
+        figure = published_ranking(LANGUAGES).plot()
     if caught:
         pytest.skip(f"fonts are missing here: {caught[0].message}")
     assert {entry.native_name for entry in LANGUAGES.values()} <= set(texts_of(figure))

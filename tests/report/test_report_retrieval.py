@@ -11,7 +11,7 @@ from mirage import Leaderboard, MirageDataset, Pipeline
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.ranking import MultilingualRanking, Ranking
-from mirage.report.page import render
+from mirage.report._page import render
 from mirage.retrieval import BM25, RetrievalRun, evaluate
 
 

@@ -19,7 +19,7 @@ from mirage.errors import (
     SettingError,
     UnknownNameError,
 )
-from mirage.features import Facts, FeatureTable, feature_names
+from mirage.features import Facts, FeatureTable
 from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
 from mirage.ranking import Entry, MultilingualRanking, Ranking
@@ -359,7 +359,7 @@ def test_without_short_answers_features_of_the_reference_are_compared() -> None:
     with_answers, without = gated(SWAHILI), gated(MirageDataset(plain))
     assert "answer_match" in with_answers
     assert not {"fact_agreement", "fact_precision"} & set(with_answers)
-    substitutes = {"fact_agreement", "fact_precision"} & set(feature_names())
+    substitutes = {"fact_agreement", "fact_precision"} & set(FeatureSuite.available())
     assert set(without) == {*with_answers, *substitutes}
 
 

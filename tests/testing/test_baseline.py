@@ -43,7 +43,7 @@ def test_a_saved_baseline_is_read_back(tmp_path: Path, swahili: MirageDataset) -
         "sw",
         "bundled-sw",
     )
-    assert set(loaded.table.features) == {*gated(swahili), *FeatureSuite.offline("sw").names}
+    assert set(loaded.table.features) == {*gated(swahili), *FeatureSuite.default("sw").names}
     assert loaded.table.query_ids == swahili.query_ids
     assert np.array_equal(loaded.table.values, saved.table.values, equal_nan=True)
     lower = {"wrong_answer", "unknown_facts", "english_language"}

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from mirage import MirageDataset, MirageError, Query, Run, respond
-from mirage.dataset import write_run
 from mirage.errors import SettingError, UnknownNameError
 from mirage.features import facts
 from mirage.surrogate.drafts import MANNERS
@@ -250,8 +249,8 @@ def test_a_bound_is_compared_with_an_interval() -> None:
 def test_a_written_file_passes_and_pytest_gives_the_same_score(tmp_path: Path) -> None:
     dataset, run = user_data(6)
     responses, queries = tmp_path / "responses.jsonl", tmp_path / "queries.jsonl"
-    write_run(run, responses)
-    dataset.to_jsonl(queries)
+    run.save(responses)
+    dataset.save(queries)
     file = tmp_path / "test_written.py"
     settings = {"kinds": KINDS[:2], "seeds": 2}
     written = write_tests(file, dataset, run, responses, queries, **settings)
@@ -285,7 +284,7 @@ def test_responses_of_the_environment_variable_replace_the_system(
     def system(_: Query) -> str:
         raise AssertionError("the system was asked")
 
-    write_run(BUNDLED, tmp_path / "others.jsonl")
+    BUNDLED.save(tmp_path / "others.jsonl")
     monkeypatch.setenv("MIRAGE_RESPONSES", str(tmp_path / "others.jsonl"))
     assert_feature(system, "citation_recall@10", ge=0.8, on="sw")
     assert_ranks(system, at_least="anchor/uncited", on="sw")

@@ -13,7 +13,6 @@ import pytest
 from test_mutation import user_data
 
 from mirage import MirageDataset, Run
-from mirage.dataset import write_run
 from mirage.testing import suites, write_tests
 from mirage.testing.mutation import Bound, MutationScore
 
@@ -75,8 +74,8 @@ def test_a_written_file_reads_the_named_files_and_runs_nothing(
     plain, file = tmp_path / "test_plain.py", tmp_path / "test_written.py"
     write_tests(plain, dataset, run, tmp_path / "r.jsonl", tmp_path / "q.jsonl")
     responses, queries = tmp_path / name, tmp_path / f"q{name}"
-    write_run(run, responses)
-    dataset.to_jsonl(queries)
+    run.save(responses)
+    dataset.save(queries)
     model = name.encode("utf-8", "backslashreplace").decode()
     write_tests(file, dataset, run.model_copy(update={"model": model}), responses, queries)
     assert without_names(file) == without_names(plain)
@@ -93,8 +92,8 @@ def test_a_written_file_reads_the_named_files_and_runs_nothing(
 def test_pytest_collects_no_code_from_a_name(tmp_path: Path) -> None:
     dataset, run = user_data(4)
     responses, queries = tmp_path / INJECTION, tmp_path / f"q{INJECTION}"
-    write_run(run, responses)
-    dataset.to_jsonl(queries)
+    run.save(responses)
+    dataset.save(queries)
     write_tests(tmp_path / "test_it.py", dataset, rename_model(run, INJECTION), responses, queries)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
     process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -109,5 +108,5 @@ def rename_model(run: Run, model: str) -> Run:
 def test_a_dataset_from_a_file_name_that_is_not_unicode_has_a_valid_name(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"a\xff.jsonl")
     dataset, _ = user_data(4)
-    dataset.to_jsonl(path)
-    assert MirageDataset.from_jsonl(path).name == r"a\udcff"
+    dataset.save(path)
+    assert MirageDataset.load(path).name == r"a\udcff"

@@ -170,8 +170,8 @@ def test_a_query_shows_passages_if_their_texts_are_given(tmp_path: Path) -> None
 
 def test_a_benchmark_round_trips_through_its_file(tmp_path: Path) -> None:
     dataset = build(tmp_path, TOPICS, JUDGED, Recipe(relevant_only=1), texts=True).dataset
-    dataset.to_jsonl(tmp_path / "benchmark.jsonl")
-    assert MirageDataset.from_jsonl(tmp_path / "benchmark.jsonl") == dataset
+    dataset.save(tmp_path / "benchmark.jsonl")
+    assert MirageDataset.load(tmp_path / "benchmark.jsonl") == dataset
 
 
 def test_an_empty_benchmark_raises_an_error(tmp_path: Path) -> None:

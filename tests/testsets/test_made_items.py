@@ -44,7 +44,7 @@ def test_items_are_a_dataset_that_features_can_score(server: ChatServer, tmp_pat
         out=out,
         progress=False,
     )
-    dataset = MirageDataset.from_jsonl(out)
+    dataset = MirageDataset.load(out)
     assert list(dataset) == list(item_set.queries)
     assert len(dataset) == 5
     for query in dataset:

@@ -119,10 +119,10 @@ def test_memerag_is_not_trained_on(data_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=message):
         build_training_set(loaded.dataset, loaded.run)
     # The restriction to evaluation survives saving, loading and changes.
-    loaded.dataset.to_jsonl(tmp_path / "mine.jsonl")
+    loaded.dataset.save(tmp_path / "mine.jsonl")
     answered = [
         replace_fields(query, answers=(("Ja",),))
-        for query in MirageDataset.from_jsonl(tmp_path / "mine.jsonl")
+        for query in MirageDataset.load(tmp_path / "mine.jsonl")
     ]
     with pytest.raises(DatasetError, match="mine is not to be trained on"):
         training_examples(MirageDataset(answered, name="mine"))

@@ -60,7 +60,7 @@ def arena(most: int | None) -> tuple[list[FeatureTable], Judgments]:
         right[model][id_] = row["judgments"]["correct"]
     dataset = MirageDataset(queries.values(), name="halluqa")
     more = ("reference_recall", "answer_char3", "answer_length")
-    suite = FeatureSuite((*FeatureSuite.offline().names, *more), "zh").applicable(dataset)
+    suite = FeatureSuite((*FeatureSuite.default().names, *more), "zh").applicable(dataset)
     tables = [
         suite.score(
             dataset,

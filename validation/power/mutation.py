@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
 from mirage import MirageDataset, Response, Run
-from mirage.dataset import write_run
 from mirage.languages import LANGUAGES, Language
 from mirage.statistics.bootstrap import Interval
 from mirage.surrogate.drafts import MANNERS, Draft, Scene, faultless
@@ -84,7 +83,7 @@ def seconds(dataset: MirageDataset, run: Run) -> tuple[float, float]:
     """Return what writing a file takes: by the clock, of the CPU."""
     with tempfile.TemporaryDirectory() as folder:
         responses = Path(folder) / "responses.jsonl"
-        write_run(run, responses)
+        run.save(responses)
         start = time.perf_counter(), time.process_time()
         write_tests(Path(folder) / "test_rag.py", dataset, run, responses)
         return time.perf_counter() - start[0], time.process_time() - start[1]

@@ -22,14 +22,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
-from mirage import FeatureSuite, Judgments, MirageDataset, Ranking, Run, read_run, write_run
+from mirage import FeatureSuite, Judgments, MirageDataset, Ranking, Run
 from mirage.arena.bradley_terry import MOST_MODELS
 from mirage.arena.judgment_files import read_votes
 from mirage.features.nuggets import read_labels, read_nuggets
 from mirage.features.rated import read_fluency
 from mirage.llm.questions import final_verdict
 from mirage.models import Passage, Query, Response
-from mirage.report import write
 from mirage.retrieval import RetrievalRun, evaluate
 from mirage.testsets.item_questions import _object
 
@@ -73,7 +72,7 @@ def chain(models: int) -> Judgments:
 
 def score_text(piece: str) -> Callable[[int], Callable[[], object]]:
     """Score a response that repeats one piece."""
-    suite = FeatureSuite.offline("en")
+    suite = FeatureSuite.default("en")
 
     def prepare(size: int) -> Callable[[], object]:
         dataset, text = MirageDataset(queries(1), name="one"), (piece * size)[:size]
@@ -103,13 +102,13 @@ def files(folder: Path) -> dict[str, tuple[int, Callable[[int], Callable[[], obj
 
     def dataset(size: int) -> Callable[[], object]:
         path = folder / f"queries-{size}.jsonl"
-        MirageDataset(queries(size), name="many").to_jsonl(path)
-        return lambda: MirageDataset.from_jsonl(path)
+        MirageDataset(queries(size), name="many").save(path)
+        return lambda: MirageDataset.load(path)
 
     def responses(size: int) -> Callable[[], object]:
         path = folder / f"run-{size}.jsonl"
-        write_run(run_of([WORDS] * size), path)
-        return lambda: read_run(path, model="m", language="en")
+        run_of([WORDS] * size).save(path)
+        return lambda: Run.load(path, model="m", language="en")
 
     def trec(size: int) -> Callable[[], object]:
         path = folder / f"run-{size}.trec"
@@ -155,7 +154,7 @@ def pages(folder: Path) -> dict[str, tuple[int, Callable[[int], Callable[[], obj
 
     def page(size: int) -> Callable[[], object]:
         columns = judgments(size)
-        return lambda: write(Ranking.from_judgments(columns), folder / f"{size}.html")
+        return lambda: Ranking.from_judgments(columns).write(folder / f"{size}.html")
 
     most = MOST_MODELS // 8
     return {

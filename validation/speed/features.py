@@ -45,8 +45,8 @@ def main(responses: int = 1250) -> None:
     """Print the rates of the suite and of the peer, and the share of each feature."""
     # numpy would multiply langid's matrices, for the peer, with every core.
     with threadpool_limits(1):
-        score(workload(30, skip=2 * responses), FeatureSuite.offline())
-        ours = score(workload(responses), FeatureSuite.offline())
+        score(workload(30, skip=2 * responses), FeatureSuite.default())
+        ours = score(workload(responses), FeatureSuite.default())
         spent = shares(workload(responses, skip=responses))
         clear_caches()
         four = score(workload(responses), FeatureSuite(THE_PEERS_FOUR))
@@ -100,7 +100,7 @@ def shares(work: Work) -> Counter[str]:
         for i in range(0, len(dataset), 64):
             with timed("parsing"):
                 batch = [answered(query, run[query.id]) for query in dataset[i : i + 64]]
-            for feature in FeatureSuite.offline(dataset.language):
+            for feature in FeatureSuite.default(dataset.language):
                 with timed(feature.name):
                     feature.compute(batch)
     return spent

@@ -74,7 +74,7 @@ def lay_out(folder: Path, times: int, generator: str) -> Path:
             for query in small
         ]
         dataset = MirageDataset(queries)
-        dataset.to_jsonl(folder / f"{code}.jsonl")
+        dataset.save(folder / f"{code}.jsonl")
         passages = {p.id: p for query in small for p in query.passages}
         BM25.build(list(passages.values()), language=code).retrieve(dataset, 50).write(
             folder / f"{code}.trec"

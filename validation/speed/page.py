@@ -26,7 +26,6 @@ from mirage.errors import install_command
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence
-from mirage.report import write
 from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
@@ -149,7 +148,7 @@ def main(out: str | None, codes: Sequence[str], models: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(out or f"{folder}/report.html").resolve()
         wall, cpu = time.perf_counter(), time.process_time()
-        write(found, path)
+        found.write(path)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         print(f"report: {wall:.1f} s ({cpu:.1f} s of CPU), {path.stat().st_size / 1e6:.2f} MB")
         add_figure(wall, "written, s")

@@ -457,7 +457,7 @@ def _documents_to_items(languages: Sequence[str], kills: int) -> None:
                     _digest(each) in answered for each in _whole(server.requests[sent:])
                 )
             asked = Counter(map(_digest, _whole(server.requests)))
-            made = [(each.text, each.answers) for each in MirageDataset.from_jsonl(out)]
+            made = [(each.text, each.answers) for each in MirageDataset.load(out)]
             rejected_drafts = read_rejected(out)
         sound = {
             (case.item["question"], tuple(map(tuple, case.item["answers"])))

@@ -89,7 +89,7 @@ def one_language(code: str, manners: Sequence[str], quick: bool, folder: Path) -
     """Return the rows of a language, the plain one first."""
     from mannered_texts import false_texts, true_texts
 
-    corpus, suite = MirageDataset.bundled(code), FeatureSuite.offline(code)
+    corpus, suite = MirageDataset.bundled(code), FeatureSuite.default(code)
     ids = [query.id for query in corpus if query.answerable]
     refused = [query.id for query in corpus if not query.answerable]
     if quick:

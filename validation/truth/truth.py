@@ -326,7 +326,7 @@ def one_language(
         ranker = SurrogateRanker.pretrained(code)
     else:
         ranker = SurrogateRanker.load(surrogates / f"{code}.joblib", trust=True)
-    part, suite = ranker.data[code], FeatureSuite.offline(code)
+    part, suite = ranker.data[code], FeatureSuite.default(code)
     systems = runs(code)
     tables = [suite.score(corpus, run, progress=False) for run in systems]
     results: dict[str, tuple[list[Held], list[bool]]] = {}
@@ -345,7 +345,7 @@ def one_language(
 
 def without_short_answers(code: str, systems: Iterable[Run]) -> list[Held]:
     """How sure each ordering is if the corpus has no short answers."""
-    corpus, suite = MirageDataset.bundled(code), FeatureSuite.offline(code)
+    corpus, suite = MirageDataset.bundled(code), FeatureSuite.default(code)
     bare = MirageDataset(
         (query.model_copy(update={"answers": (), "wrong_answers": ()}) for query in corpus),
         name=corpus.name,

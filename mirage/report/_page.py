@@ -39,49 +39,15 @@ COLUMNS = 40
 """Largest number of columns in the table of win probabilities."""
 
 
-def write(
-    ranking: Ranking | MultilingualRanking,
-    path: str | Path,
-    *,
-    judges: Iterable[JudgeFinding] = (),
-    details: Mapping[str, object] | None = None,
-    importances: bool | None = None,
-    retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
-) -> None:
-    """Write the report of a ranking as one self-contained HTML file for any browser.
-
-    The report has the leaderboard, features and win probabilities. A page for each model has its
-    best, worst and failed responses. If there are too many responses, the report shows some of
-    them and lists the limits. The same ranking gives the same file.
+def write(ranking: Ranking | MultilingualRanking, path: str | Path, **options: Any) -> None:
+    """Write the report of a ranking; see :meth:`mirage.Ranking.write`.
 
     Args:
         ranking: Ranking in one language or in several.
         path: Path of the file.
-        judges: Results on the judges, in addition to those of the ranking itself: results of
-            :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
-            :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
-            single results), and :func:`mirage.metaeval.evaluate`.
-        details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
-        importances: Whether to compute feature importances, which needs the surrogate and takes
-            some seconds per language. By default they are computed only for a ranking in one
-            language.
-        retrieval: The retrieval run of each model (``pipeline.retrieve``), or its runs by
-            language if the ranking has several. The report shows the scores beside the passages,
-            and a table of retrieval quality (extra ``retrieval``).
-
-    Raises:
-        MirageError: If the file cannot be written, ``judges`` contains something else than a
-            result on judges, or a retrieval run names a model that is not in the ranking.
-
-    Example:
-        >>> from mirage import Leaderboard
-        >>> from mirage.report import write
-        >>> write(Leaderboard.published("sw"), "report.html")  # doctest: +SKIP
+        options: Keyword arguments of :func:`render`.
     """
-    page = render(
-        ranking, judges=judges, details=details, importances=importances, retrieval=retrieval
-    )
-    save(page, path)
+    save(render(ranking, **options), path)
 
 
 def render(
@@ -92,7 +58,7 @@ def render(
     importances: bool | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
-    """Return the text of the file that :func:`write` writes.
+    """Return the text of the file that :meth:`mirage.Ranking.write` writes.
 
     Raises:
         MirageError: If ``judges`` contains something else than a result on judges, or a retrieval
@@ -100,7 +66,7 @@ def render(
 
     Example:
         >>> from mirage import Leaderboard
-        >>> from mirage.report.page import render
+        >>> from mirage.report._page import render
         >>> render(Leaderboard.published("sw"))[:15]
         '<!doctype html>'
     """

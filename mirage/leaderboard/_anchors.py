@@ -1,0 +1,402 @@
+"""The models of a leaderboard: training models of a surrogate, or models that were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.arena import BradleyTerry
+from mirage.arena.judgments import Judgments, JudgmentsLike, as_judgments
+from mirage.arena.verdicts import Judged
+from mirage.dataset import MirageDataset, clusters_of
+from mirage.errors import FeatureError, JudgmentError, UnknownNameError
+from mirage.leaderboard import _judged, predictions
+from mirage.leaderboard._entries import EQUAL, ScoredModel
+from mirage.models import HumanAgreement, Run
+from mirage.ranking import Entry, Ranking
+from mirage.statistics.bootstrap import NO_INTERVAL
+
+if TYPE_CHECKING:
+    from mirage.features import FeatureSuite, FeatureTable
+    from mirage.surrogate.ranker import SurrogateRanker
+    from mirage.surrogate.training import TrainingData
+
+__all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
+
+
+class TrainedAnchors:
+    """Training models of a surrogate.
+
+    Args:
+        dataset: The queries.
+        suite: Features of the responses.
+        ranker: The surrogate.
+        models: Names of the training models to show; all by default.
+        prefix: Text put before these names in a ranking.
+        runs: Their responses, or a function that returns them when they are first needed.
+
+    Attributes:
+        ranking: The ranking of the models by judgments; ``None`` if there are none.
+
+    Raises:
+        FeatureError: Suite, ranker and dataset differ in language, or a feature is missing.
+        UnknownNameError: There is no such training model.
+    """
+
+    def __init__(
+        self,
+        dataset: MirageDataset,
+        suite: FeatureSuite,
+        ranker: SurrogateRanker,
+        models: Sequence[str] | None,
+        prefix: str,
+        runs: Iterable[Run] | Callable[[], Iterable[Run]],
+    ) -> None:
+        training_models = _check_parts(dataset, suite, ranker)
+        self.dataset = dataset
+        self.suite = suite
+        self.models: tuple[str, ...] = training_models if models is None else tuple(models)
+        self.prefix = prefix
+        self.ranking: Ranking | None = None
+        self._ranker = ranker
+        self._runs = runs
+        for model in self.models:
+            if model not in training_models:
+                raise UnknownNameError("training model of the ranker", model, training_models)
+
+    @property
+    def ranker(self) -> SurrogateRanker:
+        """The surrogate."""
+        return self._ranker
+
+    @property
+    def data(self) -> TrainingData:
+        """The data from which the surrogate learned, in the language of the dataset."""
+        return self.ranker.data[self.dataset.language]
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """Names of the models in a ranking."""
+        return tuple(self.prefix + model for model in self.models)
+
+    @cached_property
+    def _run_of_model(self) -> Mapping[str, Run]:
+        runs = self._runs() if callable(self._runs) else self._runs
+        return {run.model: run for run in runs}
+
+    def runs(self) -> dict[str, Run]:
+        """Return the responses of the models, by the names that a ranking shows.
+
+        Raises:
+            JudgmentError: Some responses are not available.
+        """
+        missing = [model for model in self.models if model not in self._run_of_model]
+        if missing or not self.models:
+            raise JudgmentError(
+                f"the responses of {', '.join(missing[:5]) or 'anchors'} are not available for a "
+                "judge; pass them as Leaderboard(..., runs=...)"
+            )
+        return {
+            name: self._run_of_model[model].model_copy(update={"model": name})
+            for name, model in zip(self.shown_names, self.models, strict=True)
+        }
+
+    def tables(self) -> list[FeatureTable]:
+        """Return the features of the models.
+
+        They come from the ranker's training data if that covers the queries; otherwise they are
+        computed from the responses.
+        """
+        data = self.data
+        if set(self.dataset.query_ids) <= set(data.query_ids):
+            rows = [data.models.index(model) for model in self.models]
+            return [data.table(row).select(self.dataset.query_ids) for row in rows]
+        runs = [self._run_of_model[model] for model in self.models]
+        return [self.suite.score(self.dataset, run, progress=False) for run in runs]
+
+    @property
+    def unbound(self) -> set[str]:
+        """Names, as shown, of the models whose logits the tournaments do not bound."""
+        unbound = self.data.unbound
+        return {self.prefix + model for model in self.models if model in unbound}
+
+    def notes(self) -> tuple[str, ...]:
+        """Return notes on models whose order or distance is not known."""
+        if (np.ptp(self.data.y, axis=1) < EQUAL).all():
+            return (
+                "all systems of this board have the same logit in every tournament, as if every "
+                "judgment were a tie, so nothing shows which is better",
+            )
+        return tuple(
+            f"{model} won or lost every judgment in most tournaments: its distance from the "
+            "others is not known, and it has no interval"
+            for model in sorted(self.unbound)
+        )
+
+    def scored(self) -> list[ScoredModel]:
+        """Return the models with their logits, intervals and draws."""
+        data, unbound = self.data, self.unbound
+        models, logits, draws = self._draws()
+        scored = []
+        for name, model in zip(self.shown_names, self.models, strict=True):
+            row, column = data.models.index(model), models.index(model)
+            low, high = np.quantile(draws[:, column], [0.025, 0.975]).tolist()
+            # Draws without variation carry no information about the uncertainty.
+            if name in unbound or np.ptp(draws[:, column]) < EQUAL:
+                low, high = NO_INTERVAL
+            scored.append(
+                ScoredModel(
+                    model=name,
+                    logit=float(logits[column]),
+                    interval=(low, high),
+                    draws=draws[:, column],
+                    features=dict(zip(data.features, data.mean_X[row].tolist(), strict=True)),
+                    anchor=True,
+                    unbound=name in unbound,
+                )
+            )
+        return scored
+
+    def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
+        """Return models, their logits, and draws of these logits."""
+        return self.data.models, self.data.mean_y, self.data.draws
+
+    def anchor_set(self) -> _judged.AnchorSet:
+        """Return the models with their runs and the uncertainty of their logits."""
+        scored = self.scored()
+        draws = np.stack([anchor.draws for anchor in scored], axis=1)
+        logits = np.array([anchor.logit for anchor in scored])
+        return _judged.anchors_from_draws(self.runs(), self.dataset, logits, draws)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the models, whose ranks are set later."""
+        return [
+            Entry(
+                1,
+                anchor.model,
+                anchor.logit,
+                anchor.interval,
+                features=anchor.features,
+                anchor=True,
+            )
+            for anchor in self.scored()
+        ]
+
+    @property
+    def judgments(self) -> Judgments | None:
+        """The judgments on the models; ``None`` if only their logits are known."""
+        return self.data.judgments
+
+    def surrogate_notes(self) -> tuple[str, ...]:
+        """Return notes on the surrogate."""
+        return ()
+
+    @property
+    def ranker_of_judged(self) -> SurrogateRanker | None:
+        """The surrogate that a ranking by a judge refers to."""
+        return self.ranker
+
+    def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
+        """Return the predicted score of another model on each pair, from its features.
+
+        Args:
+            table: Features of the other model.
+            anchor_set: Result of :meth:`anchor_set`.
+        """
+        by_model = {anchor.model: anchor for anchor in self.tables()}
+        tables = [by_model[model] for model in self.models]
+        predicted = np.full((len(anchor_set.query_ids), len(tables)), np.nan)
+        judgments = self.judgments
+        predicted[: len(self.dataset)] = (
+            predictions.from_logits(self.ranker, table, tables)
+            if judgments is None
+            else predictions.from_verdicts(table, tables, judgments)
+        )
+        return predicted
+
+
+class JudgedAnchors(TrainedAnchors):
+    """Models that a judge, or people, compared; a surrogate is fitted when it is first needed.
+
+    Args:
+        dataset: The queries.
+        suite: Features of the responses.
+        surrogate: The surrogate to fit.
+        judgments: Result of a judge, or judgments.
+        runs: Responses of the judged models, by model name.
+        agreement: Agreement of the judge with people.
+        tournaments: Number of tournaments from which the surrogate learns.
+        seed: Random seed of the tournaments.
+        n_jobs: Number of processes that compute features.
+        progress: Show progress bars.
+    """
+
+    def __init__(
+        self,
+        dataset: MirageDataset,
+        suite: FeatureSuite,
+        surrogate: SurrogateRanker,
+        judgments: Judged | JudgmentsLike,
+        runs: Mapping[str, Run],
+        *,
+        agreement: Sequence[HumanAgreement],
+        tournaments: int,
+        seed: int,
+        n_jobs: int,
+        progress: bool,
+    ) -> None:
+        check_suite(dataset, suite)
+        columns = as_judgments(judgments)
+        self.dataset = dataset
+        self.suite = suite
+        self.models = columns.models
+        self.prefix = ""
+        self.ranking = self._ranking = Ranking.from_judgments(
+            judgments if isinstance(judgments, Judged) else columns,
+            dataset,
+            runs.values(),
+            agreement=agreement,
+        )
+        self._runs = runs.values()
+        self._columns = columns
+        self._surrogate = surrogate
+        self._tournaments = tournaments
+        self._seed = seed
+        self._n_jobs = n_jobs
+        self._progress = progress
+
+    @cached_property
+    def _tables(self) -> list[FeatureTable]:
+        return [
+            self.suite.score(
+                self.dataset,
+                self._run_of_model[model],
+                n_jobs=self._n_jobs,
+                progress=self._progress,
+            )
+            for model in self.models
+        ]
+
+    def tables(self) -> list[FeatureTable]:
+        """Return the features of the models, which are computed at the first call."""
+        return self._tables
+
+    @cached_property
+    def _without_value(self) -> dict[str, str]:
+        """A model without a value, by feature that at least one model has on no query."""
+        return {
+            feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
+        }
+
+    @cached_property
+    def ranker(self) -> SurrogateRanker:
+        """The surrogate, fitted at first use to the features that every model has."""
+        bootstrapped = BradleyTerry().bootstrap(
+            self._columns,
+            tournaments=self._tournaments,
+            queries=None,
+            clusters=clusters_of(self.dataset),
+            seed=self._seed,
+            progress=self._progress,
+        )
+        features = [name for name in self.suite.names if name not in self._without_value]
+        # Without any feature, the fit raises an error that gives the reason.
+        tables = [table.columns(features) for table in self._tables] if features else self._tables
+        return self._surrogate.fit(tables, bootstrapped, judgments=self._columns)
+
+    @property
+    def unbound(self) -> set[str]:
+        """No names, because the fit to the judgments already includes this uncertainty."""
+        return set()
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes of the judged ranking."""
+        return self._ranking.notes
+
+    def surrogate_notes(self) -> tuple[str, ...]:
+        """Return a note on each feature that the surrogate does not use."""
+        return tuple(
+            f"{feature} is not used, because {model} has no value of it on any query"
+            for feature, model in self._without_value.items()
+        )
+
+    def scored(self) -> list[ScoredModel]:
+        """Return the models with their logits and draws, and the intervals of the judgments."""
+        return [
+            replace(anchor, interval=self._ranking[anchor.model].interval)
+            for anchor in super().scored()
+        ]
+
+    def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
+        fit = self._ranking.evidence.fit if self._ranking.evidence else None
+        if fit is not None and fit.degrees:
+            # A model that won everything wins every tournament and would look certain.
+            return fit.models, fit.logits, fit.draws(len(self.data.y))
+        return super()._draws()
+
+    def anchor_set(self) -> _judged.AnchorSet:
+        """Return the models with their runs and the uncertainty of their logits."""
+        fit = self._ranking.evidence.fit if self._ranking.evidence else None
+        if fit is None:
+            return super().anchor_set()
+        return _judged.anchors_from_fit(self.runs(), self.dataset, fit)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of the judged ranking, with the mean features of the models."""
+        means = {
+            table.model: dict(zip(table.features, table.mean().tolist(), strict=True))
+            for table in self._tables
+        }
+        return [
+            replace(self._ranking[model], features=means[model], anchor=True)
+            for model in self.models
+        ]
+
+    @property
+    def judgments(self) -> Judgments | None:
+        """The judgments on the models."""
+        return self._columns
+
+    @property
+    def ranker_of_judged(self) -> SurrogateRanker | None:
+        """``None``: a ranking by a judge needs no surrogate, for which there may be few models."""
+        return None
+
+
+def check_suite(dataset: MirageDataset, suite: FeatureSuite) -> None:
+    """Raise an error if the suite is for another language than the dataset."""
+    code = dataset.language
+    if suite.language not in (None, code):
+        raise FeatureError(
+            f"the suite is for {suite.language!r}, but {dataset.name} is in {code!r}; create a "
+            "suite for that language"
+        )
+
+
+def _check_parts(
+    dataset: MirageDataset, suite: FeatureSuite, ranker: SurrogateRanker
+) -> tuple[str, ...]:
+    """Return the training models of the ranker, after checking that the parts match.
+
+    Raises:
+        FeatureError: The parts differ in language, or the suite lacks a feature.
+    """
+    check_suite(dataset, suite)
+    code = dataset.language
+    if code not in ranker.data:
+        raise FeatureError(
+            f"the ranker was trained on {', '.join(ranker.data)}, but {dataset.name} is in "
+            f"{code!r}; train one on that language"
+        )
+    missing = [name for name in ranker.features if name not in suite.names]
+    if missing:
+        raise FeatureError(
+            f"the suite lacks {', '.join(map(repr, missing))}, which the ranker was trained on; "
+            f"add these features, as in suite + {missing[0]!r}"
+        )
+    return ranker.data[code].models

@@ -1,0 +1,132 @@
+"""The keyword arguments that the methods of leaderboards share."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypedDict, TypeVar
+
+from mirage.arena.judge import JudgeLike, PairJudge, as_judge
+from mirage.errors import SettingError
+
+__all__ = ["RankOptions", "RankSettings", "systems_by_name", "with_rank_options"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class RankOptions(TypedDict, total=False):
+    """Keyword arguments of :meth:`mirage.Leaderboard.rank`, which describes them."""
+
+    judge: JudgeLike | None
+    judgments: int | None
+    until_width: float | None
+    until_against: str | None
+    out: str | Path | None
+    seed: int
+    progress: bool
+    n_jobs: int
+    concurrency: int
+    timeout: float | None
+
+
+@dataclass(frozen=True)
+class RankSettings:
+    """The values of :class:`RankOptions`.
+
+    Raises:
+        SettingError: Settings contradict each other, or ``judge`` cannot judge.
+    """
+
+    judge: JudgeLike | None = None
+    judgments: int | None = None
+    until_width: float | None = None
+    until_against: str | None = None
+    out: str | Path | None = None
+    seed: int = 0
+    progress: bool = True
+    n_jobs: int = 1
+    concurrency: int = 8
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.judge is not None:
+            object.__setattr__(self, "judge", as_judge(self.judge))
+        elif self.judgments:
+            raise SettingError(
+                f"judgments={self.judgments} needs a judge: pass judge=PairwiseJudge(...)"
+            )
+        if self.judgments is not None and self.judgments < 0:
+            raise SettingError(f"judgments must be at least 0, got {self.judgments}")
+        if not self.asks_judge and (self.stops or self.out is not None):
+            raise SettingError(
+                "until_width=, until_against= and out= need judge=, and judgments= above 0 or None"
+            )
+        if self.until_width is not None and not self.until_width > 0:
+            raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")
+
+    @property
+    def asks_judge(self) -> bool:
+        """Whether a judge compares pairs of responses."""
+        return self.judge is not None and self.judgments != 0
+
+    @property
+    def pair_judge(self) -> PairJudge:
+        """The judge; :attr:`asks_judge` says whether there is one."""
+        return as_judge(self.judge)
+
+    @property
+    def stops(self) -> bool:
+        """Whether there is a stopping rule."""
+        return self.until_width is not None or self.until_against is not None
+
+
+def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
+    """Return the systems, after checking that they have names.
+
+    Raises:
+        SettingError: There are no names.
+    """
+    if not isinstance(models, Mapping):
+        raise SettingError(
+            f"rank_many needs a mapping from name to system, such as {{'first': f, 'second': g}}, "
+            f"got {reprlib.repr(models)}"
+        )
+    return models
+
+
+def with_rank_options(method: Callable[P, T]) -> Callable[P, T]:
+    """Show the names of :class:`RankOptions` in the signature of a method, and check calls.
+
+    Args:
+        method: A method with ``**options: Unpack[RankOptions]``.
+    """
+    signature = inspect.signature(method)
+    named = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in fields(RankSettings)
+    ]
+    signature = signature.replace(parameters=[*named, *options])
+    first = named[1].name
+
+    @wraps(method)
+    def call(*args: P.args, **keywords: P.kwargs) -> T:
+        try:
+            signature.bind(*args, **keywords)
+        except TypeError as error:
+            raise SettingError(
+                f"{method.__name__}: {error}; its arguments are {', '.join(signature.parameters)}: "
+                f"{first} is what to rank, and model= is only a name"
+            ) from None
+        return method(*args, **keywords)
+
+    shown: Any = call
+    shown.__signature__ = signature
+    return call

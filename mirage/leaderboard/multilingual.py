@@ -1,0 +1,233 @@
+"""Leaderboards in several languages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Unpack
+
+from mirage._base.near_names import NearNames
+from mirage.errors import (
+    DatasetError,
+    FeatureError,
+    GenerationError,
+    JudgmentError,
+    MirageError,
+    NeuralError,
+    SettingError,
+    UnknownNameError,
+)
+from mirage.generation import Answer, Generator
+from mirage.generation.responses import ModelLike, own_name
+from mirage.languages import LANGUAGES
+from mirage.leaderboard._settings import (
+    RankOptions,
+    RankSettings,
+    systems_by_name,
+    with_rank_options,
+)
+from mirage.leaderboard.leaderboard import Leaderboard
+from mirage.llm.estimates import Estimate, sum_estimates
+from mirage.models import Run
+from mirage.ranking import MultilingualRanking, Ranking
+
+__all__ = ["MultilingualLeaderboard"]
+
+MultilingualModelLike = Answer | Generator | Mapping[str, ModelLike]
+"""A function or generator for the queries of all languages, or a system per language."""
+
+
+class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
+    """Leaderboards by language code; :meth:`rank` averages ranks over the languages.
+
+    Args:
+        leaderboards: Leaderboard of each language, by language code.
+
+    Raises:
+        DatasetError: There is no leaderboard, or one has the code of another language.
+    """
+
+    def __init__(self, leaderboards: Mapping[str, Leaderboard]) -> None:
+        self._leaderboards = dict(leaderboards)
+        if not self._leaderboards:
+            raise DatasetError("a multilingual leaderboard needs at least one language")
+        for code, leaderboard in self._leaderboards.items():
+            if leaderboard.dataset.language != code:
+                raise DatasetError(
+                    f"the leaderboard for {code!r} is in {leaderboard.dataset.language!r}"
+                )
+
+    def __contains__(self, language: object) -> bool:
+        return language in self._leaderboards
+
+    def __getitem__(self, language: str) -> Leaderboard:
+        if language not in self._leaderboards:
+            raise UnknownNameError("language of this leaderboard", language, self._leaderboards)
+        return self._leaderboards[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._leaderboards)
+
+    def __len__(self) -> int:
+        return len(self._leaderboards)
+
+    def __repr__(self) -> str:
+        return f"MultilingualLeaderboard(languages={list(self)})"
+
+    @classmethod
+    def bundled(cls) -> MultilingualLeaderboard:
+        """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages."""
+        return cls({code: Leaderboard.bundled(code) for code in LANGUAGES})
+
+    @with_rank_options
+    def rank(
+        self,
+        system: MultilingualModelLike,
+        model: str | None = None,
+        **options: Unpack[RankOptions],
+    ) -> MultilingualRanking:
+        """Rank one system in every language.
+
+        If, in some language, the model fails on every query, a feature fails, or no judgment is
+        obtained, the language is left out and listed in
+        :attr:`~mirage.MultilingualRanking.left_out`.
+
+        Args:
+            system: A function or generator as for :meth:`Leaderboard.rank`, called with the queries
+                of all languages (``query.language`` is their language); or a mapping from every
+                language code to a system as for :meth:`Leaderboard.rank`.
+            model: Name in the ranking; by default that of the generator or run, or ``"my-model"``.
+            **options: The keyword arguments of :meth:`Leaderboard.rank <mirage.Leaderboard.rank>`.
+                ``judgments`` is divided over the languages, and each language draws its own pairs.
+                ``until_width`` and ``until_against`` apply in each language. ``out`` is a folder of
+                files to which votes are appended, one per language, such as ``sw.jsonl``. The
+                others (``judge``, ``seed``, ``progress``, ``n_jobs``, ``concurrency``,
+                ``timeout``) are the same in all languages.
+
+        Returns:
+            The rankings by language, and the mean ranks.
+
+        Raises:
+            DatasetError: The mapping lacks a language, or ``system`` is in one language only.
+            UnknownNameError: A key of the mapping is not a language of this leaderboard.
+            GenerationError: The model failed on every query of every language.
+            SettingError: As for :meth:`Leaderboard.rank`, or there are fewer judgments than
+                languages.
+        """
+        return self.rank_many({own_name(system) if model is None else model: system}, **options)
+
+    @with_rank_options
+    def rank_many(
+        self, models: Mapping[str, MultilingualModelLike], **options: Unpack[RankOptions]
+    ) -> MultilingualRanking:
+        """Rank several models, by name, in every language.
+
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
+
+        Args:
+            models: Systems by name.
+            **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
+                ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
+                ``concurrency`` and ``timeout``.
+        """
+        settings = self._settings_by_language(RankSettings(**options))
+        by_language = {
+            name: self._systems_by_language(model, name)
+            for name, model in systems_by_name(models).items()
+        }
+        rankings: dict[str, Ranking] = {}
+        failed: dict[str, MirageError] = {}
+        for code, leaderboard in self.items():
+            try:
+                rankings[code] = leaderboard._rank(
+                    {name: model[code] for name, model in by_language.items()}, settings[code]
+                )
+            except (GenerationError, FeatureError, JudgmentError, NeuralError) as error:
+                failed[code] = error  # keep the results of the other languages
+        if not rankings:
+            raise next(iter(failed.values()))
+        return MultilingualRanking(rankings, {code: str(why) for code, why in failed.items()})
+
+    @with_rank_options
+    def estimate(
+        self,
+        system: MultilingualModelLike,
+        model: str | None = None,
+        **options: Unpack[RankOptions],
+    ) -> Estimate:
+        """Estimate the largest number and cost of the judge's calls in :meth:`rank`.
+
+        It is the sum of :meth:`Leaderboard.estimate` over the languages, with the same errors.
+
+        Args:
+            system: As for :meth:`rank`.
+            model: Name in the ranking.
+            **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
+                ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
+                ``concurrency`` and ``timeout``.
+        """
+        model = own_name(system) if model is None else model
+        systems = self._systems_by_language(system, model)
+        settings = self._settings_by_language(RankSettings(**options))
+        return sum_estimates(
+            board._estimate(systems[code], model, settings[code]) for code, board in self.items()
+        )
+
+    def _settings_by_language(self, settings: RankSettings) -> Mapping[str, RankSettings]:
+        """Return the settings per language; a remainder of judgments goes to the first languages.
+
+        Raises:
+            SettingError: There are fewer judgments than languages.
+        """
+        judgments = settings.judgments
+        each, remainder = divmod(judgments or 0, len(self))
+        if judgments and not each:
+            raise SettingError(
+                f"{judgments} judgments are fewer than the {len(self)} languages; ask for "
+                f"{len(self)} or more, or in fewer languages"
+            )
+        return {
+            code: replace(
+                settings,
+                judgments=judgments and each + (index < remainder),
+                out=None if settings.out is None else Path(settings.out) / f"{code}.jsonl",
+                seed=_language_seed(code, settings.seed),
+            )
+            for index, code in enumerate(self)
+        }
+
+    def _systems_by_language(
+        self, model: MultilingualModelLike, name: str
+    ) -> Mapping[str, ModelLike]:
+        """Return the system for each language.
+
+        Raises:
+            DatasetError: A language is missing, or the system cannot serve several languages.
+            UnknownNameError: A key of the mapping is not a language of this leaderboard.
+        """
+        if isinstance(model, Mapping):
+            for code in model:
+                self[code]
+            missing = [code for code in self if code not in model]
+            if missing:
+                raise DatasetError(
+                    f"model {name!r} has no system for the languages {', '.join(missing)}; pass a "
+                    "mapping with every language of this leaderboard"
+                )
+            return model
+        if isinstance(model, Run) or not (callable(model) or isinstance(model, Generator)):
+            raise DatasetError(
+                f"model {name!r} is not a function, generator or mapping; pass a mapping from "
+                "language code to a function, a Generator, a Run, a mapping from query id to text, "
+                "or a path"
+            )
+        return dict.fromkeys(self, model)
+
+
+def _language_seed(code: str, seed: int) -> int:
+    """Return the seed of a language's pairs.
+
+    It differs by language, because on parallel questions different pairs are more informative.
+    """
+    return seed + int.from_bytes(code.encode())

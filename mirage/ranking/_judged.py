@@ -1,0 +1,92 @@
+"""Entries of models that were judged, with intervals by Student's t or by tournaments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from mirage._base.arrays import Floats, Ints
+from mirage.arena.fits import BradleyTerryFit, Tournaments
+from mirage.dataset import Cluster, MirageDataset, clusters_of
+from mirage.errors import SettingError
+from mirage.models import Run
+from mirage.ranking.entries import Entry
+from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.statistics.ranks import ranks
+
+__all__ = [
+    "clusters_by_query",
+    "estimates_by_t",
+    "estimates_by_tournaments",
+    "judged_entries",
+]
+
+
+class Estimates(NamedTuple):
+    """Logits with intervals and confidences, each array in the order of the models."""
+
+    logits: Floats
+    ends: Floats
+    rank_ends: Ints
+    confidence: Mapping[str, Mapping[str, float]]
+
+
+def clusters_by_query(dataset: MirageDataset | None, cluster: Cluster) -> Mapping[str, str]:
+    """Return the cluster of each query that has one, by query id.
+
+    Raises:
+        SettingError: ``cluster`` needs the queries, and there is no dataset.
+    """
+    if dataset is not None:
+        return clusters_of(dataset, cluster)
+    if cluster is None or isinstance(cluster, Mapping):
+        return cluster or {}
+    raise SettingError(
+        "cluster= is a key or function of the queries, and there are no queries: pass them as "
+        "dataset=, or pass a mapping from query id to cluster"
+    )
+
+
+def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: float) -> Estimates:
+    """Return the logits with intervals by Student's t."""
+    rows = zip(fit.models, fit.confidences.tolist(), strict=True)
+    confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
+    ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
+    return Estimates(logits, ends, rank_ends, confidence)
+
+
+def estimates_by_tournaments(
+    tournaments: Tournaments, fit: BradleyTerryFit, level: float
+) -> Estimates:
+    # A model that won everything wins every tournament, so its order would look certain.
+    """Return the mean logits of tournaments, with their intervals."""
+    estimates = estimates_by_t(fit if fit.unbound else tournaments, tournaments.mean, level)
+    return estimates._replace(ends=tournaments.interval(level=level))
+
+
+def judged_entries(
+    fit: BradleyTerryFit,
+    estimates: Estimates,
+    without_interval: Sequence[str],
+    answers: Mapping[str, Run],
+) -> Iterator[Entry]:
+    """Yield the entry of each judged model."""
+    uncontrolled_logits = (
+        fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
+    )
+    rank_numbers, rank_ends = ranks(estimates.logits).tolist(), estimates.rank_ends.tolist()
+    for i, (model, logit, (low, high)) in enumerate(
+        zip(fit.models, estimates.logits.tolist(), estimates.ends.tolist(), strict=True)
+    ):
+        run = answers.get(model)
+        failures = {} if run is None else {r.query_id: r.error or "" for r in run.failed}
+        yield Entry(
+            rank_numbers[i],
+            model,
+            logit,
+            NO_INTERVAL if model in without_interval else (low, high),
+            (rank_ends[i][0], rank_ends[i][1]),
+            answered=None if run is None else len(run) - len(failures),
+            failures=failures,
+            uncontrolled=uncontrolled_logits[i],
+        )

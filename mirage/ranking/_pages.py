@@ -1,0 +1,83 @@
+"""The page and the plot of a ranking, which :mod:`mirage.report` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mirage._base.lazy import imported_when_called
+from mirage._base.near_names import NearNames
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Presentable"]
+
+# The report reads rankings, so this package cannot import it.
+_write = imported_when_called("mirage.report._page", "write")
+_plot = imported_when_called("mirage.report.plots", "plot_ranking")
+
+
+class Presentable(NearNames):
+    """A ranking in one language or in several, which can be plotted and written as a page."""
+
+    def write(
+        self,
+        path: str | Path,
+        *,
+        judges: Iterable[object] = (),
+        details: Mapping[str, object] | None = None,
+        importances: bool | None = None,
+        retrieval: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the report of the ranking as one self-contained HTML file for any browser.
+
+        The report has the leaderboard, features and win probabilities. A page for each model has
+        its best, worst and failed responses. If there are too many responses, the report shows
+        some of them and lists the limits. The same ranking gives the same file.
+
+        Args:
+            path: Path of the file.
+            judges: Results on the judges, in addition to those of the ranking itself: results of
+                :func:`mirage.arena.judge_agreement`, :func:`~mirage.arena.position_bias`,
+                :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
+                single results), and :func:`mirage.metaeval.evaluate`.
+            details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
+            importances: Whether to compute feature importances, which needs the surrogate and
+                takes some seconds per language. By default they are computed only for a ranking in
+                one language.
+            retrieval: The retrieval run of each model (``pipeline.retrieve``), or its runs by
+                language if the ranking has several. The report shows the scores beside the
+                passages, and a table of retrieval quality (extra ``retrieval``).
+
+        Raises:
+            MirageError: If the file cannot be written, ``judges`` contains something else than a
+                result on judges, or a retrieval run names a model that is not in the ranking.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> Leaderboard.published("sw").write("report.html")  # doctest: +SKIP
+        """
+        _write(
+            self,
+            path,
+            judges=judges,
+            details=details,
+            importances=importances,
+            retrieval=retrieval,
+        )
+
+    def plot(self) -> Figure:
+        """Plot the logits with their intervals; for several languages, the rank in each of them.
+
+        Models are sorted, best first. :func:`mirage.report.plot_features` plots their features.
+
+        Returns:
+            A matplotlib figure, which notebooks show and ``savefig`` writes.
+
+        Raises:
+            MissingPackageError: If matplotlib is not installed.
+        """
+        figure: Figure = _plot(self)
+        return figure

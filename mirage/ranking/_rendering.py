@@ -1,0 +1,115 @@
+"""Entries of rankings as cells, notes, dictionaries and DataFrames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mirage._base.tables import frame_of
+from mirage.arena.fragility import Fragility
+from mirage.ranking.entries import Entry
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mirage.features.findings import Finding, PooledFinding
+
+__all__ = [
+    "display_name",
+    "entry_dict",
+    "failure_notes",
+    "finding_dict",
+    "finding_notes",
+    "fragility_dict",
+    "frame_by_model",
+    "number_or_none",
+    "uncontrolled_cell",
+]
+
+UNFAMILIAR = "(?)"
+"""Mark before the name of a model that is unlike every training model of the surrogate."""
+
+
+def failure_notes(entries: Iterable[Entry], limit: int) -> list[str]:
+    """Return a line for each model that failed on queries, with up to ``limit`` reasons."""
+    return [_failure_note(entry, limit) for entry in entries if entry.failures]
+
+
+def _failure_note(entry: Entry, limit: int) -> str:
+    """Return the line on one model's failures."""
+    total = (entry.answered or 0) + entry.failed
+    listed = list(entry.failures.items())[:limit]
+    reasons = ", ".join(f"{query_id} ({_shorten(reason)})" for query_id, reason in listed)
+    more = f", and {entry.failed - len(listed)} more" if entry.failed > len(listed) else ""
+    return f"{entry.model}: {entry.failed} of {total} queries failed: {reasons}{more}"
+
+
+def uncontrolled_cell(entry: Entry) -> str:
+    """Return the logit without controls as text; empty if there were no controls."""
+    return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
+
+
+def display_name(entry: Entry) -> str:
+    """Return the name in a table, with a mark if the model is unlike every training model."""
+    return f"{UNFAMILIAR} {entry.model}" if entry.unfamiliar else entry.model
+
+
+def finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:
+    """Yield a line for each model with findings."""
+    from mirage.features.findings import summary
+
+    for model, model_findings in findings.items():
+        if text := summary(model_findings):
+            yield f"{model} {text}."
+
+
+def fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
+    if fragile is None:
+        return None
+    return {
+        kind: removal and {"dropped": list(removal.dropped), "of": removal.of, "rank": removal.rank}
+        for kind, removal in (("queries", fragile.queries), ("verdicts", fragile.verdicts))
+    }
+
+
+def finding_dict(finding: Finding) -> dict[str, Any]:
+    return {
+        "kind": finding.kind,
+        "words": finding.words,
+        "count": finding.count,
+        "of": finding.of,
+        "query_ids": list(finding.query_ids),
+        "quotes": dict(finding.quotes),
+    }
+
+
+def _shorten(reason: str, limit: int = 100) -> str:
+    """Return the reason, shortened with an ellipsis if it is long."""
+    return reason if len(reason) <= limit else reason[: limit - 1].rstrip() + "…"
+
+
+def entry_dict(entry: Entry) -> dict[str, Any]:
+    return {
+        "rank": entry.rank,
+        "model": entry.model,
+        "logit": number_or_none(entry.logit),
+        "interval": [number_or_none(end) for end in entry.interval],
+        "rank_interval": entry.rank_interval and list(entry.rank_interval),
+        "features": {name: number_or_none(value) for name, value in entry.features.items()},
+        "anchor": entry.anchor,
+        "answered": entry.answered,
+        "failed": entry.failed,
+        "failures": dict(entry.failures),
+        "unfamiliar": entry.unfamiliar,
+        "uncontrolled": entry.uncontrolled,
+    }
+
+
+def number_or_none(value: float) -> float | None:
+    """Return the number, or ``None`` for NaN, which JSON does not have."""
+    return None if math.isnan(value) else float(value)
+
+
+def frame_by_model(columns: Mapping[str, list[Any]], models: tuple[str, ...]) -> pd.DataFrame:
+    return frame_of({"model": models, **columns}).set_index("model")

@@ -1,0 +1,86 @@
+"""Entries of a ranking, and the data behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mirage.arena.bradley_terry import BradleyTerry
+from mirage.arena.fits import BradleyTerryFit
+from mirage.arena.judgments import Judgments
+from mirage.statistics.bootstrap import Interval
+
+if TYPE_CHECKING:
+    from mirage.dataset import MirageDataset
+    from mirage.features import FeatureTable
+    from mirage.models import Run, Vote
+    from mirage.surrogate import SurrogateRanker
+
+__all__ = ["Entry", "Evidence"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model in a ranking.
+
+    Attributes:
+        rank: Rank; 1 is the best, and equal logits share the better rank.
+        model: Name of the model.
+        logit: Natural-log odds; NaN in a ranking that was published without logits.
+        interval: 95 % interval of the logit, lower and upper end; NaN if there is none.
+        rank_interval: 95 % interval of the rank, best and worst; ``None`` if there is none.
+        features: Mean of each feature over the queries that have it; empty for published models.
+        anchor: Whether the model was ranked before: a training model, or a published one.
+        answered: Number of queries with a response; ``None`` for anchors, whose responses are not
+            available.
+        failures: Reason of each failure, by query id. Failed queries are excluded from the
+            features' means.
+        unfamiliar: How the model's features differ from those of every training model of the
+            surrogate, in words; empty if they do not, or if there is no surrogate.
+        uncontrolled: The logit without the controls of a fit; ``None`` if there were none.
+    """
+
+    rank: int
+    model: str
+    logit: float
+    interval: Interval
+    rank_interval: tuple[int, int] | None = None
+    features: Mapping[str, float] = field(default_factory=dict, hash=False)
+    anchor: bool = False
+    answered: int | None = None
+    failures: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unfamiliar: str = ""
+    uncontrolled: float | None = None
+
+    @property
+    def failed(self) -> int:
+        """Number of queries that the model failed on."""
+        return len(self.failures)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The data behind a ranking, for further analysis; each part may be missing.
+
+    Attributes:
+        dataset: The queries, with their passages.
+        runs: Responses of the models that are not anchors, by model name.
+        tables: Their features, one row per query, by model name.
+        ranker: The surrogate, with the mean features and logits of the anchors.
+        provenance: Sources and settings of the surrogate or the fit, if they are known.
+        judgments: Verdicts on pairs of models.
+        fit: The fit to these judgments.
+        votes: Votes of each judge, from which these judgments follow.
+        bradley_terry: The model that was fitted; ``None`` if logits come from tournaments.
+    """
+
+    dataset: MirageDataset | None = None
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    tables: Mapping[str, FeatureTable] = field(default_factory=dict)
+    ranker: SurrogateRanker | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    judgments: Judgments | None = None
+    fit: BradleyTerryFit | None = None
+    votes: tuple[Vote, ...] = ()
+    bradley_terry: BradleyTerry | None = None

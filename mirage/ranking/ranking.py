@@ -1,0 +1,518 @@
+"""Rankings: models ordered by logit, with intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage._base.rows import first_duplicate
+from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
+from mirage.arena.bradley_terry import BradleyTerry
+from mirage.arena.cautions import cautions
+from mirage.arena.fragility import Fragility, fragility
+from mirage.arena.judgments import JudgmentsLike, as_judgments
+from mirage.arena.verdicts import Judged
+from mirage.dataset import Cluster, DatasetLike, as_dataset
+from mirage.errors import MirageError, UnknownNameError
+from mirage.languages import Language
+from mirage.ranking._judged import (
+    clusters_by_query,
+    estimates_by_t,
+    estimates_by_tournaments,
+    judged_entries,
+)
+from mirage.ranking._pages import Presentable
+from mirage.ranking._rendering import (
+    display_name,
+    entry_dict,
+    failure_notes,
+    finding_dict,
+    finding_notes,
+    fragility_dict,
+    frame_by_model,
+    uncontrolled_cell,
+)
+from mirage.ranking.entries import Entry, Evidence
+from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mirage.features.findings import Finding
+    from mirage.models import HumanAgreement, Run
+
+__all__ = ["Ranking"]
+
+UNANSWERED = 0.2
+"""Share of failed queries above which a warning about a model's rank is shown."""
+
+DRAWS = 1000
+"""Number of draws of a judged ranking for the intervals of a multilingual ranking."""
+
+_FRAGILE_MODELS = 50
+"""With more models than this, only the fragility of first place is computed, to save minutes."""
+
+UNDETERMINED = "und"
+"""Language code (ISO 639-2) of judgments without queries."""
+
+
+class Ranking(Presentable):
+    """Models ordered by logit, best first.
+
+    It iterates over its :class:`Entry` objects; ``ranking["my-rag"]`` is the entry of one model,
+    and ``ranking[0]`` that of the best.
+
+    Args:
+        entries: One entry per model, with its rank.
+        language: ISO 639-1 code.
+        title: Line above the table, usually about the dataset.
+        draws: Draws of each model's logit, for instance in tournaments; arrays of the same length,
+            paired with each other.
+        confidence: Result of :meth:`p_better` by the first and the second model. By default
+            :meth:`p_better` uses the draws, or, if there are none, the intervals.
+        notes: Lines below the table.
+        about: Line about the anchors and the meaning of a rank.
+        evidence: Data behind the ranking; ``None`` if the ranking was published.
+        agreement: Measured agreement of the judge, and of the features, with people.
+        level: Confidence level of the intervals.
+
+    Raises:
+        MirageError: A model is listed twice, or there is no model.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> ranking = Leaderboard.published("en")
+        >>> ranking["gpt-4o-azure"].rank
+        1
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        *,
+        language: str,
+        title: str = "",
+        draws: Mapping[str, Floats] | None = None,
+        confidence: Mapping[str, Mapping[str, float]] | None = None,
+        notes: Iterable[str] = (),
+        about: str = "",
+        evidence: Evidence | None = None,
+        agreement: Iterable[HumanAgreement] = (),
+        level: float = 0.95,
+    ) -> None:
+        self.entries: tuple[Entry, ...] = tuple(
+            sorted(entries, key=lambda entry: (entry.rank, entry.model))
+        )
+        self.language: str = language
+        self.title: str = title
+        self.notes: tuple[str, ...] = tuple(notes)
+        self.about: str = about
+        self.evidence: Evidence | None = evidence
+        self.agreement: tuple[HumanAgreement, ...] = tuple(agreement)
+        self.level = level
+        self._draws, self._confidence = draws, confidence
+        self._by_model = {entry.model: entry for entry in self.entries}
+        if not self.entries:
+            raise MirageError("a ranking needs at least one model")
+        if len(self._by_model) != len(self.entries):
+            twice = first_duplicate(self.models)
+            raise MirageError(f"model {twice!r} is in the ranking twice; names must be unique")
+
+    @classmethod
+    def from_judgments(
+        cls,
+        judgments: Judged | JudgmentsLike,
+        dataset: DatasetLike | None = None,
+        runs: Iterable[Run] = (),
+        *,
+        cluster: Cluster = None,
+        agreement: Iterable[HumanAgreement] = (),
+        tournaments: int = 0,
+        seed: int = 0,
+        progress: bool = True,
+        bradley_terry: BradleyTerry | None = None,
+        level: float = 0.95,
+    ) -> Ranking:
+        """Rank models by verdicts on pairs of their responses.
+
+        Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
+        confidences use the covariance of the logits, which is robust to dependence within a query.
+        They use Student's t with one degree of freedom less than there are queries.
+        ``validation/coverage/judged_ranking.py`` measures their coverage. If only the ridge bounds
+        a logit, as for a model that won everything, it has no interval, and rank intervals include
+        this uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only
+        ties, or votes that failed.
+
+        Args:
+            judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
+                :class:`~mirage.Judgments`, records, or a pandas DataFrame with the columns
+                ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
+            dataset: The queries, or the language of bundled ones, for the report.
+            runs: The responses, for the report; those of models without judgments are ignored.
+            cluster: How to group related queries, such as queries about one document, if
+                :attr:`Query.cluster <mirage.Query>` does not: a key of their metadata, a function
+                of the query, or a mapping from query id. Without a dataset it must be a mapping.
+                With fewer than four clusters there are no intervals.
+            agreement: Agreement of the judge with people, such as :attr:`PairwiseJudge.agreement
+                <mirage.PairwiseJudge.agreement>`.
+            tournaments: If above 0, logits are the means, and intervals those, of this many
+                tournaments on as many queries as were judged (:meth:`BradleyTerry.bootstrap
+                <mirage.BradleyTerry.bootstrap>`).
+            seed: Random seed of the tournaments.
+            progress: Show a progress bar of the tournaments on stderr, if stderr is a terminal.
+            bradley_terry: The model to fit; ``BradleyTerry()`` by default.
+            level: Confidence level of the intervals.
+
+        Returns:
+            The ranking.
+
+        Raises:
+            JudgmentError: There are no judgments, a row is wrong, or the models fall into groups
+                that were never compared with each other (the message lists them).
+            SettingError: ``level`` is not between 0 and 1, or ``cluster`` is not a mapping although
+                there is no dataset.
+            UnknownNameError: No query has this key of metadata.
+
+        Example:
+            >>> from mirage import Judgments, Ranking
+            >>> judgments = Judgments.from_arrays(
+            ...     query=["q1", "q2", "q3", "q4"],
+            ...     model_a=["x", "x", "y", "x"],
+            ...     model_b=["y"] * 2 + ["x"] + ["y"],
+            ...     verdict=["a", "tie", "b", "b"],
+            ... )
+            >>> Ranking.from_judgments(judgments).models
+            ('x', 'y')
+        """
+        dataset = None if dataset is None else as_dataset(dataset)
+        votes_and_skips = judgments if isinstance(judgments, Judged) else Judged((), ())
+        model = BradleyTerry() if bradley_terry is None else bradley_terry
+        # Controls need the single judgments with their judges, so keep an iterator's records.
+        records = [*judgments] if isinstance(judgments, Iterator) else judgments
+        columns = as_judgments(records)
+        clusters = clusters_by_query(dataset, cluster)
+        fit = model.fit(records if model.controls else columns, clusters=clusters)
+        estimates = estimates_by_t(fit, fit.logits, level)
+        if tournaments:
+            bootstrapped = model.bootstrap(
+                columns,
+                tournaments=tournaments,
+                queries=None,
+                clusters=clusters,
+                seed=seed,
+                progress=progress,
+            )
+            estimates = estimates_by_tournaments(bootstrapped, fit, level)
+        answers = {run.model: run for run in runs if run.model in fit.models}
+        without_interval = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
+        language = next((part.language for part in (dataset, *answers.values()) if part), None)
+        dataset_text = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
+        return cls(
+            judged_entries(fit, estimates, without_interval, answers),
+            language=language or UNDETERMINED,
+            title=f"{dataset_text}{len(columns)} judgments on {fit.queries} queries",
+            confidence=estimates.confidence,
+            notes=(
+                *map(str, fit.effects),
+                *cautions(fit, columns, votes_and_skips.votes, votes_and_skips.skipped),
+            ),
+            evidence=Evidence(
+                dataset,
+                answers,
+                provenance={"ties": model.ties, "ridge": model.ridge}
+                | ({"tournaments": tournaments} if tournaments else {}),
+                judgments=columns,
+                fit=fit,
+                votes=votes_and_skips.votes,
+                bradley_terry=None if tournaments or model.controls else model,
+            ),
+            agreement=agreement,
+            level=level,
+        )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, best first."""
+        return tuple(entry.model for entry in self.entries)
+
+    @cached_property
+    def findings(self) -> Mapping[str, tuple[Finding, ...]]:
+        """Faults in the responses of each model whose features are available, by model name.
+
+        See :func:`mirage.features.findings.findings_of`.
+        """
+        from mirage.features.findings import findings_of
+
+        if self.evidence is None or self.evidence.dataset is None:
+            return {}
+        dataset, runs = self.evidence.dataset, self.evidence.runs
+        return {
+            model: findings_of(dataset, runs[model], table)
+            for model, table in self.evidence.tables.items()
+            if model in runs
+        }
+
+    @cached_property
+    def fragility(self) -> Mapping[str, Fragility]:
+        """Fewest queries and verdicts on which each judged model's rank depends, by model name.
+
+        See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
+        50 models, only those in first place are included. It is empty if the ranking does not come
+        from one fit to judgments, or comes from adaptively chosen pairs.
+        """
+        evidence = self.evidence
+        if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
+            return {}
+        if evidence.judgments.halves is not None:
+            return {}
+        models = self.models
+        if len(models) > _FRAGILE_MODELS:
+            models = tuple(entry.model for entry in self if entry.rank == 1)[:_FRAGILE_MODELS]
+        rows = fragility(evidence.judgments, models=models, bradley_terry=evidence.bradley_terry)
+        return {row.model: row for row in rows if row.rank == self[row.model].rank}
+
+    @property
+    def fragility_notes(self) -> tuple[str, ...]:
+        """Sentences on how fragile the first place of a judged ranking is."""
+        first = [entry.model for entry in self if entry.rank == 1]
+        if len(first) == len(self):  # all models are equal
+            return ()
+        return tuple(str(self.fragility[model]) for model in first if model in self.fragility)
+
+    @property
+    def unanswered_notes(self) -> tuple[str, ...]:
+        """A warning for each model that failed on more than a fifth of its queries."""
+        return tuple(
+            f"Warning: {entry.model} answered only {entry.answered} of "
+            f"{entry.answered + entry.failed} queries, so its rank is not reliable; fix the "
+            "failures first"
+            for entry in self
+            if entry.answered is not None
+            and entry.failed > UNANSWERED * (entry.answered + entry.failed)
+        )
+
+    @property
+    def best(self) -> Entry:
+        """The first entry; of several models with rank 1 the first by name."""
+        return self.entries[0]
+
+    def __getitem__(self, model: str | int) -> Entry:
+        if isinstance(model, int):
+            return self.entries[model]
+        if model not in self._by_model:
+            raise UnknownNameError("model of this ranking", model, self.models)
+        return self._by_model[model]
+
+    def __contains__(self, model: object) -> bool:
+        return model in self._by_model
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"Ranking({self.title!r}, language={self.language!r}, models={len(self)})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def p_better(self, a: str, b: str) -> float:
+        """Return the confidence that a's logit is larger than b's, from 0 to 1.
+
+        For judged rankings it is one-sided, from Student's t. If there are only draws, it is the
+        share of draws in which a is ahead of b, with ties counted half. If there are neither
+        (published rankings), each logit is taken as normal with a standard deviation of the
+        interval's length / (2 * 1.96). The two logits are then taken as independent, although both
+        models answered the same queries.
+
+        Args:
+            a: Name of a model.
+            b: Name of another model.
+
+        Raises:
+            UnknownNameError: a or b is not in the ranking.
+            MirageError: The uncertainty is not known: only ranks were published (Yoruba), or all
+                judgments are on one query.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> ranking = Leaderboard.published("en")
+            >>> ranking.p_better("gpt-4o-azure", "Qwen/Qwen2-1.5B-Instruct")
+            1.0
+        """
+        first, second = self[a], self[b]
+        if a == b:
+            return 0.5
+        if self._confidence is not None:
+            p = self._confidence[a][b]
+        elif self._draws is not None:
+            return p_better_by_draws(self._draws[a], self._draws[b])
+        else:
+            p = p_better_by_intervals(first.logit - second.logit, first.interval, second.interval)
+        if math.isnan(p) and self._confidence is not None:
+            raise MirageError(
+                f"the ranking {self.title!r} uses one query, so the confidence that {a!r} is "
+                f"better than {b!r} is not known; have them judged on more queries"
+            )
+        if math.isnan(p):
+            raise MirageError(
+                f"the ranking {self.title!r} has only ranks, no logits with intervals, so the "
+                f"confidence that {a!r} is better than {b!r} is not known; compare their ranks"
+            )
+        return p
+
+    def drawn(self) -> Mapping[str, Floats] | None:
+        """Return draws of each model's logit, or ``None`` if there are none.
+
+        Draws of rankings on the same queries, for instance in several languages, are paired: each
+        draw gives a query the same weight in all of these rankings.
+        """
+        fit = None if self.evidence is None else self.evidence.fit
+        if fit is None or not fit.degrees:
+            return self._draws
+        return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
+
+    def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
+        """Return Kendall's tau-b between two orders of the models that both have, -1 to 1.
+
+        Args:
+            other: A ranking, or numbers by model; larger numbers are better.
+
+        Returns:
+            tau-b (Kendall 1945, The treatment of ties in ranking problems, Biometrika 33); NaN if
+            all models are equal in one of the orders.
+
+        Raises:
+            MirageError: Fewer than two models are in both, or a number is NaN.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> ranking = Leaderboard.published("en")
+            >>> ranking.kendall_tau(ranking)
+            1.0
+        """
+        shared = [model for model in self.models if model in other]
+        if len(shared) < 2:
+            raise MirageError(
+                f"Kendall's tau needs at least two models in both rankings, got {len(shared)}; "
+                f"this one has {', '.join(self.models[:5])}, ..."
+            )
+        ours = [-self[model].rank for model in shared]
+        theirs = [
+            -other[model].rank if isinstance(other, Ranking) else float(other[model])
+            for model in shared
+        ]
+        for model, value in zip(shared, theirs, strict=True):
+            if math.isnan(value):
+                raise MirageError(f"the number of model {model!r} is NaN; leave the model out")
+        # Only the order of the other numbers matters, so replace them by their ranks.
+        return float(kendall_tau(ours, np.unique(theirs, return_inverse=True)[1]))
+
+    def to_text(self) -> str:
+        """Return a table of at most 80 columns; ``*`` marks the models that are not anchors.
+
+        ``(?)`` marks models that are unlike every training model of the surrogate. Long names are
+        shortened. Failures, findings, the meaning of the ranking, and notes are below the table.
+        """
+        return to_text(self._table())
+
+    def to_markdown(self) -> str:
+        """Return the table in GitHub's Markdown; models that are not anchors are bold."""
+        return to_markdown(self._table())
+
+    def _repr_html_(self) -> str:
+        return to_html(self._table())
+
+    def to_json(self) -> str:
+        """Return a JSON object with everything except the draws.
+
+        NaN and missing values are null.
+        """
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a DataFrame indexed by model, best first.
+
+        Columns: rank, logit, lower, upper, rank_best, rank_worst, anchor, answered, failed,
+        unfamiliar, and one per feature.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        names = dict.fromkeys(name for entry in self for name in entry.features)
+        columns: dict[str, list[Any]] = {
+            "rank": [entry.rank for entry in self],
+            "logit": [entry.logit for entry in self],
+            "lower": [entry.interval[0] for entry in self],
+            "upper": [entry.interval[1] for entry in self],
+            "rank_best": [entry.rank_interval and entry.rank_interval[0] for entry in self],
+            "rank_worst": [entry.rank_interval and entry.rank_interval[1] for entry in self],
+            "anchor": [entry.anchor for entry in self],
+            "answered": [entry.answered for entry in self],
+            "failed": [entry.failed for entry in self],
+            "unfamiliar": [entry.unfamiliar for entry in self],
+            **{name: [entry.features.get(name, math.nan) for entry in self] for name in names},
+        }
+        # Int64 is pandas' integer type with missing values.
+        integer_columns = dict.fromkeys(("rank_best", "rank_worst", "answered"), "Int64")
+        return frame_by_model(columns, self.models).astype(integer_columns)
+
+    def _table(self) -> Table:
+        return Table(
+            title=self.title,
+            header=(
+                *(word.replace("95", f"{100 * self.level:g}") for word in RANKED),
+                "uncontrolled",
+            ),
+            rows=tuple(
+                (
+                    *ranked_cells(
+                        entry.rank,
+                        display_name(entry),
+                        entry.logit,
+                        entry.interval,
+                        entry.rank_interval,
+                    ),
+                    uncontrolled_cell(entry),
+                )
+                for entry in self
+            ),
+            marked=tuple(map(self._is_marked, self)),
+            notes=(
+                *self.unanswered_notes,
+                *failure_notes(self, limit=5),
+                *finding_notes(self.findings),
+                *filter(None, [self.about]),
+                *self.notes,
+                *self.fragility_notes,
+            ),
+        ).filled()
+
+    def _is_marked(self, entry: Entry) -> bool:
+        """Return whether to mark a model; in a judged ranking no model is marked."""
+        judged = self.evidence is not None and self.evidence.judgments is not None
+        return not entry.anchor and not judged
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of :meth:`to_json` as a dictionary; NaN values are ``None``."""
+        return {
+            "language": self.language,
+            "title": self.title,
+            "about": self.about,
+            "entries": [
+                entry_dict(entry)
+                | {"findings": [*map(finding_dict, self.findings.get(entry.model, ()))]}
+                | {"fragility": fragility_dict(self.fragility.get(entry.model))}
+                for entry in self
+            ],
+            "notes": [*self.unanswered_notes, *self.notes, *self.fragility_notes],
+            "agreement": [figure.model_dump() for figure in self.agreement],
+        }
