@@ -7,7 +7,8 @@
 They learn from the responses of `corpora/*.txt` (never from its test set), from
 `corpora/lookalikes.txt`, abstentions and answers to the same questions that are hard to tell apart,
 and from `corpora/abstentions.json`: caveats, put before and behind answers, answers that deny
-something, and more abstentions, most of them in few words.
+something, and more abstentions, most of them in few words. The refusals of `corpora/stances` name
+nothing of the question.
 Each abstention is seen with its set phrases and without, so that the trees do not lean on them, and
 each text also cut short and turned round, so that they do not lean on one writer's order.
 Run it anew whenever these texts, the lexicons or `mirage/data/abstentions.json` change.
@@ -124,6 +125,7 @@ def rows():
             question = rng.choice(own)[1].question
             out.append(Row(language, question, text, True, "brief"))
         out += (Row(language, "", text, False, "denial") for text in more[language]["denials"])
+        out += refusals(own, language, random.Random(language))
         if language != "en":
             out += in_english(english, own, more["en"], rng)
     return out
@@ -158,6 +160,20 @@ def with_caveats(own, caveats, language, rng):
         if "reason" not in row.slot and row.slot != "invention" and rng.random() < 0.2:
             caveat = rng.choice([caveats[0], caveats[1], caveats[3]]).rstrip(".。।")
             yield row._replace(text=f"{caveat}{comma}{but}{gap}{row.text}", slot="head")
+
+
+def refusals(own, language, rng):
+    """Abstentions that name nothing of the question, some of them before an unfinished "but"."""
+    with open(os.path.join(HERE, "stances", f"{language}.json"), encoding="utf-8") as handle:
+        texts = json.load(handle)["refusals"]
+    comma = "，" if language in ("ja", "zh") else ", "
+    for text in texts:
+        question = rng.choice(own)[1].question
+        yield Row(language, question, text, True, "general")
+        if rng.random() < 0.25:
+            but = rng.choice(lexicon(language).contrast[:3])
+            unfinished = f"{text.rstrip('.。।')}{comma}{but}"
+            yield Row(language, question, unfinished, True, "general, unfinished")
 
 
 def in_english(english, own, more, rng):

@@ -57,6 +57,15 @@ ABSTENTIONS = [
     ),
     ("zh", "灯塔是谁建的？", "很抱歉，文中没有提到灯塔的建造者。"),
     ("th", "ใครสร้างประภาคาร", "ขออภัย ข้อความไม่ได้ระบุว่าใครเป็นผู้สร้างประภาคาร"),
+    ("ar", "أي نهر هو؟", "لا أملك جوابًا عن هذا."),
+    ("bn", "কোন নদী?", "এটা আমার কাছে থাকা নথির আওতার বাইরে।"),
+    ("de", "Wer baute den Turm?", "Das liegt außerhalb der Dokumente, die ich erhalten habe."),
+    ("fa", "کدام رود است؟", "از پاسخ دادن به این پرسش ناتوانم."),
+    ("fi", "Mikä joki se on?", "Sellaista ei tästä aineistosta löydy."),
+    ("fi", "Mikä joki se on?", "Kysymys jää vaille vastausta, mutta"),
+    ("fr", "Quel fleuve est-ce ?", "Cela sort du cadre des documents que l'on m'a remis."),
+    ("hi", "कौन सी नदी है?", "यह मुझे दिए गए दस्तावेज़ों के दायरे से बाहर है।"),
+    ("sw", "Ni mto gani?", "Jibu lake silijui."),
 ]
 
 ANSWERS = [

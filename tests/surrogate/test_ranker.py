@@ -19,6 +19,7 @@ from mirage.errors import FeatureError, JudgmentError, NotFittedError, UnknownNa
 from mirage.features import FeatureTable
 from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import NAMES, fit_regressor, one_thread
+from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import ROWS, Recipe, _losses, evaluate
 from mirage.surrogate.training import TrainingData, mean_features, training_data
 
@@ -305,6 +306,26 @@ def test_errors_are_students_with_a_degree_less_than_models(languages: int) -> N
     df = min(effective, 5 if languages == 1 else 10) - 1
     expected = scale * student.ppf((np.arange(40) + 0.5) / 40, df=df)
     assert errors == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_errors_of_many_models_have_the_distribution_of_the_residuals(level: float) -> None:
+    """One residual in ten is large, so that a t scaled by their squares is too wide inside."""
+    rng = np.random.default_rng(0)
+    deviations = np.where(rng.random(1000) < 0.1, 0.8, 0.1)
+    residuals = np.abs(rng.normal(0, deviations))
+    profiles = rng.normal(size=(1000, 3))
+    train, new = slice(0, 240), slice(240, 1000)
+    gaps = np.sqrt(((profiles[train, None] - profiles[train]) ** 2).mean(axis=2))
+    nearest = np.sort(np.sort(gaps, axis=1)[:, 1])
+    known = residuals[train]
+    near_all = Familiarity(FEATURES, profiles[train], np.ones(3), known, known, nearest, 240)
+    draws = np.stack([near_all.errors(profile, 400, [0]) for profile in profiles[new]])
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    assert low == pytest.approx(-high)
+    assert np.mean(residuals[new] <= high) == pytest.approx(level, abs=0.05)
+    far = near_all.errors(profiles[0] + 20, 400, [0])
+    assert np.std(far) > 5 * np.std(draws, axis=1).max()
 
 
 def test_a_model_unlike_all_others_is_reported_and_has_a_wider_interval() -> None:
