@@ -19,8 +19,10 @@ passages of its dossier, in their order.
     NAMED: form | form          right forms that a false text may hold
     TRUE1: TRUE2: TERSE: FALSE: FALSE2: TESTTRUE: TESTFALSE:      answerable
     ABST1: ABST2: INVENT: TESTABST: TESTINVENT:                   unanswerable
-    NOTE: ...                   for the translators
     // a comment line
+
+A passage is relevant if the answer changes without it. Passages that only show that a wrong answer
+is wrong are not relevant.
 
 A value runs on until the next key. With --partial, the number of dossiers and the balance of the
 kinds are not checked. Exit status 1 if there are faults.
@@ -36,6 +38,8 @@ from pathlib import Path
 
 from check import FACTOR, SHARE, has, norm, overlap
 
+from mirage.models import Passage as ShownPassage
+from mirage.models import Query
 from mirage.text import split_sentences, tokenize
 from mirage.text.numbers import numbers
 
@@ -59,7 +63,7 @@ RIGHT = ("TRUE1", "TRUE2", "TERSE", "TESTTRUE")
 LIES = ("FALSE", "FALSE2", "TESTFALSE")
 ABSTENTIONS = ("ABST1", "ABST2", "TESTABST")
 INVENTIONS = ("INVENT", "TESTINVENT")
-MANY = ("ANS", "ANS*", "WRONG", "MENTIONS", "NAMED", "NOTE")
+MANY = ("ANS", "ANS*", "WRONG", "MENTIONS", "NAMED")
 SINGLE = ("Q", "REL", "DIFFICULTY", "REASON", "REF", *RIGHT, *LIES, *ABSTENTIONS, *INVENTIONS)
 KEY = re.compile(
     rf"^(P\d+|{'|'.join(map(re.escape, sorted((*SINGLE, *MANY), key=len, reverse=True)))})"
@@ -208,6 +212,31 @@ def _question(
     )
 
 
+def query(question: Question, language: str) -> Query:
+    """Return a question as the library's record; its dossier is its cluster."""
+    number = 2000 + int(question.dossier[:2])
+
+    def cite(text: str) -> str:
+        return CITATION.sub(lambda mark: f"[{number}#{int(mark[1]) - 1}]", text)
+
+    return Query(
+        id=question.id,
+        language=language,
+        text=question.text,
+        passages=tuple(
+            ShownPassage(id=f"{number}#{index}", text=passage.text, title=passage.title)
+            for index, passage in enumerate(question.passages)
+        ),
+        relevant=tuple(f"{number}#{position - 1}" for position in question.relevant),
+        reference=f"##Reason: {cite(question.reason)}\n##Answer: {cite(question.reference)}",
+        answerable=question.answerable,
+        answers=tuple(tuple(answer.forms) for answer in question.answers),
+        wrong_answers=tuple(tuple(wrong.forms) for wrong in question.wrong_answers),
+        cluster=question.dossier,
+        metadata={"kind": question.kind, "difficulty": question.difficulty},
+    )
+
+
 def _forms(value: str) -> list[str]:
     return [form.strip() for form in value.split("|") if form.strip()]
 
@@ -241,20 +270,18 @@ class Baselines:
     """Shares of the questions that systems without reading would answer."""
 
     first_sentence: float
+    best_sentence: float
     best_passage: float
     random_passage: float
 
 
-def best_passage(question: Question, language: str) -> int:
-    """Return the index of the passage that shares most with the question, rare words first."""
-    words = [
-        set(tokenize(f"{passage.title} {passage.text}", language)) for passage in question.passages
-    ]
-    frequency = Counter(word for passage in words for word in passage)
+def best_match(question: Question, texts: list[str], language: str) -> int:
+    """Return the index of the text that shares most with the question, rare words first."""
+    words = [set(tokenize(text, language)) for text in texts]
+    frequency = Counter(word for text in words for word in text)
     asked = set(tokenize(question.text, language))
     scores = [
-        sum(math.log(1 + len(words) / frequency[word]) for word in asked & passage)
-        for passage in words
+        sum(math.log(1 + len(words) / frequency[word]) for word in asked & text) for text in words
     ]
     return scores.index(max(scores))
 
@@ -262,17 +289,27 @@ def best_passage(question: Question, language: str) -> int:
 def baselines(questions: list[Question], language: str) -> Baselines:
     """Return how many questions the baselines answer, as shares of all questions.
 
-    The baselines never abstain, so they are wrong whenever no passage answers.
+    The baselines answer with the first sentence of the passage that matches the question best, with
+    the sentence that matches it best, with the whole passage that matches it best, or with a
+    passage drawn at random. They never abstain, so they are wrong whenever no passage answers.
     """
-    sentence, whole, chance = 0, 0, 0.0
+    first, sentence, whole, chance = 0, 0, 0, 0.0
     for question in questions:
-        best = question.passages[best_passage(question, language)]
-        sentence += holds_answers(split_sentences(best.text, language)[0], question, language)
+        passages = [f"{passage.title} {passage.text}" for passage in question.passages]
+        best = question.passages[best_match(question, passages, language)]
+        sentences = [
+            sentence
+            for passage in question.passages
+            for sentence in split_sentences(passage.text, language)
+        ]
+        first += holds_answers(split_sentences(best.text, language)[0], question, language)
+        closest = sentences[best_match(question, sentences, language)]
+        sentence += holds_answers(closest, question, language)
         whole += holds_answers(best.text, question, language)
         hits = sum(holds_answers(passage.text, question, language) for passage in question.passages)
         chance += hits / len(question.passages)
     total = len(questions) or 1
-    return Baselines(sentence / total, whole / total, chance / total)
+    return Baselines(first / total, sentence / total, whole / total, chance / total)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -287,6 +324,7 @@ def check(language: str, folder: Path = FOLDER, partial: bool = False) -> list[s
         faults += [f"{question.id}: {fault}" for fault in _check_passages(question, language)]
         faults += [f"{question.id}: {fault}" for fault in _check_record(question, language)]
         faults += [f"{question.id}: {fault}" for fault in _check_texts(question, language)]
+        faults += [f"{question.id}: {fault}" for fault in _check_lies(question, language)]
         faults += [f"{question.id}: {fault}" for fault in _check_overlaps(question)]
         if language != "en":
             faults += [
@@ -318,7 +356,9 @@ def _check_passages(question: Question, language: str) -> list[str]:
     for position, passage in enumerate(question.passages, 1):
         if not passage.title or not passage.text:
             faults.append(f"P{position}: no title or text")
-        if language in SHARE:  # their passages are compared with the English ones in _check_parallel
+        if (
+            language in SHARE
+        ):  # their passages are compared with the English ones in _check_parallel
             continue
         factor = FACTOR.get(language, 1)
         low, high = int(60 * factor), int(120 * max(factor, 1))
@@ -393,7 +433,11 @@ def _check_texts(question: Question, language: str) -> list[str]:
     relevant, positions = set(question.relevant), set(range(1, len(question.passages) + 1))
     wrong = [form for names in question.wrong_answers for form in names.forms]
     right = [form for answer in question.answers for form in answer.forms]
-    for key, text in {**question.texts, "REASON": question.reason, "REF": question.reference}.items():
+    for key, text in {
+        **question.texts,
+        "REASON": question.reason,
+        "REF": question.reference,
+    }.items():
         marks = re.findall(r"\[([^\]]*)\]", text)
         if odd := [mark for mark in marks if not mark.isdecimal() or int(mark) not in positions]:
             faults.append(f"{key}: odd citations {odd}")
@@ -414,10 +458,27 @@ def _check_texts(question: Question, language: str) -> list[str]:
             if extra := [form for form in lies if form not in question.mentions]:
                 faults.append(f"{key}: wrong forms {extra} (needs MENTIONS)")
             if question.answerable and not holds_answers(text, question, language):
-                faults.append(f"{key}: an answer of {[a.forms for a in question.answers]} is missing")
+                faults.append(
+                    f"{key}: an answer of {[a.forms for a in question.answers]} is missing"
+                )
             if key in RIGHT and not cited(text) & relevant:
                 faults.append(f"{key}: cites no relevant passage")
     return faults
+
+
+def _check_lies(question: Question, language: str) -> list[str]:
+    """The two lies of a question must give different wrong answers."""
+    if not question.answerable or question.kind == "conflict":
+        return []
+    answers = [
+        {
+            index
+            for index, wrong in enumerate(question.wrong_answers)
+            if any(holds(question.texts[key], form, language) for form in wrong.forms)
+        }
+        for key in ("FALSE", "FALSE2")
+    ]
+    return ["FALSE and FALSE2 give the same wrong answers"] if answers[0] == answers[1] else []
 
 
 def _check_overlaps(question: Question) -> list[str]:
@@ -454,11 +515,14 @@ def _check_parallel(question: Question, english: Question | None, language: str)
             low, high = (int(share * len(source.text)) for share in SHARE[language])
             if not low <= len(passage.text) <= high:
                 faults.append(f"P{position}: {len(passage.text)} characters, not {low} to {high}")
-        # Numbers of one digit may be written as words.
-        needed = {number for number in numbers(source.text) if len(number) > 1}
-        if missing := needed - numbers(passage.text):
+        if missing := _long_numbers(source.text) - _long_numbers(passage.text):
             faults.append(f"P{position}: lacks the numbers {sorted(missing)}")
     return faults
+
+
+def _long_numbers(text: str) -> set[str]:
+    """Return the numbers of a text without those of one digit, which may be written as words."""
+    return {number for mark in numbers(text) if len(number := mark.lstrip("0")) > 1}
 
 
 def main() -> int:
