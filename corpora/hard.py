@@ -22,7 +22,8 @@ passages of its dossier, in their order.
     // a comment line
 
 A passage is relevant if the answer changes without it. Passages that only show that a wrong answer
-is wrong are not relevant.
+is wrong are not relevant. ``hard/without.txt`` has a line for every relevant passage: what a
+careful reader answers if that passage is missing.
 
 A value runs on until the next key. With --partial, the number of dossiers and the balance of the
 kinds are not checked. Exit status 1 if there are faults.
@@ -245,6 +246,13 @@ def _one_line(text: str) -> str:
     return re.sub(r"[ \t\n]+", " ", text).strip()
 
 
+def read_ablations(folder: Path = FOLDER) -> dict[tuple[str, int], str]:
+    """Return what a careful reader answers without a passage, by question and position."""
+    lines = (folder / "without.txt").read_text(encoding="utf-8").splitlines()
+    rows = [line.partition(": ") for line in lines if line and not line.startswith("//")]
+    return {(head[:3], int(head[3:])): answer for head, _, answer in rows}
+
+
 def cited(text: str) -> set[int]:
     """Return the positions that a text cites."""
     return {int(position) for position in CITATION.findall(text)}
@@ -320,6 +328,8 @@ def check(language: str, folder: Path = FOLDER, partial: bool = False) -> list[s
     questions = read(language, folder)
     english = {question.id: question for question in read("en", folder)}
     faults = [] if partial else _check_whole(questions)
+    if language == "en" and not partial:
+        faults += _check_ablations(questions, read_ablations(folder))
     for question in questions:
         faults += [f"{question.id}: {fault}" for fault in _check_passages(question, language)]
         faults += [f"{question.id}: {fault}" for fault in _check_record(question, language)]
@@ -347,6 +357,19 @@ def _check_whole(questions: list[Question]) -> list[str]:
     sizes = Counter(question.dossier for question in questions)
     faults += [f"{name}: {size} questions, not 5" for name, size in sizes.items() if size != 5]
     return faults
+
+
+def _check_ablations(questions: list[Question], ablations: dict[tuple[str, int], str]) -> list[str]:
+    """Every relevant passage has a line, which does not state the answer."""
+    needed = {(question.id, position) for question in questions for position in question.relevant}
+    faults = [f"{id}: without.txt lacks P{n}" for id, n in sorted(needed - set(ablations))]
+    faults += [f"{id}: without.txt has P{n}" for id, n in sorted(set(ablations) - needed)]
+    return faults + [
+        f"{question.id}: answered without P{position}"
+        for question in questions
+        for position in question.relevant
+        if holds_answers(ablations.get((question.id, position), ""), question, "en")
+    ]
 
 
 def _check_passages(question: Question, language: str) -> list[str]:

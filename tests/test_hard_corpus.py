@@ -66,6 +66,7 @@ def faults_of(dossier: Path) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     """Return a copy of the English set that a test may damage."""
     shutil.copytree(hard.FOLDER / "en", tmp_path / "en")
+    shutil.copy(hard.FOLDER / "without.txt", tmp_path)
     return tmp_path
 
 
@@ -127,6 +128,17 @@ def test_a_missing_dossier_is_noticed(folder: Path) -> None:
     (folder / "en" / "05-hospital.txt").unlink()
     assert "ids are not h01 .. h60 in order" in hard.check("en", folder)
     assert hard.check("en", folder, partial=True) == []
+
+
+def test_the_effect_of_every_relevant_passage_is_described() -> None:
+    questions, ablations = hard.read("en"), hard.read_ablations()
+    assert hard._check_ablations(questions, ablations) == []
+    surplus = {**ablations, ("h01", 9): "52 crowns"}
+    assert hard._check_ablations(questions, surplus) == ["h01: without.txt has P9"]
+    answered = {**ablations, ("h01", 4): "60 crowns"}
+    assert hard._check_ablations(questions, answered) == ["h01: answered without P4"]
+    del ablations["h01", 2]
+    assert hard._check_ablations(questions, ablations) == ["h01: without.txt lacks P2"]
 
 
 def test_a_passage_that_answers_alone_is_noticed(dossier: Path) -> None:
