@@ -490,7 +490,7 @@ def _check_texts(question: Question, language: str) -> list[str]:
 
 
 def _check_lies(question: Question, language: str) -> list[str]:
-    """The two lies of a question must give different wrong answers."""
+    """Return faults of two lies of a question that give the same wrong answer."""
     if not question.answerable or question.kind == "conflict":
         return []
     answers = [
