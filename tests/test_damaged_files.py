@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -81,19 +80,6 @@ def _passages(folder: Path) -> Path:
     return folder / "passages.jsonl"
 
 
-def _of_ranking(folder: Path) -> Path:
-    trec.write_run(
-        {"q1": {"1#0": 2.0, "1#1": 1.5}, "q2": {"2#0": 1.0}}, folder / "run.txt", tag="x"
-    )
-    return folder / "run.txt"
-
-
-def _packed_ranking(folder: Path) -> Path:
-    plain = _of_ranking(folder)
-    (folder / "run.txt.gz").write_bytes(gzip.compress(plain.read_bytes(), mtime=0))
-    return folder / "run.txt.gz"
-
-
 def _of_baseline(folder: Path) -> Path:
     answers = {query.id: query.reference or "" for query in MirageDataset.bundled("sw")}
     save_baseline(answers, folder / "baseline.json", on="sw")
@@ -169,8 +155,6 @@ READERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
         lambda p: MirageDataset.from_trec(p, p.with_name("qrels.txt"), language="sw"),
     ),
     "passages": (_passages, read_passages),
-    "a ranking": (_of_ranking, trec.read_run),
-    "a packed ranking": (_packed_ranking, trec.read_run),
     "a baseline": (_of_baseline, read_baseline),
     "sentences": (_of_sentences, LabelledSentences.from_jsonl),
     "MEMERAG": (_of_memerag, lambda path: memerag.load(path, "en")),

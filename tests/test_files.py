@@ -28,7 +28,6 @@ from mirage.corpus import read_documents
 from mirage.corpus.documents import files as document_files
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameError
-from mirage.integrations import trec
 from mirage.llm.cache import Cache
 from mirage.models import Response, Run
 from mirage.retrieval import RetrievalRun
@@ -434,7 +433,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "retrieval run": RetrievalRun.read,
     "documents": lambda path: list(read_documents(path)),
     "baseline": read_baseline,
-    "trec": trec.read_run,
 }
 
 

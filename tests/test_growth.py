@@ -101,7 +101,7 @@ def test_groups_are_the_models_that_reach_each_other(edges: Sequence[bool]) -> N
 def test_looking_for_missing_queries_makes_no_error_for_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mirage.errors._nearest", lambda *_: pytest.fail("an error was made"))
+    monkeypatch.setattr("mirage.errors.nearest_name", lambda *_: pytest.fail("an error was made"))
     run = RetrievalRun.of({f"q{number}": {"p": 1.0} for number in range(1000)})
     assert "q1" in run
     assert sum(f"other{number}" in run for number in range(1000)) == 0

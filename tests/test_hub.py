@@ -389,12 +389,15 @@ def test_the_revision_of_files_is_their_hash(tmp_path: Path, arena: Arena) -> No
     assert hub.find(OUTPUTS, CODE, path=tmp_path).revision != before
 
 
-@pytest.mark.parametrize(("package", "on_disk"), [("pyarrow", True), ("huggingface_hub", False)])
+@pytest.mark.parametrize(
+    ("package", "extra", "on_disk"),
+    [("pyarrow", "retrieval", True), ("huggingface_hub", "hub", False)],
+)
 def test_without_the_extra_the_error_names_it(
-    copy: Path, monkeypatch: pytest.MonkeyPatch, package: str, on_disk: bool
+    copy: Path, monkeypatch: pytest.MonkeyPatch, package: str, extra: str, on_disk: bool
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
-    with pytest.raises(MissingPackageError, match=r"pip install 'mirage-rag\[hub\] @ git"):
+    with pytest.raises(MissingPackageError, match=rf"pip install 'mirage-rag\[{extra}\] @ git"):
         MirageDataset.from_hub(CODE, path=copy if on_disk else None)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-from mirage._base.near_names import hint
-
 
 def lazy(
     package: str, names: Mapping[str, Iterable[str]]
@@ -24,6 +22,9 @@ def lazy(
 
     def get(name: str) -> Any:
         if name not in modules:
+            # pytest loads this module in every run, so that only errors import more.
+            from mirage._base.near_names import hint
+
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}{hint(name, modules)}"
             )

@@ -228,6 +228,8 @@ def response_files(texts: Sequence[str]) -> dict[str, Path]:
 def read_runs(language: str, files: Mapping[str, Path]) -> list[Run]:
     """Return the runs in files of responses, by the name of their model."""
 
+    from mirage.models import Run
+
     return [Run.load(file, language=language, model=name) for name, file in files.items()]
 
 

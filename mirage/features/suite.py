@@ -20,6 +20,7 @@ from mirage.dataset import Cluster, DatasetLike, MirageDataset, as_dataset, clus
 from mirage.errors import FeatureError, SettingError
 from mirage.executors import Executor
 from mirage.executors.base import in_order
+from mirage.features import registry
 from mirage.features.base import (
     GIVEN,
     Answered,
@@ -31,7 +32,7 @@ from mirage.features.base import (
     answered,
 )
 from mirage.features.neural import NeuralFeature
-from mirage.features.registry import DEFINITIONS, OFFLINE, facts, feature
+from mirage.features.registry import OFFLINE, facts, feature
 from mirage.features.similarity import SimilarityFeature
 from mirage.features.table import FeatureTable
 from mirage.languages import Language
@@ -125,7 +126,9 @@ class FeatureSuite(NearNames):
             >>> "citation_recall@10" in FeatureSuite.available()
             True
         """
-        return tuple(entry.example for entry in DEFINITIONS.values() if not entry.facts.models)
+        return tuple(
+            entry.example for entry in registry.DEFINITIONS.values() if not entry.facts.models
+        )
 
     @classmethod
     def full(

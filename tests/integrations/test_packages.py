@@ -53,4 +53,4 @@ def test_a_missing_frame_package_is_an_error_that_names_the_extra(
     monkeypatch.setitem(sys.modules, name, None)
     run = Run(model="m", language="en", responses=())
     with pytest.raises(MissingPackageError, match=rf"package {name}; .*'mirage-rag\[frames"):
-        getattr(frames, f"to_{name}")(run)
+        run.to_pandas() if name == "pandas" else frames.to_polars(run)
