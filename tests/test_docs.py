@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -189,10 +190,41 @@ def test_the_code_of_a_page_runs(
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_no_code_of_a_page_is_left_out(page: Path) -> None:
     fences = re.findall(r"^```(\w*)", page.read_text(encoding="utf-8"), re.MULTILINE)
-    known = {"python", "bash", "text", "json", "yaml", "toml", "ini", ""}
+    known = {"python", "bash", "text", "json", "yaml", "toml", "ini", "diff", ""}
     assert set(fences) <= known
     setting_up = page.read_text(encoding="utf-8").count("-m venv")
     assert len(examples(page)) == fences.count("python") + fences.count("bash") - setting_up
+
+
+@pytest.mark.slow
+def test_the_additions_that_contributors_are_shown_work(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+    shutil.copytree(ROOT / "mirage", tmp_path / "mirage")
+    for path, lines in re.findall(r"^\+\+\+ (\S+)\n((?:\+.*\n)+)", page, re.MULTILINE):
+        (tmp_path / path).write_text(re.sub(r"^\+", "", lines, flags=re.MULTILINE), "utf-8")
+    shell, registry = tmp_path / "mirage/cli/_shell.py", tmp_path / "mirage/features/registry.py"
+    shell.write_text(
+        shell.read_text("utf-8").replace('"generate")', '"generate", "count")'), "utf-8"
+    )
+    listed = registry.read_text("utf-8").replace("    rated,", "    questions,\n    rated,")
+    registry.write_text(listed, "utf-8")
+    (tmp_path / "r.jsonl").write_text('{"query_id": "q01", "text": "Which one?"}\n', "utf-8")
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", "from mirage.cli import app; app()", *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for command in (
+            ["count", "--language", "sw", "r.jsonl"],
+            ["features", "--language", "sw", "--feature", "asks_back", "r.jsonl"],
+        )
+    ]
+    assert printed[0] == "1\n"
+    assert "asks_back  1.000" in printed[1]
 
 
 # A job's command, on one line or several, without what it is written to.
