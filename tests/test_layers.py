@@ -304,7 +304,8 @@ BY_NAME = {"cli", "features"}
 PAGES = [
     HOUSE / "README.md",
     HOUSE / "pyproject.toml",  # names the plugin of pytest
-    *sorted((HOUSE / "docs").rglob("*.md")),
+    # Contributors may use a package's own modules; the guides of users may not.
+    *sorted(set((HOUSE / "docs").rglob("*.md")) - {HOUSE / "docs" / "contributing.md"}),
     *sorted((HOUSE / "examples").glob("*.py")),
     *sorted((HOUSE / "validation").rglob("*.py")),
 ]
