@@ -250,7 +250,7 @@ def test_a_drift_is_distinguished_from_noise(tmp_path: Path) -> None:
     same = drift(before, week(tmp_path, seed=3), margin=0.9, progress=False)
     assert same.fell == ()
     assert same.verdict == "no worse"
-    assert drift(before, before, margin=0.01, progress=False).verdict == "cannot tell"
+    assert drift(before, before, margin=0.01, progress=False).verdict == "inconclusive"
     assert "worse" in str(result)
     assert "not measured: citation_recall@10" in str(result)
 
@@ -259,10 +259,10 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
     few = week(tmp_path, seed=2, worse=1.0, size=9)
     result = drift(week(tmp_path, seed=1), few, margin=0.1, progress=False)
     assert result.fell == ()
-    assert result.verdict == "cannot tell"
+    assert result.verdict == "inconclusive"
     assert np.isnan(result["target_language"].interval).all()
     assert "below 10 clusters" in str(result)
-    assert drift(week(tmp_path, seed=1), few, progress=False).verdict == "cannot tell"
+    assert drift(week(tmp_path, seed=1), few, progress=False).verdict == "inconclusive"
     with pytest.raises(UnknownNameError, match="measure of this drift"):
         result["target_lnguage"]
 

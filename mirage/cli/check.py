@@ -100,7 +100,7 @@ def check(
         reason = summary(comparison, more)
         plain = _plain(comparison, more) | {"verdict": comparison.verdict, "reason": reason}
         out_either(result_table(comparison, more), plain, as_json)
-        if comparison.verdict == "cannot tell":
+        if comparison.verdict == "inconclusive":
             end_inconclusive([f"the comparison of {run.model} with the baseline"])
 
 

@@ -103,7 +103,7 @@ def features(
     out_either(text, plain, as_json)
     fall_short(reasons)
     end_inconclusive(
-        check.unclear_reason() for check in checks if check.result.verdict == "cannot tell"
+        check.inconclusive_reason() for check in checks if check.result.verdict == "inconclusive"
     )
 
 

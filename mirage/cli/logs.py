@@ -104,8 +104,8 @@ def drift(
         text += f"\nno worse: no measure lost {margin:g} of its range"
     out_either(text, drift_plain(result), as_json)
     fall_short([_loss(result)] if result.fell else [])
-    if result.verdict == "cannot tell":
-        end_inconclusive([_unclear(result)])
+    if result.verdict == "inconclusive":
+        end_inconclusive([_inconclusive(result)])
 
 
 def _read_two(
@@ -129,8 +129,8 @@ def _loss(result: Drift) -> str:
     return f"{result.after} is worse than {result.before}: {changes}"
 
 
-def _unclear(result: Drift) -> str:
+def _inconclusive(result: Drift) -> str:
     if not result.comparable:
         return "no measure that could get worse has an interval"
-    unclear = ", ".join(shift.feature for shift in result.unclear)
-    return f"{unclear} may have lost more than {result.margin:g} of the range"
+    inconclusive = ", ".join(shift.feature for shift in result.inconclusive)
+    return f"{inconclusive} may have lost more than {result.margin:g} of the range"

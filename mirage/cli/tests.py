@@ -272,7 +272,7 @@ def score(
     verdict = result.verdict(minimum)
     if verdict == "broken":
         fall_short([f"{result.score:.0%} of the kinds of fault are caught, not {minimum:.0%}"])
-    if verdict == "cannot tell":
+    if verdict == "inconclusive":
         scores = ", ".join(f"{score:.0%}" for score in result.by_seed(max(result.shares)))
         end_inconclusive([f"the seeds disagree on {minimum:.0%}: {scores}"])
 

@@ -98,25 +98,25 @@ class Drift(Printed):
         )
 
     @property
-    def unclear(self) -> tuple[Shift, ...]:
+    def inconclusive(self) -> tuple[Shift, ...]:
         """The measures for which a loss above the margin cannot be ruled out."""
         threshold = np.inf if self.margin is None else self.margin
         return tuple(shift for shift in self.shifts if shift.lost_at_most > threshold)
 
     @property
     def verdict(self) -> Verdict | None:
-        """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"cannot tell"``.
+        """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"inconclusive"``.
 
-        It is ``"cannot tell"`` if no measure with a better side has an interval. It is ``None`` if
+        It is ``"inconclusive"`` if no measure with a better side has an interval. It is ``None`` if
         no loss is significant and there is no margin.
         """
         if self.fell:
             return "worse"
         if not self.comparable:
-            return "cannot tell"
+            return "inconclusive"
         if self.margin is None:
             return None
-        return "cannot tell" if self.unclear else "no worse"
+        return "inconclusive" if self.inconclusive else "no worse"
 
     def __getitem__(self, feature: str) -> Shift:
         shifts = {shift.feature: shift for shift in self.shifts}
@@ -238,7 +238,7 @@ def drift(
     difference excludes 0. :func:`mirage.statistics.mean_differences` computes both, by clusters;
     ``validation/coverage/logs.py`` prints their error rates. Logs are clustered by the rule of
     :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters, there are no
-    intervals and the verdict is ``cannot tell``.
+    intervals and the verdict is ``inconclusive``.
 
     The verdict is ``no worse`` if no interval includes a loss above the margin. With 95 %
     intervals a loss of the margin is called ``no worse`` in about one of 40 comparisons, and more

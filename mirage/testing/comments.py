@@ -86,16 +86,16 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
-    unclear = {change.feature for change in comparison.unclear} - worse
+    inconclusive = {change.feature for change in comparison.inconclusive} - worse
     lost = lost_queries(runs)
     fell = len(lost) > allow_failed
-    unmeasured = comparison.verdict == "cannot tell" and not comparison.evidence.is_enough
+    unmeasured = comparison.verdict == "inconclusive" and not comparison.evidence.is_enough
     cases = {
         "name": f"mirage check {runs.run.model}",
         "tests": str(len(comparison.changes) + 1 + unmeasured),
         "failures": str(len(worse) + fell),
         "errors": "0",
-        "skipped": str(len(unclear) + len(comparison.not_compared) + unmeasured),
+        "skipped": str(len(inconclusive) + len(comparison.not_compared) + unmeasured),
     }
     suite = ElementTree.Element("testsuite", {key: xml_text(value) for key, value in cases.items()})
     for change in comparison.compared:
@@ -105,7 +105,7 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
             findings = worse_than_before(comparison, [change.feature], runs.dataset, runs.run)
             failure = ElementTree.SubElement(case, "failure", {"message": f"worse: {values}"})
             failure.text = xml_text("\n".join(f"{id_}: {why}" for id_, why in findings[:_MOST]))
-        elif change.feature in unclear:
+        elif change.feature in inconclusive:
             at_most = f"inconclusive: the loss is at most {change.lost_at_most:.3f}"
             ElementTree.SubElement(case, "skipped", {"message": at_most})
     for name, why in comparison.not_compared.items():

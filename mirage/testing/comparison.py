@@ -23,12 +23,12 @@ from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 __all__ = ["Change", "Comparison", "Verdict", "compare", "each_time"]
 
-Verdict = Literal["worse", "no worse", "cannot tell"]
+Verdict = Literal["worse", "no worse", "inconclusive"]
 """The result of a comparison.
 
 ``worse``: the loss in at least one feature is statistically significant. ``no worse``: no feature
 can have dropped by more than the margin, and correctness was measured; or all answers are identical
-to the baseline's. ``cannot tell``: the comparison is inconclusive.
+to the baseline's. ``inconclusive``: the comparison is inconclusive.
 """
 
 DECIMALS = 6
@@ -138,8 +138,8 @@ class Comparison:
             return "no worse"
         if self.regressed(self.alpha):
             return "worse"
-        certain = self.compared and not self.unclear and self.evidence.is_enough
-        return "no worse" if certain else "cannot tell"
+        certain = self.compared and not self.inconclusive and self.evidence.is_enough
+        return "no worse" if certain else "inconclusive"
 
     @property
     def unchanged(self) -> bool:
@@ -170,7 +170,7 @@ class Comparison:
         }
 
     @property
-    def unclear(self) -> tuple[Change, ...]:
+    def inconclusive(self) -> tuple[Change, ...]:
         """The features for which a loss above the margin cannot be ruled out."""
         return tuple(change for change in self.compared if change.lost_at_most > self.margin)
 
@@ -250,7 +250,7 @@ def compare(
         failed: Ids of the queries that the model failed on in either run.
 
     Returns:
-        The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``cannot tell``.
+        The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
 
     Example:
         >>> import numpy as np

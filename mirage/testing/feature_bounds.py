@@ -23,6 +23,7 @@ from mirage.statistics.bootstrap import Interval
 from mirage.statistics.bounds import mean_bounds
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
 from mirage.testing._current_test import record
+from mirage.testing._inconclusive import OnInconclusive, inconclusive_action, settle_inconclusive
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._remembered import cached_feature
 from mirage.testing._shortfalls import (
@@ -34,7 +35,6 @@ from mirage.testing._shortfalls import (
     shortfall_error,
     worst_lines,
 )
-from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
 
 __all__ = [
     "ALPHA",
@@ -46,7 +46,7 @@ __all__ = [
     "confidence_of",
 ]
 
-BoundVerdict = Literal["holds", "broken", "cannot tell"]
+BoundVerdict = Literal["holds", "broken", "inconclusive"]
 
 ALPHA = 0.05
 """The default error rate of a verdict."""
@@ -65,7 +65,7 @@ class FeatureCheck:
         mean: Mean over the queries that have the feature.
         interval: Confidence interval of the mean, which is compared with the bounds.
         level: Confidence level of the interval.
-        verdict: ``"holds"``, ``"broken"`` or ``"cannot tell"``.
+        verdict: ``"holds"``, ``"broken"`` or ``"inconclusive"``.
         bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
         queries: Number of queries that have the feature.
         clusters: Number of clusters of these queries.
@@ -95,7 +95,7 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
 
     Returns:
         ``"holds"`` if the whole interval is within all bounds, ``"broken"`` if it is wholly beyond
-        one of them, otherwise ``"cannot tell"``.
+        one of them, otherwise ``"inconclusive"``.
     """
     # Rounded to 9 decimals, so that floating-point errors do not change the verdict.
     low, high = (round(end, 9) for end in interval)
@@ -113,7 +113,7 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
     }
     if any(broken[kind](bound) for kind, bound in bounds.items()):
         return "broken"
-    return "holds" if all(within[kind](bound) for kind, bound in bounds.items()) else "cannot tell"
+    return "holds" if all(within[kind](bound) for kind, bound in bounds.items()) else "inconclusive"
 
 
 def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
@@ -137,7 +137,7 @@ def assert_feature(
     le: float | None = None,
     lt: float | None = None,
     alpha: float = ALPHA,
-    cannot_tell: Unclear | None = None,
+    inconclusive: OnInconclusive | None = None,
     on: Place = None,
     cluster: Cluster = None,
     model: str | None = None,
@@ -148,8 +148,9 @@ def assert_feature(
     The confidence interval of the mean is compared with the bounds. The assertion holds if the
     whole interval is within the bounds and fails if the whole interval is beyond one of them.
     Otherwise it is inconclusive: pytest shows the test as skipped, with the number of queries that
-    are needed. ``cannot_tell`` changes this. For example, five right answers of five are compatible
-    with a system that is right in 55 % of cases, so ``ge=0.8`` needs 14 right answers of 14.
+    are needed. The argument ``inconclusive`` changes this. For example, five right answers of five
+    are compatible with a system that is right in 55 % of cases, so ``ge=0.8`` needs 14 right
+    answers of 14.
 
     The mean is over the queries that have the feature; a query without a relevant passage has no
     citation recall, for instance. The message and the JUnit record include their number. A query
@@ -172,8 +173,8 @@ def assert_feature(
         alpha: Probability that the assertion fails although the mean is within the bounds, and
             that it holds although the mean is not; above 0 and below 0.5. If the feature declares
             no range and its values are skewed, the true rates are higher.
-        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the assertion
-            is inconclusive. The default is pytest's ini option ``mirage_cannot_tell``, or
+        inconclusive: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the assertion
+            is inconclusive. The default is pytest's ini option ``mirage_inconclusive``, or
             ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the ``verdict`` of
             the return value.
         on: The queries: a language code (for the bundled queries), a dataset, or a leaderboard,
@@ -204,7 +205,7 @@ def assert_feature(
         >>> assert_feature(lambda query: "It was Ada.", "answer_match", ge=0.8, on=queries).verdict
         'holds'
     """
-    action = unclear_action(cannot_tell)
+    action = inconclusive_action(inconclusive)
     limits = {"ge": ge, "gt": gt, "le": le, "lt": lt}
     _check_settings(limits, alpha)  # fail early: asking the system may be slow or cost money
     dataset = dataset_of(on, system)
@@ -218,8 +219,8 @@ def assert_feature(
     record("mirage.feature", checked.as_record())
     if checked.result.verdict == "broken":
         raise checked.failure()
-    if checked.result.verdict == "cannot tell":
-        settle_unclear(action, checked.unclear_reason)
+    if checked.result.verdict == "inconclusive":
+        settle_inconclusive(action, checked.inconclusive_reason)
     return checked.result
 
 
@@ -294,7 +295,7 @@ class CheckedRun(NamedTuple):
             ],
         )
 
-    def unclear_reason(self) -> str:
+    def inconclusive_reason(self) -> str:
         """Return why the check is inconclusive, and how many queries would be enough."""
         result = self.result
         start = (
@@ -407,7 +408,7 @@ def _describe_queries_needed(checked: CheckedRun) -> str:
         interval = _interval_of(
             column, repeated, table, result.feature, confidence, weightings=_ROUGHLY
         )
-        return compare_with_bounds(result.bounds, interval) != "cannot tell"
+        return compare_with_bounds(result.bounds, interval) != "inconclusive"
 
     # Double the number of copies of the queries until they are enough, then bisect.
     times = 2

@@ -606,12 +606,12 @@ class MutationScore:
 
         Returns:
             ``"holds"`` if the score reaches the minimum with every seed, ``"broken"`` if with no
-            seed, otherwise ``"cannot tell"``. Also ``"cannot tell"`` if no fault was tried.
+            seed, otherwise ``"inconclusive"``. Also ``"inconclusive"`` if no fault was tried.
         """
         scores = self.by_seed(self.shares[0]) if self.fates else ()
         reached = [score >= minimum for score in scores]
         if not reached or (any(reached) and not all(reached)):
-            return "cannot tell"
+            return "inconclusive"
         return "holds" if all(reached) else "broken"
 
     @property

@@ -24,12 +24,12 @@ _MARKER = "mirage_language(code): language of the bundled queries for mirage's a
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the ini options ``mirage_language`` and ``mirage_cannot_tell``."""
+    """Add the ini options ``mirage_language`` and ``mirage_inconclusive``."""
     parser.addini(
         "mirage_language", "language of the bundled queries for mirage's assertions", default=""
     )
     words = "outcome of a test whose mirage assertion is inconclusive: skip (default), fail or pass"
-    parser.addini("mirage_cannot_tell", words, default="")
+    parser.addini("mirage_inconclusive", words, default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:

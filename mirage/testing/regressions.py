@@ -20,6 +20,7 @@ from mirage.generation.responses import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
 from mirage.testing._current_test import record
+from mirage.testing._inconclusive import OnInconclusive, inconclusive_action, settle_inconclusive
 from mirage.testing._inputs import Place, dataset_of, run_of
 from mirage.testing._lost_facts import FACTS, lost_fact
 from mirage.testing._shortfalls import (
@@ -33,7 +34,6 @@ from mirage.testing._shortfalls import (
     worse_queries,
     worst_lines,
 )
-from mirage.testing._unclear import Unclear, settle_unclear, unclear_action
 from mirage.testing.baseline import (
     Baseline,
     digests_of,
@@ -68,7 +68,7 @@ def assert_no_regression(
     alpha: float = 0.05,
     *,
     margin: float = 0.1,
-    cannot_tell: Unclear | None = None,
+    inconclusive: OnInconclusive | None = None,
     features: Collection[str] | None = None,
     on: Place = None,
     suite: FeatureSuite | None = None,
@@ -84,8 +84,8 @@ def assert_no_regression(
     * ``worse``: the loss in at least one feature is statistically significant, and the assertion
       fails.
     * ``no worse``: a loss above the margin is ruled out in every feature.
-    * ``cannot tell``: the comparison is inconclusive, and pytest shows the test as skipped.
-      ``cannot_tell`` changes this.
+    * ``inconclusive``: the comparison is inconclusive, and pytest shows the test as skipped.
+      ``inconclusive`` changes this.
 
     Responses are compared query by query, all features together; see
     :func:`mirage.testing.comparison.compare` for the test. Another wording is not a regression:
@@ -110,8 +110,8 @@ def assert_no_regression(
         margin: The mean loss that ``no worse`` rules out in every feature, as a share of the
             feature's range. With 0.1, fewer than every tenth answer can have dropped from best to
             worst. Above 0 and below 1.
-        cannot_tell: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the
-            comparison is inconclusive. The default is pytest's ini option ``mirage_cannot_tell``,
+        inconclusive: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the
+            comparison is inconclusive. The default is pytest's ini option ``mirage_inconclusive``,
             or ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the
             ``verdict`` of the return value.
         features: Features of the baseline to compare, which may include features of wording. The
@@ -150,7 +150,7 @@ def assert_no_regression(
         >>> assert_no_regression(lambda query: "It was Ada.", earlier, on=queries).verdict
         'no worse'
     """
-    unclear = unclear_action(cannot_tell)
+    action = inconclusive_action(inconclusive)
     runs = compare_with_baseline(
         system,
         baseline,
@@ -164,7 +164,7 @@ def assert_no_regression(
     )
     if runs.comparison.clusters < runs.comparison.fewest:
         warnings.warn(_cluster_warning(runs.comparison), stacklevel=3)
-    return check_comparison(runs, unclear, allow_failed)
+    return check_comparison(runs, action, allow_failed)
 
 
 class BaselineComparison(NamedTuple):
@@ -244,12 +244,12 @@ def later_baseline(runs: BaselineComparison) -> Baseline:
     )
 
 
-def check_comparison(runs: BaselineComparison, unclear: str, allow_failed: int) -> Comparison:
+def check_comparison(runs: BaselineComparison, inconclusive: str, allow_failed: int) -> Comparison:
     """Raise an error if the run is worse than its baseline or lost too many queries.
 
     Raises:
         FellShortError: A feature is worse, too many queries are lost, or the comparison is
-            inconclusive and ``unclear`` is ``"fail"``.
+            inconclusive and ``inconclusive`` is ``"fail"``.
     """
     comparison, earlier, dataset, run, _ = runs
     check_lost(
@@ -263,10 +263,10 @@ def check_comparison(runs: BaselineComparison, unclear: str, allow_failed: int) 
     record("mirage.no_regression", _result_record(comparison, earlier, run))
     if comparison.verdict == "worse":
         raise _regression_error(comparison, earlier, dataset, run)
-    if comparison.verdict == "cannot tell":
+    if comparison.verdict == "inconclusive":
         # The texts are functions because extra_queries simulates, which takes seconds.
-        settle_unclear(
-            unclear,
+        settle_inconclusive(
+            inconclusive,
             lambda: summary(comparison, extra_queries(comparison)),
             lambda: result_table(comparison, extra_queries(comparison)),
         )
@@ -280,7 +280,7 @@ def extra_queries(comparison: Comparison) -> ExtraQueries | None:
         ``None`` if the comparison is conclusive, or if more queries would not help: correctness
         was not measured, or a change of style alone is above the margin.
     """
-    if comparison.verdict != "cannot tell" or _needs_more_than_queries(comparison):
+    if comparison.verdict != "inconclusive" or _needs_more_than_queries(comparison):
         return None
     return extra_queries_needed(comparison)
 
@@ -295,7 +295,7 @@ def _style_above_margin(comparison: Comparison) -> list[str]:
     losses = dict(zip(comparison.before.features, comparison.losses.mean(axis=0), strict=True))
     return [
         change.feature
-        for change in comparison.unclear
+        for change in comparison.inconclusive
         if change.allowance > 0 and losses[change.feature] > comparison.margin
     ]
 
@@ -405,7 +405,7 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
 
 def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
     """Return the result of a comparison that is not worse, as a table of 80 columns."""
-    rows = tuple(_row(change) for change in comparison.unclear or comparison.compared)
+    rows = tuple(_row(change) for change in comparison.inconclusive or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
@@ -414,7 +414,7 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
     """Return the result of a comparison that is not worse, as a sentence."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     queries = _describe_queries(comparison)
-    if comparison.unchanged and comparison.unclear:
+    if comparison.unchanged and comparison.inconclusive:
         return f"{model} is no worse than the baseline: {identical_line(comparison)}"
     if comparison.verdict == "no worse":
         names = ", ".join(change.feature for change in comparison.compared)
@@ -427,9 +427,9 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
     why = f"cannot tell whether {model} is worse than the baseline"
     if not comparison.compared:
         return f"{why}: no query has any of the features in both runs"
-    names = ", ".join(change.feature for change in comparison.unclear)
+    names = ", ".join(change.feature for change in comparison.inconclusive)
     sentence = f"{why}: on {queries}, a loss above {margin} is not ruled out in {names}"
-    rangeless = [c.feature for c in comparison.unclear if np.isinf(c.lost_at_most)]
+    rangeless = [c.feature for c in comparison.inconclusive if np.isinf(c.lost_at_most)]
     if rangeless:
         return f"{sentence}; declare the range of {', '.join(rangeless)} (mirage.features.Facts)"
     style = ", ".join(_style_above_margin(comparison))

@@ -81,7 +81,7 @@ def test_where_nobody_can_tell_the_status_says_so(good: Path, tmp_path: Path) ->
     expected = "cannot tell whether reworded is worse than the baseline: on 40 que"
     assert result.stdout.startswith(expected)
     result = mirage(*check, "--json")
-    assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (3, "cannot tell")
+    assert (result.exit_code, json.loads(result.stdout)["verdict"]) == (3, "inconclusive")
     assert "margin must be above 0 and below 1, such as 0.1; got 1.5" in refusal(*check[:-1], "1.5")
 
 

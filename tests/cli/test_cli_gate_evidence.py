@@ -33,5 +33,5 @@ def test_nothing_that_measures_correctness_ends_with_the_inconclusive_status(
     check = ["check", "--language", "sw", tmp_path / "after.jsonl", "--baseline", baseline, *given]
     ended = mirage(*check, "--json")
     plain = json.loads(ended.stdout)
-    assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (3, "cannot tell", {})
+    assert (ended.exit_code, plain["verdict"], plain["evidence"]) == (3, "inconclusive", {})
     assert plain["reason"].startswith("inconclusive: nothing that measures correctness")

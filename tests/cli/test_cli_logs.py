@@ -103,7 +103,7 @@ def test_a_drift_without_any_interval_is_inconclusive(log: Path, tmp_path: Path)
         assert shown.exit_code == 3
         assert "inconclusive: no measure that could get worse has an interval" in shown.stderr
     plain = json.loads(mirage("logs", "drift", "--language", "sw", log, few, *OWN, "--json").stdout)
-    assert plain["verdict"] == "cannot tell"
+    assert plain["verdict"] == "inconclusive"
 
 
 def faq(path: Path, *, swapped: bool, users: int = 40) -> Path:

@@ -78,10 +78,10 @@ def test_an_inconclusive_comment_contains_the_number_of_queries_needed(
     against: Callable[[Run], BaselineComparison],
 ) -> None:
     more = ExtraQueries(17, None, 0.8)
-    unclear = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
+    inconclusive = against(run(lambda i: right(i) if i > 1 else "##Answer: It is Elsewhere."))
     advice = "; a verdict needs about 17 more queries like these"
-    assert advice in comment(unclear, more=more)
-    assert advice not in comment(unclear)
+    assert advice in comment(inconclusive, more=more)
+    assert advice not in comment(inconclusive)
 
 
 def test_hostile_strings_create_no_markup(against: Callable[[Run], BaselineComparison]) -> None:

@@ -168,16 +168,16 @@ def test_the_upper_bound_of_a_binary_loss_is_that_of_clopper_and_pearson() -> No
 
 def test_the_three_verdicts_by_number_of_lost_queries() -> None:
     assert shares(0, 31).verdict == "no worse"
-    assert shares(0, 27).verdict == "cannot tell"
-    assert [change.feature for change in shares(2, 40).unclear] == ["abstention"]
-    assert shares(2, 40).verdict == "cannot tell"
+    assert shares(0, 27).verdict == "inconclusive"
+    assert [change.feature for change in shares(2, 40).inconclusive] == ["abstention"]
+    assert shares(2, 40).verdict == "inconclusive"
     assert shares(4, 40).verdict == "worse"
     assert shares(5, 1000).verdict == "worse"  # below the margin, but significant
 
 
 @pytest.mark.parametrize(
     ("queries", "lost", "verdict"),
-    [(8, 0.1, "cannot tell"), (11, 0.1, "cannot tell"), (12, 0.1, "worse"), (5, 1.0, "worse")],
+    [(8, 0.1, "inconclusive"), (11, 0.1, "inconclusive"), (12, 0.1, "worse"), (5, 1.0, "worse")],
 )
 def test_small_losses_of_a_few_queries_are_inconclusive(
     queries: int, lost: float, verdict: str
@@ -192,16 +192,16 @@ def test_small_losses_of_a_few_queries_are_inconclusive(
 
 def test_a_feature_without_a_range_has_no_bound_of_the_loss() -> None:
     same = compared(np.ones((100, 1)), np.ones((100, 1)))
-    assert (same.verdict, same.changes[0].lost_at_most) == ("cannot tell", np.inf)
+    assert (same.verdict, same.changes[0].lost_at_most) == ("inconclusive", np.inf)
 
 
 def test_a_value_missing_in_the_later_run_counts_as_lost() -> None:
     before, after = np.ones((60, 1)), np.ones((60, 1))
     after[:9] = np.nan
     ids = tuple(f"q{i}" for i in range(60))
-    for name, unclear in (("citation_map@10", True), ("target_language", False)):
+    for name, inconclusive in (("citation_map@10", True), ("target_language", False)):
         tables = (FeatureTable("m", "sw", ids, (name,), values) for values in (before, after))
-        assert bool(compare(*tables).unclear) is unclear
+        assert bool(compare(*tables).inconclusive) is inconclusive
 
 
 @pytest.mark.parametrize("size", [1, 4])

@@ -37,7 +37,7 @@ def arguments_for(*values: float, cluster: int = 1) -> dict[str, Any]:
         for i in range(len(values))
     ]
     texts = {f"q{i}": str(value) for i, value in enumerate(values)}
-    return {"system": texts, "on": MirageDataset(queries, name="mine"), "cannot_tell": "pass"}
+    return {"system": texts, "on": MirageDataset(queries, name="mine"), "inconclusive": "pass"}
 
 
 def verdict(*values: float, feature: Any = None, cluster: int = 1, **bounds: float) -> str:
@@ -49,14 +49,14 @@ def verdict(*values: float, feature: Any = None, cluster: int = 1, **bounds: flo
 
 
 def test_the_verdict_depends_on_the_interval_not_the_mean() -> None:
-    assert verdict(*[1.0] * 5, ge=0.8) == "cannot tell"
-    assert verdict(*[1.0] * 13, ge=0.8) == "cannot tell"
+    assert verdict(*[1.0] * 5, ge=0.8) == "inconclusive"
+    assert verdict(*[1.0] * 13, ge=0.8) == "inconclusive"
     assert verdict(*[1.0] * 14, ge=0.8) == "holds"
     assert verdict(*[0.0] * 5, ge=0.8) == "broken"
-    assert verdict(0.0, *[1.0] * 4, ge=0.9) == "cannot tell"
-    assert verdict(*[0.0] * 10, *[1.0] * 30, ge=0.8) == "cannot tell"
+    assert verdict(0.0, *[1.0] * 4, ge=0.9) == "inconclusive"
+    assert verdict(*[0.0] * 10, *[1.0] * 30, ge=0.8) == "inconclusive"
     assert verdict(*[0.0] * 15, *[1.0] * 25, ge=0.8) == "broken"
-    assert verdict(*[0.0] * 5, le=0.2) == "cannot tell"
+    assert verdict(*[0.0] * 5, le=0.2) == "inconclusive"
     assert verdict(*[0.0] * 14, le=0.2) == "holds"
     assert verdict(*[1.0] * 5, le=0.2) == "broken"
 
@@ -74,7 +74,7 @@ def test_equal_values_at_the_end_of_the_range_have_an_interval_with_a_width() ->
 
 def test_bounds_at_the_end_of_the_range() -> None:
     assert verdict(*[1.0] * 5, le=1, ge=0) == "holds"
-    assert verdict(*[1.0] * 50, ge=1) == "cannot tell"
+    assert verdict(*[1.0] * 50, ge=1) == "inconclusive"
     assert verdict(*[1.0] * 50, gt=1) == "broken"
     assert verdict(*[0.0] * 50, lt=0) == "broken"
 
@@ -82,24 +82,24 @@ def test_bounds_at_the_end_of_the_range() -> None:
 def test_a_cluster_counts_once() -> None:
     values = [1.0] * 40
     assert verdict(*values, ge=0.8) == "holds"
-    assert verdict(*values, ge=0.8, cluster=10) == "cannot tell"
+    assert verdict(*values, ge=0.8, cluster=10) == "inconclusive"
     arguments = arguments_for(*values)
     together = assert_feature(feature=Score(), **arguments, ge=0.8, cluster=lambda _: "one")
-    assert (together.clusters, together.queries, together.verdict) == (1, 40, "cannot tell")
+    assert (together.clusters, together.queries, together.verdict) == (1, 40, "inconclusive")
 
 
 def test_a_feature_without_a_range_needs_ten_clusters_that_differ() -> None:
     spread = [0.9 + 0.01 * i for i in range(10)]
     assert verdict(*spread, feature=unbounded, ge=0.5) == "holds"
     assert verdict(*spread, feature=unbounded, ge=1.5) == "broken"
-    assert verdict(*spread[:9], feature=unbounded, ge=0.5) == "cannot tell"
-    arguments = arguments_for(*[0.9] * 20) | {"cannot_tell": "fail"}
+    assert verdict(*spread[:9], feature=unbounded, ge=0.5) == "inconclusive"
+    arguments = arguments_for(*[0.9] * 20) | {"inconclusive": "fail"}
     with pytest.raises(FellShortError, match=r"declare the range of unbounded \(mirage"):
         assert_feature(feature=unbounded, **arguments, ge=0.5)
 
 
 def test_the_recommended_number_of_queries_gives_a_verdict() -> None:
-    arguments = arguments_for(*[1.0] * 5) | {"cannot_tell": "fail"}
+    arguments = arguments_for(*[1.0] * 5) | {"inconclusive": "fail"}
     with pytest.raises(FellShortError) as caught:
         assert_feature(feature=Score(), **arguments, ge=0.8, model="bot")
     message = str(caught.value)
@@ -122,7 +122,7 @@ def test_two_sides_share_alpha() -> None:
 
 
 def test_an_unknown_end_of_an_interval_is_inconclusive() -> None:
-    assert compare_with_bounds({"ge": 0.5}, (math.nan, math.nan)) == "cannot tell"
+    assert compare_with_bounds({"ge": 0.5}, (math.nan, math.nan)) == "inconclusive"
     assert compare_with_bounds({"ge": 0.5}, (math.nan, 0.4)) == "broken"
 
 

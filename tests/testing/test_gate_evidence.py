@@ -90,7 +90,7 @@ def test_without_qrels_and_answers_nonsense_is_never_no_worse(code: str, referen
 def test_a_comment_and_junit_report_missing_evidence() -> None:
     dataset = without(SWAHILI, reference=None, relevant=(), **UNLABELLED)
     runs = compare_texts(REFERENCES, irrelevant(SWAHILI), dataset)
-    assert "### Mirage: cannot tell" in comment(runs)
+    assert "### Mirage: inconclusive" in comment(runs)
     assert "inconclusive: nothing that measures correctness" in comment(runs)
     assert 'name="correctness"' in junit(runs)
     assert extra_queries(runs.comparison) is None
@@ -135,7 +135,7 @@ def columns(
     return compare(*(table(values[:, None], (name,)) for values in (before, after)))
 
 
-@pytest.mark.parametrize(("measured", "verdict"), [(29, "cannot tell"), (30, "no worse")])
+@pytest.mark.parametrize(("measured", "verdict"), [(29, "inconclusive"), (30, "no worse")])
 def test_a_measure_must_cover_half_of_the_answers(measured: int, verdict: str) -> None:
     assert COVERED == 0.5
     values = np.ones(60)
@@ -146,14 +146,14 @@ def test_a_measure_must_cover_half_of_the_answers(measured: int, verdict: str) -
 def test_a_measure_at_its_worst_value_in_both_runs_is_no_evidence() -> None:
     none, some = np.zeros(60), np.zeros(60)
     some[:7] = 1.0
-    assert columns(none, none).verdict == "cannot tell"
+    assert columns(none, none).verdict == "inconclusive"
     assert columns(some, some).verdict == "no worse"
     assert columns(none, np.ones(60)).verdict == "no worse"
 
 
 def test_language_and_support_alone_are_no_evidence() -> None:
     for name in ("target_language", "support_lexical", "unknown_facts", "wrong_answer"):
-        assert columns(np.ones(60), np.ones(60), name).verdict == "cannot tell"
+        assert columns(np.ones(60), np.ones(60), name).verdict == "inconclusive"
 
 
 # The allowance for style --------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_loss_that_counts_as_style_is_inconclusive() -> None:
     before = table([[1.0, 0.9]] * 60, names)
     after = table([[1.0, 0.5]] * 60, names)
     comparison = compare(before, after)
-    assert comparison.verdict == "cannot tell"
+    assert comparison.verdict == "inconclusive"
     change = comparison.changes[1]
     assert change.allowance == pytest.approx(0.4)
     assert change.beyond_at_most < 0.1 < 0.4 <= change.lost_at_most

@@ -23,7 +23,7 @@ from mirage.testing.suites import score_tests
 SWAHILI = MirageDataset.bundled("sw")
 BUNDLED = respond({q.id: q.reference or "" for q in SWAHILI}, SWAHILI, "reference", progress=False)
 KINDS = ("uncited", "wrong-language", "over-cited")
-PASSING = {"cannot_tell": "pass"}
+PASSING = {"inconclusive": "pass"}
 
 
 def user_data(number: int = 6) -> tuple[MirageDataset, Run]:
@@ -107,10 +107,12 @@ def test_missed_faults_have_a_suggestion_that_catches_them() -> None:
 def test_assertions_on_mutants_record_nothing_in_the_running_test(
     request: pytest.FixtureRequest,
 ) -> None:
-    def unclear(run: Run) -> None:
-        assert assert_feature(run, "citation_recall@10", ge=0.95).verdict == "cannot tell"
+    def inconclusive(run: Run) -> None:
+        assert assert_feature(run, "citation_recall@10", ge=0.95).verdict == "inconclusive"
 
-    score = mutation_score({"unclear": unclear}, SWAHILI, BUNDLED, kinds=["garbled"], seeds=1)
+    score = mutation_score(
+        {"inconclusive": inconclusive}, SWAHILI, BUNDLED, kinds=["garbled"], seeds=1
+    )
     assert score.fallen == ()
     assert not getattr(request.node, "mirage_open", ())
     assert not request.node.user_properties
@@ -141,8 +143,8 @@ def test_a_mutation_score_reports_the_spread_over_seeds() -> None:
     assert score.score == 0.5
     assert score.counted(1.0) == "2 of 4 kinds of fault (1 to 3 with 3 seeds)"
     verdicts = [score.verdict(minimum) for minimum in (0.25, 0.5, 0.76)]
-    assert verdicts == ["holds", "cannot tell", "broken"]
-    assert MutationScore((), {}).verdict(0.5) == "cannot tell"
+    assert verdicts == ["holds", "inconclusive", "broken"]
+    assert MutationScore((), {}).verdict(0.5) == "inconclusive"
     assert "1 of 3" in str(score)
 
 
@@ -238,7 +240,7 @@ def test_a_bound_is_compared_with_an_interval() -> None:
     bound = Bound("answer_match", "", ge=0.5)
     assert [bound.verdict(ends) for ends in ((0.5, 1), (0.4, 1), (0.1, 0.4))] == [
         "holds",
-        "cannot tell",
+        "inconclusive",
         "broken",
     ]
     assert bound.verdict((math.nan, math.nan)) == "broken"

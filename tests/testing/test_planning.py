@@ -114,14 +114,14 @@ def compared(flips: float, queries: int, times: int) -> Comparison:
 
 def test_an_inconclusive_comparison_recommends_more_queries_or_repeats() -> None:
     few = compared(0.05, 20, 1)
-    assert few.verdict == "cannot tell"
+    assert few.verdict == "inconclusive"
     more = extra_queries_needed(few)
     assert more.repeats is None  # the variation between repeats is not known
     assert more.queries is not None
     assert 30 < more.queries < 200
     assert f"about {more.queries} more queries like these (power 0.8)" in str(more)
     shaky = compared(0.3, 80, 2)
-    assert shaky.verdict == "cannot tell"
+    assert shaky.verdict == "inconclusive"
     assert extra_queries_needed(shaky, power=0.7).repeats in (3, 5, 10)
     hopeless = compare(*(table(np.ones((9, 2))) for _ in range(2)), margin=0.001)
     assert extra_queries_needed(hopeless).queries is None

@@ -189,15 +189,15 @@ def test_an_inconclusive_comparison_skips_the_test_by_default(
         assert len(mirage_run(good, "my-rag", on="sw", repeats=2).repeats) == 2
 
     def test_it_may_pass(tmp_path):
-        assert_no_regression(spaced, save(tmp_path), margin=0.05, cannot_tell="pass", on="sw")
+        assert_no_regression(spaced, save(tmp_path), margin=0.05, inconclusive="pass", on="sw")
     """
     )
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=3, skipped=1, failed=1)
     outcome.stdout.fnmatch_lines(["SKIPPED*cannot tell whether my-model is worse than the base*"])
     ((_, facts),) = properties(pytester.path / "junit.xml")["test_it_is_inconclusive"]
-    assert facts["verdict"] == "cannot tell"
-    pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
+    assert facts["verdict"] == "inconclusive"
+    pytester.makeini("[pytest]\nmirage_inconclusive = fail\n")
     outcome = run_pytest("-p", "no:cacheprovider")
     outcome.assert_outcomes(passed=3, failed=2)
     assert "FellShortError: cannot tell whether my-model" in outcome.stdout.str()
@@ -221,7 +221,7 @@ def test_a_bound_that_five_queries_cannot_settle_skips_the_test(
         assert_feature(good, "citation_recall@10", ge=0.5, on=FIVE)
 
     def test_it_may_pass():
-        assert_feature(good, "citation_recall@10", ge=0.8, on=FIVE, cannot_tell="pass")
+        assert_feature(good, "citation_recall@10", ge=0.8, on=FIVE, inconclusive="pass")
     """
     )
     outcome = run_pytest("-rs", "--junitxml=junit.xml", "-p", "no:cacheprovider")
@@ -230,13 +230,13 @@ def test_a_bound_that_five_queries_cannot_settle_skips_the_test(
     recorded = properties(pytester.path / "junit.xml")
     verdicts = {test: facts["verdict"] for test, ((_, facts),) in recorded.items()}
     assert verdicts == {
-        "test_five_right_answers": "cannot tell",
+        "test_five_right_answers": "inconclusive",
         "test_five_wrong_answers": "broken",
         "test_a_bound_that_five_settle": "holds",
-        "test_it_may_pass": "cannot tell",
+        "test_it_may_pass": "inconclusive",
     }
     assert recorded["test_five_right_answers"][0][1]["held"] is False
-    pytester.makeini("[pytest]\nmirage_cannot_tell = fail\n")
+    pytester.makeini("[pytest]\nmirage_inconclusive = fail\n")
     run_pytest("-p", "no:cacheprovider").assert_outcomes(passed=2, failed=2)
 
 

@@ -95,7 +95,7 @@ class Failures:
     def __init__(self) -> None:
         self.read: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
-        self.unclear: Counter[str] = Counter()
+        self.inconclusive: Counter[str] = Counter()
         self.files, self.broken = 0, 0
 
     def count(self, bounds: tuple[Bound, ...], intervals: dict[str, Interval]) -> None:
@@ -104,7 +104,7 @@ class Failures:
         failed = [name for name, verdict in verdicts.items() if verdict == "broken"]
         self.read.update(list(verdicts))
         self.failed.update(failed)
-        self.unclear.update([n for n, v in verdicts.items() if v == "cannot tell"])
+        self.inconclusive.update([n for n, v in verdicts.items() if v == "inconclusive"])
         self.files += 1
         self.broken += bool(failed)
 
@@ -114,7 +114,7 @@ class Failures:
         return (
             f"{failed} of {read} tests ({failed / max(1, read):.1%}) and "
             f"{self.broken / max(1, self.files):.0%} of {self.files} files fail falsely: "
-            f"{by or 'none'}; {self.unclear.total() / max(1, read):.0%} of the tests cannot tell"
+            f"{by or 'none'}; {self.inconclusive.total() / max(1, read):.0%} are inconclusive"
         )
 
 
@@ -166,5 +166,5 @@ if __name__ == "__main__":
         read = max(1, counted.read.total())
         add_figure(counted.failed.total() / read, "true answers", kind, "tests that fail")
         add_figure(counted.broken / max(1, counted.files), "true answers", kind, "files that fail")
-        add_figure(counted.unclear.total() / read, "true answers", kind, "inconclusive tests")
+        add_figure(counted.inconclusive.total() / read, "true answers", kind, "inconclusive tests")
     save(parser, options)

@@ -124,7 +124,7 @@ def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
         if worse.any():
             return "worse"
     bounds = upper_bounds(losses, codes, level=1 - ALPHA, weightings=DRAWS)
-    return "no worse" if (bounds <= LOSS).all() else "cannot tell"
+    return "no worse" if (bounds <= LOSS).all() else "inconclusive"
 
 
 def verdicts(
@@ -132,7 +132,7 @@ def verdicts(
 ) -> dict[str, float]:
     """How often each verdict is given."""
     rng = seeded([queries, times, size, lost])
-    counts = dict.fromkeys(("worse", "no worse", "cannot tell"), 0.0)
+    counts = dict.fromkeys(("worse", "no worse", "inconclusive"), 0.0)
     codes = np.arange(queries) // size
     for _ in range(repeats):
         counts[verdict(*KINDS[kind](rng, codes, times, lost), codes)] += 1 / repeats

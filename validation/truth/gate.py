@@ -175,7 +175,7 @@ PHRASES = {
     False: ROOT / "mirage" / "data" / "phrases",
     True: ROOT / "tests" / "data" / "phrases",
 }
-VERDICTS = ("worse", "no worse", "cannot tell")
+VERDICTS = ("worse", "no worse", "inconclusive")
 FLIPS = ("wrong answer", "refusal", "denial", "mention-lie", "invention")
 UNLABELLED: dict[str, Any] = {
     "relevant": (),

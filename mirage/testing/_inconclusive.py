@@ -9,36 +9,36 @@ from mirage.errors import SettingError
 from mirage.testing._current_test import is_listening, leave_open, option
 from mirage.testing._shortfalls import inconclusive_error
 
-__all__ = ["Unclear", "settle_unclear", "unclear_action"]
+__all__ = ["OnInconclusive", "inconclusive_action", "settle_inconclusive"]
 
-Unclear = Literal["skip", "fail", "pass"]
+OnInconclusive = Literal["skip", "fail", "pass"]
 """The outcome of a test whose assertion is inconclusive."""
 
 
-def unclear_action(choice: str | None) -> str:
+def inconclusive_action(choice: str | None) -> str:
     """Return the outcome of a test whose assertion is inconclusive.
 
     Args:
         choice: ``"skip"``, ``"fail"`` or ``"pass"``; ``None`` for pytest's ini option
-            ``mirage_cannot_tell``, or ``"skip"`` if it is not set.
+            ``mirage_inconclusive``, or ``"skip"`` if it is not set.
 
     Raises:
         SettingError: There is no such choice.
     """
-    action = option("mirage_cannot_tell") or "skip" if choice is None else choice
-    if action not in get_args(Unclear):
-        choices = ", ".join(get_args(Unclear))
-        raise SettingError(f"cannot_tell must be one of {choices}, got {action!r}")
+    action = option("mirage_inconclusive") or "skip" if choice is None else choice
+    if action not in get_args(OnInconclusive):
+        choices = ", ".join(get_args(OnInconclusive))
+        raise SettingError(f"inconclusive must be one of {choices}, got {action!r}")
     return action
 
 
-def settle_unclear(
+def settle_inconclusive(
     action: str, reason: Callable[[], str], details: Callable[[], str] | None = None
 ) -> None:
     """Fail, skip or pass the running test.
 
     Args:
-        action: Return value of :func:`unclear_action`.
+        action: Return value of :func:`inconclusive_action`.
         reason: Function that returns why the assertion is inconclusive, in one line; pytest shows
             it for a skipped test.
         details: Function that returns the message of a failure; ``reason`` by default.
