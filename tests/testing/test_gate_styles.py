@@ -31,7 +31,7 @@ STYLES = (
 MISREAD = {
     *((code, "heading") for code in ("bn", "es", "fa", "ru")),
     *((code, "opener") for code in ("bn", "de", "fi", "fr", "ja", "ko", "yo", "zh")),
-    *((code, "footer") for code in ("fr", "zh")),
+    ("zh", "footer"),
     ("ko", "closer"),
 }
 
@@ -53,7 +53,8 @@ def cases(held_back: bool) -> list[Any]:
     for code, name in product(LANGUAGES, STYLES):
         marks = [] if code == "en" else [pytest.mark.slow]
         if held_back and (code, name) in MISREAD:
-            marks.append(pytest.mark.xfail(reason=reason, strict=True))
+            # Not strict: whoever retrains the reader of abstentions may mend some of them.
+            marks.append(pytest.mark.xfail(reason=reason, strict=False))
         params.append(pytest.param(code, name, marks=marks))
     return params
 

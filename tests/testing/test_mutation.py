@@ -120,11 +120,11 @@ def test_assertions_on_mutants_record_nothing_in_the_running_test(
 
 @pytest.mark.slow
 def test_suggested_bounds_score_as_the_assertions_do() -> None:
-    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, shares=(1.0,), seeds=2)
+    bounds, score = suggested_bounds(SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
     checks = {
         b.feature: lambda run, b=b: assert_feature(run, b.feature, **b.limits) for b in bounds
     }
-    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS, shares=(1.0,), seeds=2)
+    again = mutation_score(checks, SWAHILI, BUNDLED, kinds=KINDS, seeds=2)
     assert not again.fallen
     assert {(*f[:3], f.seed): set(f.caught_by) for f in score.fates} == {
         (*f[:3], f.seed): set(f.caught_by) for f in again.fates
