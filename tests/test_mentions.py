@@ -88,6 +88,28 @@ def test_numbers(text: str, expected: set[str]) -> None:
     assert numbers(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("phrase", "text", "language"),
+    [
+        ("three and a half hours", "for each this gives four and a half hours a week", "en"),
+        ("dreieinhalb Stunden", "Es sind viereinhalb Stunden.", "de"),
+        ("tres horas y media", "son cuatro horas y media", "es"),
+        ("trois heures et demie", "cela fait quatre heures et demie", "fr"),
+        ("साढ़े तीन घंटे", "कुल साढ़े चार घंटे लगते हैं", "hi"),
+        ("మూడున్నర గంటలు", "మొత్తం నాలుగున్నర గంటలు పడుతుంది", "te"),
+    ],
+)
+def test_a_number_of_words_with_a_half_is_no_other_number(
+    phrase: str, text: str, language: str
+) -> None:
+    assert mention(phrase, text, language) < MENTIONED_AT
+    assert mention(phrase, phrase, language) == 1
+
+
+def test_a_number_of_words_with_a_half_may_have_words_in_between() -> None:
+    assert mention("three and a half hours", "three and one half hours", "en") >= MENTIONED_AT
+
+
 def test_a_text_without_its_numbers() -> None:
     assert without_numbers("a 1,000 b") == "a   b"
 

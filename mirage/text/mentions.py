@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 
 from mirage.languages import Language
 from mirage.text._values import form_values, is_marked, plain_values, states_equal
+from mirage.text.lexicon import lexicon
 from mirage.text.numbers import numbers, without_numbers
 from mirage.text.tokens import tokenize
 
@@ -67,6 +68,8 @@ def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> f
     folded_text = folded(text, entry)
     if pattern in folded_text:
         return 1.0
+    if _has_other_half(phrase, text, entry):
+        return 0.0
     length = min(entry.gram_length, len(pattern))
     grams = {pattern[i : i + length] for i in range(len(pattern) - length + 1)}
     # Most phrases are not mentioned. Counting n-grams is much faster than locating them.
@@ -113,6 +116,33 @@ def _has_values(phrase: str, text: str, entry: Language) -> bool:
     return (
         bool(values) and len(values) == len(numbers(phrase)) and values <= plain_values(text, entry)
     )
+
+
+_HALF = re.compile(
+    "half|halves|halb|puoli|demi|medi[ao]|setengah|половин|nusu|àbọ̀|نصف|نیم|साढ़े|সাড়ে|న్నర|반"
+)
+
+
+def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
+    """Return whether a phrase is a number of words with a half and the text has another one.
+
+    "Three and a half hours" and "four and a half hours" have most n-grams in common.
+    """
+    if entry.tokens == "character" or not _HALF.search(phrase) or not _HALF.search(text):
+        return False
+    wanted, stated = _word_values(phrase, entry), _word_values(text, entry)
+    return bool(wanted and stated) and not wanted & stated
+
+
+@lru_cache(maxsize=4096)
+def _word_values(text: str, entry: Language) -> frozenset[float]:
+    """Return the numbers above 1 that a text has as words, such as 3 in ``dreieinhalb``."""
+    values = lexicon(entry.code).numbers
+    words = []
+    for token in tokenize(text, entry):
+        ends = range(len(token), 2, -1) if _HALF.search(token) else (len(token),)
+        words.append(next((values[token[:end]] for end in ends if token[:end] in values), 0))
+    return frozenset(value for value in words if value > 1)
 
 
 def _most_ngrams_in_window(text: str, grams: set[str], width: int) -> int:
