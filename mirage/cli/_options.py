@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from mirage.cli._shell import argument, flag, option
 
@@ -24,40 +24,66 @@ def complete_feature(start: str) -> list[str]:
     return [name for name in DEFINITIONS if name.startswith(start)]
 
 
+def _language(words: str) -> Any:
+    """Return an option for a language code."""
+    return option("CODE", words, autocompletion=complete_language, show_default=False)
+
+
 Language = Annotated[
     str | None,
-    option(
-        "CODE",
-        "Language of the queries, such as sw (ISO 639-1).  [default: that of the dataset]",
-        autocompletion=complete_language,
-        show_default=False,
+    _language(
+        "Language of the queries as an ISO 639-1 code, such as sw. Required if --dataset is not "
+        "given."
+    ),
+]
+RequiredLanguage = Annotated[
+    str | None,
+    _language("Language of the queries as an ISO 639-1 code, such as sw.  [required]"),
+]
+IndexLanguage = Annotated[
+    str | None,
+    _language(
+        "Language of the queries as an ISO 639-1 code, such as sw.  [default: the language of the "
+        "index, if it was built with --language]"
+    ),
+]
+LabelLanguage = Annotated[
+    str | None,
+    _language(
+        "Language of the sentences as an ISO 639-1 code, such as sw, if the rows of the file have "
+        "no field `language`."
     ),
 ]
 Responses = Annotated[
     list[str],
     argument(
         "RESPONSES",
-        'JSON Lines {"query_id": ..., "text": ...}, one file per model: FILE or NAME=FILE; - is '
-        "standard input. The default name is the file's.",
+        'Responses as JSON Lines, {"query_id": ..., "text": ...} per line, with one file per '
+        "model. A model is named after its file; NAME=FILE sets another name, and - reads standard "
+        "input.",
     ),
 ]
 OneResponses = Annotated[
     str,
     argument(
         "RESPONSES",
-        'JSON Lines {"query_id": ..., "text": ...}: FILE or NAME=FILE; - is standard input.',
+        'Responses of one model as JSON Lines, {"query_id": ..., "text": ...} per line. The model '
+        "is named after the file; NAME=FILE sets another name, and - reads standard input.",
     ),
 ]
 Dataset = Annotated[
     Path | None,
-    option("FILE", "Queries as JSON Lines.  [default: the bundled queries of the language]"),
+    option(
+        "FILE",
+        "Your own queries, as JSON Lines.  [default: the bundled queries of --language]",
+    ),
 ]
 Cluster = Annotated[
     str | None,
     option(
         "KEY",
-        "Queries with an equal value of this key of their metadata, such as a document, form a "
-        "cluster.  [default: the cluster that a query names, if any]",
+        "Metadata key, such as document. Queries with the same value count as one cluster in "
+        "intervals and tests.  [default: the field `cluster` of each query, if it has one]",
         show_default=False,
     ),
 ]
@@ -65,13 +91,20 @@ Features = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "A feature; may be repeated.  [default: the offline features]",
+        "Compute this feature, such as citation_recall@10; may be repeated.  [default: all "
+        "features that need neither a model nor the network]",
         autocompletion=complete_feature,
         show_default=False,
     ),
 ]
 AllowFailed = Annotated[
-    int, option("N", "Failed queries that a model may have without falling short.", min=0)
+    int,
+    option(
+        "N",
+        "Number of failed responses to tolerate per model. With more, its checks fail (exit status "
+        "1).",
+        min=0,
+    ),
 ]
 
 # Logs ---------------------------------------------------------------------------------------------
@@ -80,8 +113,8 @@ Fields = Annotated[
     list[str] | None,
     option(
         "FIELD=NAME",
-        "The log's name of a field, such as question=input.text; may be repeated. Fields: "
-        "question, passages, answer, error, id, time, model, cluster, session.",
+        "Read FIELD from the key NAME of the log, such as question=input.text; may be repeated. "
+        "FIELD is question, passages, answer, error, id, time, model, cluster or session.",
         "--field",
     ),
 ]
@@ -89,8 +122,8 @@ LogCluster = Annotated[
     str | None,
     option(
         "FIELD",
-        "Lines with an equal value of this field form a cluster.  [default: sessions, and equal "
-        "questions]",
+        "Key of the log. Lines with the same value count as one cluster in intervals and tests.  "
+        "[default: lines of one session, or with the same question, form a cluster]",
         "--cluster",
         show_default=False,
     ),
@@ -98,48 +131,75 @@ LogCluster = Annotated[
 
 # Retrieval ----------------------------------------------------------------------------------------
 
-Index = Annotated[Path, argument("INDEX", "A folder that `mirage index` wrote.")]
+Index = Annotated[Path, argument("INDEX", "Folder of an index, built by `mirage index`.")]
 Queries = Annotated[
     str,
     argument(
         "QUERIES",
-        "Queries as JSON Lines, TREC topics (lines id<TAB>text, .tsv), or a language code for the "
-        "bundled ones.",
+        "Queries as JSON Lines, TREC topics (a .tsv file with the lines id<TAB>text), or a "
+        "language code, which selects the bundled queries.",
     ),
 ]
 RunFile = Annotated[
     Path | None,
     option(
-        "FILE", "The TREC run file to write; .gz compresses.  [default: standard output]", "--out"
+        "FILE",
+        "Write the TREC run to this file; a name with .gz compresses it.  [default: standard "
+        "output]",
+        "--out",
     ),
 ]
 
 # Running ------------------------------------------------------------------------------------------
 
-Jobs = Annotated[int, option("N", "Processes; -1 means one per core.")]
+Jobs = Annotated[int, option("N", "Number of parallel processes; -1 uses one per core.")]
 Seed = Annotated[int, option("N", "Random seed.")]
-Trust = Annotated[bool, flag("Load a surrogate that does not ship with mirage.", "--trust")]
-TrustKeys = Annotated[
+Trust = Annotated[
     bool,
-    flag("Send API keys to the addresses that the file names. Trust the file first.", "--trust"),
+    flag(
+        "Load a surrogate file that does not ship with mirage. Use it only for files you trust: a "
+        "joblib file can run code.",
+        "--trust",
+    ),
+]
+TrustGrid = Annotated[
+    bool,
+    flag(
+        "Allow API keys to be sent to the hosts named in the grid file. Use it only with a file "
+        "you trust.",
+        "--trust",
+    ),
+]
+TrustIndex = Annotated[
+    bool,
+    flag(
+        "Allow the API key of --llm to be sent to the host named in INDEX. Use it only with an "
+        "index you trust.",
+        "--trust",
+    ),
 ]
 DryRun = Annotated[
-    bool, flag("Print the estimate of calls, tokens and cost, and stop.", "--dry-run")
+    bool,
+    flag("Print an estimate of calls, tokens and cost without calling an LLM.", "--dry-run"),
 ]
 BothOrders = Annotated[
-    bool, flag("Ask the judge twice, with each response first once.", "--both-orders")
+    bool,
+    flag(
+        "Judge each pair twice, with the responses in both orders, to cancel position bias.",
+        "--both-orders",
+    ),
 ]
 
 # Output -------------------------------------------------------------------------------------------
 
-Json = Annotated[bool, flag("Print JSON.", "--json")]
+Json = Annotated[bool, flag("Print the result as JSON.", "--json")]
 Page = Annotated[Path | None, option("FILE", "Also write the ranking as an HTML page.", "--report")]
 Growing = Annotated[
     Path | None,
     option(
         "FILE",
-        "Append results to this file as they arrive; the same command resumes.  [default: "
-        "standard output]",
+        "Append each result to this file as it arrives. Repeat the command to resume an "
+        "interrupted run.  [default: standard output]",
         "--out",
         show_default=False,
     ),
@@ -148,32 +208,37 @@ History = Annotated[
     Path | None,
     option(
         "FILE",
-        "Add this run to a history, for `mirage history`. The commit is MIRAGE_COMMIT, or that of "
-        "the CI job or of git.",
+        "Append this result to a history file, which `mirage history` shows. The commit is read "
+        "from MIRAGE_COMMIT, the CI job or git, in this order.",
     ),
 ]
 
 # LLMs ---------------------------------------------------------------------------------------------
 
-Model = Annotated[str | None, option("NAME", "The LLM.")]
+Model = Annotated[str | None, option("NAME", "Name of the LLM, such as gpt-4o-mini.")]
 BaseUrl = Annotated[
     list[str] | None,
     option(
         "URL",
-        "An OpenAI-compatible endpoint, such as http://localhost:8000/v1; repeat it to share the "
-        "work among servers.  [default: OPENAI_BASE_URL, or OpenAI]",
+        "URL of an OpenAI-compatible endpoint, such as http://localhost:8000/v1; repeat the option "
+        "to spread calls over several servers.  [default: OPENAI_BASE_URL if set, else OpenAI]",
     ),
 ]
 Llm = Annotated[
     list[str] | None,
     option(
         "NAME=VALUE",
-        "A setting of the LLM; may be repeated: key_from=VARIABLE (with the API key; "
-        "OPENAI_API_KEY if --base-url is absent), max_tokens=N, temperature=T, concurrency=N, "
-        "price=IN,OUT (of a million tokens), cache=no.",
+        "Setting of the LLM client; may be repeated. key_from=VARIABLE: environment variable with "
+        "the API key (OPENAI_API_KEY by default if --base-url is absent); max_tokens=N; "
+        "temperature=T; concurrency=N: parallel calls; price=IN,OUT: price of a million input and "
+        "output tokens; cache=no: do not cache answers on disk.",
     ),
 ]
 Budget = Annotated[
     list[str] | None,
-    option("KIND=NUMBER", "Stop at calls=N, tokens=N or cost=N; may be repeated."),
+    option(
+        "KIND=NUMBER",
+        "Stop when this limit is reached: calls=N, tokens=N or cost=N (in the currency of the "
+        "price); may be repeated.",
+    ),
 ]

@@ -210,8 +210,8 @@ def main(
 ) -> None:
     """Rank retrieval-augmented generation systems in 18 languages, offline.
 
-    Exit status: 0 if the condition holds, 1 if it does not, if no call was answered or an output
-    cannot be written, 2 if the input is bad, 3 if the result is inconclusive.
+    Exit status: 0 on success; 1 if a check fails, if every call to an LLM fails, or if an output
+    cannot be written; 2 if the input is invalid; 3 if a result is inconclusive.
     """
     say_plainly()
 

@@ -16,14 +16,17 @@ __all__ = ["baseline"]
 @app.command(epilog=example("mirage baseline my-rag.jsonl --language sw --out baseline.json"))
 def baseline(
     responses: options.OneResponses,
-    file: Annotated[Path, option("FILE", "The baseline; an existing one is replaced.", "--out")],
+    file: Annotated[
+        Path, option("FILE", "Write the baseline to this file, replacing it if it exists.", "--out")
+    ],
     language: options.Language = None,
     dataset: options.Dataset = None,
     feature: options.Features = None,
 ) -> None:
-    """Save a model's features as a small file to commit.
+    """Save the features of a model's responses as a baseline file.
 
-    `mirage check`, and assert_no_regression in pytest, compare later runs with it.
+    Commit the file to your repository. `mirage check` and, in pytest, assert_no_regression compare
+    later responses with it.
     """
     from mirage.features import FeatureSuite
     from mirage.testing import save_baseline

@@ -26,39 +26,56 @@ __all__ = ["check"]
 )
 def check(
     responses: options.OneResponses,
-    baseline: Annotated[Path, option("FILE", "The baseline that `mirage baseline` wrote.")],
-    language: options.Language = None,
+    baseline: Annotated[Path, option("FILE", "Baseline file written by `mirage baseline`.")],
+    language: Annotated[
+        str | None,
+        option(
+            "CODE",
+            "Language of the queries as an ISO 639-1 code, such as sw.  [default: the language of "
+            "the baseline]",
+            autocompletion=options.complete_language,
+            show_default=False,
+        ),
+    ] = None,
     feature: Annotated[
         list[str] | None,
         option(
             "NAME",
-            "A feature of the baseline to compare; may be repeated.  [default: language, "
-            "citations, support, facts, abstention]",
+            "Compare this feature of the baseline; may be repeated.  [default: features of "
+            "language, citations, support, facts and abstention]",
             autocompletion=options.complete_feature,
             show_default=False,
         ),
     ] = None,
     alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
     margin: Annotated[
-        float, option("SHARE", "The loss that `no worse` rules out, as a share of the queries.")
+        float,
+        option(
+            "SHARE",
+            "Largest acceptable loss, as a share of the queries. Exit status 0 means that a larger "
+            "loss is ruled out.",
+        ),
     ] = 0.1,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
     cluster: options.Cluster = None,
     comment: Annotated[
-        Path | None, option("FILE", "Write a comment for the pull request, in Markdown.")
+        Path | None,
+        option("FILE", "Also write the result as Markdown, for a pull request comment."),
     ] = None,
     junit: Annotated[
-        Path | None, option("FILE", "Write JUnit XML, with one test case per feature.")
+        Path | None,
+        option("FILE", "Also write the result as JUnit XML, with one test case per feature."),
     ] = None,
     history: options.History = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare a model with its baseline.
+    """Compare a model's responses with its baseline.
 
-    Exit status: 1 if it is worse, 0 if it is no worse than the margin, and 3 if the queries are too
-    few to decide or nothing measures correctness. Another wording is no regression, unless
-    --feature asks for it.
+    Exit status: 0 if a loss above the margin is ruled out, 1 if the model is significantly worse,
+    and 3 if the result is inconclusive because there are too few queries or no feature measures
+    correctness. A mere change of wording does not count as worse, unless you compare a feature of
+    the wording with --feature.
     """
     from mirage._base.files import write_text
     from mirage.monitoring import History

@@ -33,12 +33,15 @@ commands = group("data", "Print, describe, build and convert datasets.")
 @commands.command(epilog=example("mirage data queries sw > queries.jsonl"))
 def queries(
     source: Annotated[
-        str, argument("LANGUAGE|FILE", "The bundled queries of a language, or JSON Lines.")
+        str,
+        argument(
+            "LANGUAGE|FILE", "Language code, which selects the bundled queries, or JSON Lines."
+        ),
     ],
 ) -> None:
-    """Print queries as a system under test receives them.
+    """Print queries as JSON Lines, as a system under test receives them.
 
-    Each line is a query with its passages, without references, answers and relevance.
+    Each line has a query with its passages, but no reference, answers or relevance judgments.
     """
     from mirage.dataset import MirageDataset
     from mirage.models import GOLD
@@ -58,13 +61,17 @@ def queries(
 def describe(
     sources: Annotated[
         list[str],
-        argument("LANGUAGE|FILE", "Queries: bundled ones, or JSON Lines; - is standard input."),
+        argument(
+            "LANGUAGE|FILE",
+            "Language codes, which select the bundled queries, or JSON Lines files of queries; - "
+            "reads standard input.",
+        ),
     ],
     as_json: options.Json = False,
 ) -> None:
     """Count the contents of datasets, and list their problems.
 
-    Falls short (status 1) if there is a problem.
+    The exit status is 1 if a dataset has a problem.
     """
     surveys = list(map(_survey, sources))
     out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)
@@ -95,30 +102,48 @@ def _survey(source: str) -> Survey:
     )
 )
 def build(
-    topics: Annotated[Path, option("FILE", "Lines id<TAB>text.")],
-    qrels: Annotated[Path, option("FILE", "Lines id Q0 passage-id relevance.")],
-    language: options.Language = None,
-    passages: Annotated[Path | None, option("FILE", "JSON Lines of passages.")] = None,
+    topics: Annotated[Path, option("FILE", "TREC topics: one query per line, as id<TAB>text.")],
+    qrels: Annotated[
+        Path, option("FILE", "TREC qrels: lines of the form id Q0 passage relevance.")
+    ],
+    language: options.RequiredLanguage = None,
+    passages: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            'Texts of the passages as JSON Lines, {"id": ..., "text": ...} per line.  [default: '
+            "the queries get no passages]",
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
-        option("FILE", "The queries as JSON Lines.  [default: standard output]", "--out"),
+        option(
+            "FILE",
+            "Write the queries to this file, as JSON Lines.  [default: standard output]",
+            "--out",
+        ),
     ] = None,
     sample: Annotated[
-        int | None, option("N", "Sample this many queries.  [default: all]", min=0)
+        int | None, option("N", "Number of queries to sample.  [default: all]", min=0)
     ] = None,
     miracl: Annotated[
-        bool, flag("Sample the numbers that MIRAGE-Bench sampled from MIRACL.", "--miracl")
+        bool,
+        flag(
+            "For topics of MIRACL: sample as many queries as MIRAGE-Bench did in this language.",
+            "--miracl",
+        ),
     ] = False,
     seed: options.Seed = 0,
 ) -> None:
-    """Build a benchmark from a retrieval dataset.
+    """Build a benchmark from TREC topics and qrels.
 
-    As in MIRAGE-Bench, it has the queries with relevant and non-relevant passages.
+    As in MIRAGE-Bench, the benchmark consists of the queries that have both relevant and
+    non-relevant passages.
     """
     from mirage.testsets import MIRACL_RECIPE, Recipe, build_benchmark
 
     if miracl and sample is not None:
-        raise MirageError("--miracl sets the number to sample; leave out --sample")
+        raise MirageError("--miracl sets the number of queries to sample; leave out --sample")
     code = language_of(language)
     recipe = MIRACL_RECIPE[code] if miracl else Recipe(sample)
     dataset, dropped = build_benchmark(
@@ -153,41 +178,66 @@ def convert(
         Path,
         argument(
             "SOURCE",
-            "JSON Lines; a folder of NoMIRACL; a file of MEMERAG; or a folder of TREC with "
-            "topics.tsv, qrels.txt and, if there are passages, passages.jsonl.",
+            "A JSON Lines file, a folder of NoMIRACL, a file of MEMERAG, or a folder with the TREC "
+            "files topics.tsv, qrels.txt and, optionally, passages.jsonl.",
         ),
     ],
-    from_: Annotated[str, option("FORM", ", ".join(SOURCES), "--from")] = "jsonl",
-    to: Annotated[str, option("FORM", ", ".join(TARGETS))] = "jsonl",
-    language: options.Language = None,
+    from_: Annotated[
+        str, option("FORMAT", f"Format of SOURCE: {', '.join(SOURCES)}.", "--from")
+    ] = ("jsonl"),
+    to: Annotated[str, option("FORMAT", f"Format to write: {' or '.join(TARGETS)}.")] = "jsonl",
+    language: Annotated[
+        str | None,
+        option(
+            "CODE",
+            "Language of the queries as an ISO 639-1 code, such as sw. Required unless SOURCE is "
+            "JSON Lines.",
+            autocompletion=options.complete_language,
+            show_default=False,
+        ),
+    ] = None,
     file: Annotated[
         Path | None,
-        option("PATH", "A file; for trec, a folder.  [default: standard output]", "--out"),
+        option(
+            "PATH",
+            "Write the dataset to this file, or for --to trec to this folder.  [default: standard "
+            "output]",
+            "--out",
+        ),
     ] = None,
     runs: Annotated[
         Path | None,
-        option("FOLDER", "Also write recorded responses, one file per model (nomiracl, memerag)."),
+        option(
+            "FOLDER",
+            "With --from nomiracl or memerag: also write the recorded responses into this folder, "
+            "with one file per model.",
+        ),
     ] = None,
     labels: Annotated[
         Path | None,
-        option("FILE", "Also write the labelled sentences, for `mirage metaeval` (memerag)."),
+        option(
+            "FILE",
+            "With --from memerag: also write the labelled sentences, for `mirage metaeval`.",
+        ),
     ] = None,
 ) -> None:
-    """Convert a dataset to JSON Lines or TREC.
+    """Convert a dataset to JSON Lines or to TREC files.
 
-    The source is JSON Lines, TREC, NoMIRACL or MEMERAG.
+    It reads JSON Lines, TREC files and the published datasets NoMIRACL and MEMERAG.
     """
 
     for form, forms in ((from_, SOURCES), (to, TARGETS)):
         if form not in forms:
-            raise UnknownNameError("form of a dataset", form, forms)
+            raise UnknownNameError("dataset format", form, forms)
     if to == "trec" and file is None:
-        raise MirageError("TREC is three files: give --out FOLDER")
+        raise MirageError("--to trec writes several files into a folder; give --out FOLDER")
     content = _content(source, from_, language)
     if runs is not None and not content.runs:
-        raise MirageError(f"--runs: {from_} holds no responses")
+        raise MirageError(
+            f"--runs: a dataset in the format {from_} has no recorded responses; leave it out"
+        )
     if labels is not None and content.memerag is None:
-        raise MirageError(f"--labels: {from_} holds no labels")
+        raise MirageError(f"--labels: a dataset in the format {from_} has no labels; leave it out")
     dataset = content.dataset
     if to == "trec" and file is not None:
         from mirage.integrations import trec
@@ -229,7 +279,7 @@ def _content(source: Path, form: str, language: str | None) -> _Content:
 
     if form == "jsonl":
         return _Content(MirageDataset.load(file_of(source)))
-    code = language_of(language, f", for {form} does not name it")
+    code = language_of(language, f", because {form} files do not name their language")
     if form == "trec":
         return _Content(_read_trec(source, code))
     if form == "nomiracl":

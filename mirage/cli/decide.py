@@ -36,42 +36,64 @@ __all__ = ["decide"]
 def decide(
     labels: Annotated[
         Path,
-        argument("LABELS", "JSON Lines with one labelled sentence per line, or MEMERAG's folder."),
+        argument(
+            "LABELS",
+            "Sentences labelled by people, as JSON Lines with one sentence per line, or the folder "
+            "of the MEMERAG dataset.",
+        ),
     ],
     sentences: Annotated[
         Path,
-        argument("SENTENCES", "The form of LABELS without labels; with --dataset, responses."),
+        argument(
+            "SENTENCES",
+            "Sentences to label, in the format of LABELS but without labels; with --dataset, a "
+            "file of responses.",
+        ),
     ],
     feature: Annotated[
         list[str] | None,
         option(
             "FEATURE[=THRESHOLD]",
-            "The feature that decides; may be repeated. Several features, or one without a "
-            "threshold, are combined to a probability by the labels.  [default: support_lexical]",
+            "Feature to decide with; may be repeated. Without a threshold, or with several "
+            "features, a logistic regression is fitted to LABELS.  [default: support_lexical]",
         ),
     ] = None,
     risk: Annotated[
-        float, option("SHARE", "Largest acceptable share of errors among the decisions.")
+        float, option("SHARE", "Largest acceptable share of errors among automatic decisions.")
     ] = 0.2,
-    language: options.Language = None,
+    language: options.LabelLanguage = None,
     positive: Annotated[
-        str, option("LABEL", "The label that a good value of the feature stands for.")
+        str, option("LABEL", "The label that good values of the feature predict.")
     ] = "Supported",
     dataset: Annotated[
-        Path | None, option("FILE", "Read SENTENCES as responses to these queries (JSON Lines).")
+        Path | None,
+        option(
+            "FILE", "Queries as JSON Lines; SENTENCES is then read as responses to these queries."
+        ),
     ] = None,
     model: Annotated[
-        str | None, option("NAME", "An LLM that labels the rest.  [default: none]", "--judge")
+        str | None,
+        option(
+            "NAME",
+            "LLM that labels the sentences that the feature leaves open.  [default: none]",
+            "--judge",
+        ),
     ] = None,
     file: Annotated[
         Path | None,
         option(
-            "FILE", "The decisions, one sentence per line.  [default: standard output]", "--out"
+            "FILE",
+            "Write the decisions to this file, as JSON Lines with one sentence per line.  "
+            "[default: standard output]",
+            "--out",
         ),
     ] = None,
     rest: Annotated[
         Path | None,
-        option("FILE", "Write the sentences without a label, in the form of LABELS, for people."),
+        option(
+            "FILE",
+            "Also write the sentences that stay without a label, so that people can label them.",
+        ),
     ] = None,
     dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
@@ -79,15 +101,18 @@ def decide(
     budget: options.Budget = None,
     seed: options.Seed = 0,
     as_json: Annotated[
-        bool, flag("With --out or --dry-run: print the summary as JSON.", "--json")
+        bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
     ] = False,
 ) -> None:
     """Label sentences automatically, with a bounded share of errors.
 
-    People's LABELS calibrate the feature, so that the share of errors among its decisions is below
-    --risk with 95 % confidence, for sentences drawn like the labelled ones. An LLM may label the
-    rest; its error is not bounded. Falls short (status 1) if the labels show no decision to be safe
-    enough, or if the LLM leaves sentences without a label.
+    A feature labels the sentences that it is sure of, and leaves the others open. It is calibrated
+    on LABELS, so that with 95 % confidence at most the share --risk of its decisions is wrong. This
+    holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
+    other sentences; the share of its errors is not bounded.
+
+    The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
+    sentences without a label.
     """
     from mirage.metaeval import LLMSentenceJudge, cascade, write_sentences
 
@@ -151,7 +176,7 @@ def _sentences(
             "for the language of the labels; give one file per language"
         )
     if not sentences:
-        raise MirageError(f"{path}: there is no sentence to label")
+        raise MirageError(f"{path}: the file has no sentence to label")
     return sentences
 
 
@@ -163,8 +188,8 @@ def _feature_scores(texts: list[str] | None) -> Score | list[Score]:
     with_threshold = next((score.name for score in scores if score.threshold is not None), None)
     if with_threshold is not None:
         raise MirageError(
-            f"--feature {with_threshold} has a threshold, but several features are combined "
-            "without thresholds; leave it out"
+            f"--feature {with_threshold} has a threshold, but several features can only be "
+            "combined without thresholds; leave the threshold out"
         )
     return scores
 

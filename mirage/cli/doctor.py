@@ -25,15 +25,16 @@ def doctor(
         list[str] | None,
         option(
             "URL",
-            "Check this endpoint, and the one of OPENAI_BASE_URL, without a key; may be repeated.",
+            "Also check that this LLM endpoint answers, without sending a key; may be repeated. "
+            "OPENAI_BASE_URL is always checked.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Check the installation, the bundled data and endpoints.
 
-    Falls short (status 1) if a required package is missing, a bundled surrogate was changed, or an
-    endpoint does not answer.
+    The exit status is 1 if a required package is missing, if a bundled surrogate was changed, or if
+    an endpoint does not answer.
     """
     packages = _packages()
     configured = os.environ.get("OPENAI_BASE_URL", "").strip()

@@ -30,34 +30,42 @@ LEVELS = ("passage", "document")
     ),
 )
 def eval_run(
-    run: Annotated[Path, argument("RUN", "A TREC run file, .gz too.")],
+    run: Annotated[Path, argument("RUN", "TREC run file, gzipped or not.")],
     qrels: Annotated[
         str,
         argument(
             "QRELS",
-            "TREC qrels, or queries with their relevant passages as JSON Lines, or a language code "
-            "for the bundled queries.",
+            "Relevance judgments: TREC qrels, queries with relevant passages as JSON Lines, or a "
+            "language code, which selects the bundled queries.",
         ),
     ],
     measure: Annotated[
         list[str] | None,
         option(
             "NAME",
-            "A measure of ir_measures; may be repeated.  [default: nDCG@10, R@10, RR@10, P@1]",
+            "Measure to compute, named as in the package ir_measures; may be repeated.  [default: "
+            "nDCG@10, R@10, RR@10, P@1]",
         ),
     ] = None,
     level: Annotated[
-        str, option("LEVEL", "Rank passage, or document (by its best passage).")
+        str,
+        option(
+            "LEVEL",
+            "What to evaluate: passage, or document, where each document takes the rank of its "
+            "best passage.",
+        ),
     ] = "passage",
     compare: Annotated[
-        Path | None, option("FILE", "Also test whether this run differs from RUN.")
+        Path | None,
+        option("FILE", "Another TREC run: also test whether its measures differ from RUN's."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure a retrieval run against relevance judgments.
 
-    Needs the extra retrieval. Prints means with 95 % intervals; --json prints the value of each
-    query. A query that the run lacks counts as 0. A query without a relevant passage is left out.
+    Prints the mean of each measure with a 95 % confidence interval; --json also prints the value of
+    each query. A query that is missing from the run counts as 0. A query without a relevant passage
+    is left out. Requires mirage-rag[retrieval].
     """
     from mirage.retrieval import RetrievalRun, evaluate
     from mirage.retrieval.evaluation import MEASURES

@@ -46,8 +46,8 @@ def features(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Fall short (status 1) if the mean of a feature is lower, by its 90 % interval; may be "
-            "repeated.",
+            "Require the mean of a feature to be at least this number, as in "
+            "citation_recall@10=0.6; may be repeated.",
             "--min",
         ),
     ] = None,
@@ -56,9 +56,9 @@ def features(
     form: Annotated[
         str | None,
         option(
-            "FORM",
-            "The form of --dataset if it has questions and short answers: answers (JSON Lines), "
-            "kilt, mkqa or xor-tydi.",
+            "FORMAT",
+            "Format of --dataset if it has questions with short answers: answers (JSON Lines), "
+            "kilt, mkqa or xor-tydi. The last two also need --language.",
         ),
     ] = None,
     cluster: options.Cluster = None,
@@ -67,17 +67,18 @@ def features(
 ) -> None:
     """Score responses by features, such as citation_recall@10.
 
-    Prints means with 95 % intervals. Values that cannot be computed are left out of the mean and
-    counted. --json prints the value of each query.
+    Prints the mean of each feature with a 95 % confidence interval. Values that cannot be computed
+    are counted and left out of the mean. --json also prints the value of each query.
 
-    Exit status with --min: 1 if the interval of a mean is below the number, 0 if it is not, and 3
-    if it is on both sides, so that the queries are too few to decide.
+    Exit status with --min, by the 90 % intervals of the means: 0 if every interval is at or above
+    its minimum, 1 if an interval is entirely below, and 3 if an interval contains its minimum, so
+    that there are too few queries to decide.
     """
     from mirage.features import FeatureSuite
     from mirage.features.registry import canonical_name
 
     if form is not None and dataset is None:
-        raise MirageError("--form goes with --dataset")
+        raise MirageError("--form describes the file of --dataset; give --dataset too")
     files = response_files(responses)
     queries = dataset_of(language, dataset, form)
     if feature or form is not None:

@@ -44,53 +44,74 @@ def finetune(
         str,
         argument(
             "DATASET",
-            "Queries with passages and answers as JSON Lines, a code for the bundled ones, the "
-            "YAML file of a grid, or conversations of a training set.",
+            "Training data: queries with passages and answers as JSON Lines; a language code, "
+            "which selects the bundled queries; the YAML file of a grid; or conversations as JSON "
+            'Lines, {"messages": [...]} per line.',
         ),
     ],
-    model: Annotated[str, option("MODEL", "A folder, or a name on the hub.")],
-    folder: Annotated[Path, option("FOLDER", "The output; repeat the command to resume.", "--out")],
+    model: Annotated[str, option("MODEL", "Model to fine-tune: a folder or a Hugging Face name.")],
+    folder: Annotated[
+        Path,
+        option(
+            "FOLDER",
+            "Write the fine-tuned model and its checkpoints to this folder. Repeat the command to "
+            "resume an interrupted run.",
+            "--out",
+        ),
+    ],
     method: Annotated[
-        str, option("METHOD", "lora, qlora (4 bits; needs CUDA) or full (all weights).")
+        str,
+        option(
+            "METHOD",
+            "lora, qlora (LoRA on a model quantised to 4 bits; needs CUDA) or full (trains all "
+            "weights).",
+        ),
     ] = "lora",
-    recipe: Annotated[str, option("NAME", "The settings of a paper: bergen or mirage-bench.")] = (
-        "bergen"
-    ),
+    recipe: Annotated[
+        str, option("NAME", "Use the hyperparameters of this paper: bergen or mirage-bench.")
+    ] = "bergen",
     settings: Annotated[
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Replace a setting of the recipe, such as rank=8; may be repeated. Also: steps "
-            "(instead of epochs), micro_batch (examples at a time) and save_every (steps between "
-            "checkpoints).",
+            "Replace a hyperparameter of the recipe, such as rank=8, or set steps=N (training "
+            "steps, instead of epochs), micro_batch=N (examples per forward pass) or save_every=N "
+            "(steps between checkpoints); may be repeated.",
             "--set",
         ),
     ] = None,
     target: Annotated[
-        str, option("TARGET", "The text to learn: answers (short ones), or reference.")
+        str,
+        option(
+            "TARGET",
+            "What the model learns to write: answers (the short answers) or reference (the "
+            "reference responses).",
+        ),
     ] = "answers",
     evaluation: Annotated[
         list[str] | None,
         option(
             "DATASET",
-            "A dataset for evaluation, whose queries are not trained on; may be repeated.",
+            "Dataset that you evaluate on later. Its queries are left out of training; may be "
+            "repeated.",
         ),
     ] = None,
     cell: Annotated[
         list[str] | None,
         option(
             "AXIS=VALUE",
-            "With a grid: train on the queries and passages of this cell, such as retriever=bm25; "
-            "may be repeated.",
+            "With a grid: setting of the cell whose queries and passages to train on, such as "
+            "retriever=bm25; may be repeated.",
         ),
     ] = None,
     seed: options.Seed = 0,
-    trust: options.TrustKeys = False,
+    trust: options.TrustGrid = False,
 ) -> None:
-    """Fine-tune a language model with TRL and PEFT (extra finetune).
+    """Fine-tune a language model to answer from passages.
 
-    Only the answer counts in the loss. An interrupted run resumes from its last checkpoint. With
-    lora and qlora the output is an adapter, which TransformersGenerator loads.
+    The loss is computed on the answer only, not on the prompt. With lora and qlora, the output is
+    an adapter, which TransformersGenerator loads together with its base model. Requires
+    mirage-rag[finetune].
     """
     from mirage.training import finetune as tune
 
@@ -101,7 +122,9 @@ def finetune(
     source = data if is_language(data) else str(file_of(Path(data)))
     grid = Path(source).suffix in (".yaml", ".yml")
     if cell and not grid:
-        raise MirageError("--cell goes with the YAML file of a grid")
+        raise MirageError(
+            "--cell selects a cell of a grid; give the YAML file of a grid as DATASET"
+        )
     if not grid and not is_language(data) and _is_training_set(Path(source)):
         from mirage.testsets import read_training_set
 
@@ -150,7 +173,7 @@ def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, di
         if setting not in types:
             raise UnknownNameError("setting of fine-tuning", setting, types)
         if types[setting] == "int" and not number.is_integer():
-            raise MirageError(f"--set {setting}={number:g}: {setting} is a whole number")
+            raise MirageError(f"--set {setting}={number:g}: expected a whole number")
     values: dict[str, Any] = {
         name: int(number) if types[name] == "int" else number for name, number in numbers.items()
     }

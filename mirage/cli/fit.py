@@ -24,16 +24,24 @@ def fit(
         Path,
         argument(
             "JUDGMENTS",
-            "JSON Lines of judgments, or of votes that `mirage judge` wrote; - is standard input.",
+            "Judgments as JSON Lines, or the votes that `mirage judge` wrote; - reads standard "
+            "input.",
         ),
     ],
-    ties: Annotated[str, option("HOW", "half (a win), drop, or davidson.")] = "half",
+    ties: Annotated[
+        str,
+        option(
+            "HOW",
+            "How to treat ties: half (half a win for both), drop, or davidson (the Davidson model "
+            "with a parameter for ties).",
+        ),
+    ] = "half",
     tournaments: Annotated[
         int,
         option(
             "N",
-            "Bootstrap this many tournaments for logits and intervals.  [default: none; one fit "
-            "with the sandwich covariance]",
+            "Compute logits and intervals from N bootstrap samples of the queries.  [default: one "
+            "fit to all judgments, with intervals from the sandwich covariance]",
             min=0,
             show_default=False,
         ),
@@ -41,7 +49,10 @@ def fit(
     page: options.Page = None,
     as_json: options.Json = False,
 ) -> None:
-    """Rank models from judgments or votes, by Bradley-Terry."""
+    """Rank models from judgments or votes with a Bradley-Terry model.
+
+    Prints the logit of each model, its strength in natural-log odds, with a 95 % interval.
+    """
     from mirage.arena import BradleyTerry, read_judged
     from mirage.ranking import Ranking
 

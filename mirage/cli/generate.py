@@ -33,19 +33,26 @@ def generate(
         str | None,
         option(
             "URL",
-            "Instead of --model: an HTTP service that receives {query, language, passages} as JSON "
-            "and returns JSON.",
+            "Ask this HTTP service instead of an LLM. It receives a POST request with the JSON "
+            "object {query, language, passages}, and returns JSON.",
         ),
     ] = None,
     answer: Annotated[
         str,
         option(
             "KEYS",
-            "With --service: path of the answer's text in its JSON, such as choices.0.text.",
+            "With --service: path to the answer's text in the returned JSON, such as "
+            "choices.0.text.",
         ),
     ] = "answer",
     repeats: Annotated[
-        int, option("N", "Responses to each query; features, gate and ranks use all.", min=1)
+        int,
+        option(
+            "N",
+            "Number of responses to request for each query. Repeats show how stable the model is, "
+            "and later commands use all of them.",
+            min=1,
+        ),
     ] = 1,
     file: options.Growing = None,
     dataset: options.Dataset = None,
@@ -53,10 +60,10 @@ def generate(
     llm: options.Llm = None,
     budget: options.Budget = None,
 ) -> None:
-    """Ask an LLM or a service of your own to answer queries.
+    """Ask an LLM or your own service to answer queries.
 
-    Falls short (status 1) if a query has no answer after its retries; repeat the command to ask
-    these again.
+    Failed calls are retried. The exit status is 1 if a query still has no answer; repeat the
+    command to ask only these queries again.
     """
     from mirage.generation import respond
 
@@ -87,7 +94,7 @@ def _generator(
         llm = settings.llm(model)
         return OpenAIGenerator(llm), [llm]
     if service is None or model is not None:
-        raise MirageError("give either --model (an LLM's name) or --service (a URL), and not both")
+        raise MirageError("give either --model NAME (an LLM) or --service URL, and not both")
     from mirage.generation import HTTPGenerator
 
     key = settings.key()

@@ -24,21 +24,26 @@ __all__ = ["commands"]
 
 commands = group("grid", "Run grids of pipelines, and compare them in one table.")
 
-GridFile = Annotated[Path, argument("GRID", "The YAML file of the grid.")]
+GridFile = Annotated[Path, argument("GRID", "YAML file that describes the grid.")]
 Limit = Annotated[
-    int | None, option("N", "Use the first N queries of each dataset.  [default: all]", min=1)
+    int | None, option("N", "Use only the first N queries of each dataset.  [default: all]", min=1)
 ]
 Table = Annotated[
     Path | None,
     option(
         "FILE",
-        "Also write the table as .txt, .md, .csv, .tex, .json or .html.",
+        "Also write the table to this file, in the format of its suffix: .txt, .md, .csv, .tex, "
+        ".json or .html.",
         "--out",
     ),
 ]
 Page = Annotated[
     Path | None,
-    option("FILE", "Also write an HTML page with every response behind its cell.", "--report"),
+    option(
+        "FILE",
+        "Also write an HTML page on which each cell of the table links to its responses.",
+        "--report",
+    ),
 ]
 
 
@@ -48,13 +53,13 @@ Page = Annotated[
 def plan(
     grid: GridFile,
     limit: Limit = None,
-    trust: options.TrustKeys = False,
+    trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
-    """Estimate the work that is left, before anything is spent.
+    """Estimate the work that is left, without calling an LLM.
 
-    Prints steps with items, calls, tokens, cost, time and disk space, and the hosts that would
-    receive API keys.
+    For each step, prints the number of items, calls and tokens, the cost, time and disk space. Also
+    lists the hosts that `mirage grid run` would send API keys to.
     """
     planned = _grid(grid, trust).plan(limit=limit)
     plain = {
@@ -82,19 +87,20 @@ def run(
         str | None,
         option(
             "NAME",
-            "ray: run slow steps on a Ray cluster (RAY_ADDRESS, or this machine).",
+            "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it "
+            "is not set.  [default: run everything in this process]",
         ),
     ] = None,
     file: Table = None,
     page: Page = None,
     history: options.History = None,
-    trust: options.TrustKeys = False,
+    trust: options.TrustGrid = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run the steps that are left, and print the table.
+    """Run the steps that are left, and print the table of results.
 
-    Finished steps are never repeated; repeat the command to resume. Falls short (status 1) if a
-    cell fails; the other cells go on.
+    Finished steps are stored and never repeated, so the same command resumes an interrupted run. If
+    a cell fails, the other cells still run, and the exit status is 1.
     """
     for output in (file, page):
         check_folder(output)
@@ -117,7 +123,10 @@ def table(
     page: Page = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print the table of finished cells. Nothing is run."""
+    """Print the table of finished cells, without running anything.
+
+    A cell is one combination of a dataset and the parts of a pipeline.
+    """
     for output in (file, page):
         check_folder(output)
     pipelines = _grid(grid)
@@ -137,14 +146,14 @@ def table(
 def compare(
     grid: GridFile,
     metric: Annotated[
-        list[str] | None, option("NAME", "A metric; may be repeated.  [default: all]")
+        list[str] | None, option("NAME", "Metric to compare; may be repeated.  [default: all]")
     ] = None,
     baseline: Annotated[
         list[str] | None,
         option(
             "AXIS=VALUE",
-            "Compare each cell with the one of this setting; may be repeated.  [default: all "
-            "pairs]",
+            "Compare each cell with the cell that has this setting and is otherwise equal; may be "
+            "repeated.  [default: compare all pairs of cells]",
         ),
     ] = None,
     limit: Limit = None,
@@ -152,7 +161,7 @@ def compare(
 ) -> None:
     """Test differences between finished cells.
 
-    Tests are paired by query, and p-values are corrected for multiplicity (Holm).
+    The tests are paired by query, and the p-values are corrected for multiple testing (Holm).
     """
     differences = (
         _grid(grid).table(limit=limit).compare(*(metric or ()), baseline=_baseline(baseline))

@@ -27,31 +27,41 @@ __all__ = ["history"]
 def history(
     file: Annotated[
         Path,
-        argument("FILE", "A file that --history of `mirage check`, `rank` or `grid run` wrote."),
+        argument(
+            "FILE",
+            "History file, written with the option --history of `mirage check`, `mirage rank` or "
+            "`mirage grid run`.",
+        ),
     ],
     model: Annotated[str | None, option("NAME", "Show only this model.")] = None,
     feature: Annotated[
         list[str] | None,
-        option("NAME", "A feature to show and compare; may be repeated.  [default: the gate's]"),
+        option(
+            "NAME",
+            "Show and compare this feature; may be repeated.  [default: the features that `mirage "
+            "check` compares]",
+        ),
     ] = None,
-    alpha: Annotated[float, option("P", "Significance level over 30 commits together.")] = 0.05,
+    alpha: Annotated[float, option("P", "Probability of any false alarm within 30 commits.")] = (
+        0.05
+    ),
     accept: Annotated[
-        str | None, option("SHA", "Compare later commits with this one from now on.")
+        str | None, option("SHA", "Accept this commit: compare later commits with it from now on.")
     ] = None,
     page: Annotated[
         Path | None,
         option(
             "FILE",
-            "Also write an HTML page: each feature over the commits, and a table.",
+            "Also write an HTML page with a chart of each feature over the commits, and a table.",
             "--report",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show features and rank of a model over commits.
+    """Show the features and the rank of a model over commits.
 
-    Marks the commits at which it got significantly worse: each commit is compared with the first
-    one, or with the last accepted one, on the same queries.
+    Marks the commits at which the model got significantly worse. Each commit is compared, on the
+    same queries, with the last accepted commit, or with the first one if none was accepted.
     """
     from mirage.monitoring import History, compare_commits
 

@@ -20,17 +20,17 @@ REASONS = 5  # rows to list with their reasons, of each dataset
 
 @app.command(epilog=example("mirage hub --language sw", "mirage hub --language sw --copies FOLDER"))
 def hub(
-    language: options.Language = None,
+    language: options.RequiredLanguage = None,
     copies: Annotated[
         Path | None,
-        option("FOLDER", "Copies of the benchmark's datasets, instead of the hub."),
+        option("FOLDER", "Read copies of the datasets in this folder, instead of the hub."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check that MIRAGE-Bench on the hub can be read (extra hub).
+    """Check that MIRAGE-Bench on the Hugging Face hub can be read.
 
-    Lists the contents of a language and the rows that are left out. Falls short (status 1) if one
-    of the three datasets cannot be used.
+    Lists how many rows each of its three datasets has for a language, and which rows are left out
+    and why. The exit status is 1 if a dataset cannot be used. Requires mirage-rag[hub].
     """
     from mirage.sources.hub_survey import survey
 

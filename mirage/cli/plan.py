@@ -39,40 +39,63 @@ ASSUMPTIONS = {
 )
 def plan(
     loss: Annotated[
-        float, option("SHARE", "The loss to detect, as a share of the queries, in one feature.")
+        float,
+        option("SHARE", "Loss to detect: the share of the queries on which a feature gets worse."),
     ] = 0.1,
-    power: Annotated[float, option("P", "Target power.")] = 0.8,
+    power: Annotated[
+        float, option("P", "Target power: the probability of detecting the loss.")
+    ] = 0.8,
     alpha: Annotated[float, option("P", "Significance level.")] = 0.05,
     baseline: Annotated[
         Path | None,
-        option("FILE", "A baseline that `mirage baseline` wrote, of responses with repeats."),
+        option(
+            "FILE",
+            "Baseline file written by `mirage baseline` from responses with repeats. Its stability "
+            "and clusters replace the assumptions of --assume.",
+        ),
     ] = None,
-    dataset: options.Dataset = None,
+    dataset: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "With --baseline: the queries of the baseline as JSON Lines, if they are your own.  "
+            "[default: the bundled queries]",
+        ),
+    ] = None,
     cluster: options.Cluster = None,
-    queries: Annotated[int | None, option("N", "The most queries to consider.", min=1)] = None,
+    queries: Annotated[
+        int | None,
+        option("N", "Largest number of queries to consider.  [default: 2000]", min=1),
+    ] = None,
     budget: Annotated[
         list[str] | None,
-        option("KIND=NUMBER", "The limit of one run, calls=N or cost=N; finds the best split."),
+        option(
+            "KIND=NUMBER",
+            "Find the best combination of queries and repeats within this limit per run: calls=N "
+            "or cost=N.",
+        ),
     ] = None,
     price: Annotated[
-        str | None, option("IN,OUT", "Price of a million tokens of input and of output.")
+        str | None, option("IN,OUT", "Price of a million input tokens and output tokens.")
     ] = None,
     assume: Annotated[
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "An assumption; may be repeated: unstable=0.1 (share of answers that differ if asked "
-            "again), moved=0.1 (share of queries that any change affects), cluster_size=1, "
-            "correlation=0.2 (of effects within a cluster), prompt_tokens=2000, "
-            "answer_tokens=300, query_cost=0 (of writing a query).",
+            "Change an assumption; may be repeated. unstable=0.1: share of answers that differ "
+            "when a query is repeated; moved=0.1: share of queries that a change of the system "
+            "makes better or worse; cluster_size=1: queries per cluster; correlation=0.2: "
+            "correlation of effects within a cluster; prompt_tokens=2000 and answer_tokens=300: "
+            "tokens per call; query_cost=0: cost of writing a query.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Compute how many queries and repeats detect a loss.
 
-    Nothing is asked. Comparisons are simulated and tested as `mirage check` tests them. Prints
-    queries, responses of a run, and cost. Falls short (status 1) if no number of repeats is enough.
+    No system and no LLM is called: comparisons are simulated and tested as `mirage check` tests
+    them. Prints the queries to use, the responses to request in each run, and their cost. The exit
+    status is 1 if no number of repeats reaches the power.
     """
     from mirage.llm import Price
     from mirage.testing import plan as simulate_plan
@@ -85,7 +108,9 @@ def plan(
     assumed = ASSUMPTIONS | _assumptions(assume)
     known_run = None if baseline is None else read_baseline(baseline)
     if known_run is None and (dataset or cluster):
-        raise MirageError("--dataset and --cluster go with --baseline: they define its clusters")
+        raise MirageError(
+            "--dataset and --cluster define the clusters of a baseline; give --baseline too"
+        )
     tokens = [_count("--assume", name, assumed[name]) for name in TOKENS]
     call_cost = 0.0 if price is None else Price(*pair_of("--price", price)).cost(*tokens)
     result = simulate_plan(

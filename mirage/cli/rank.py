@@ -37,44 +37,75 @@ def rank(
         list[str] | None,
         option(
             "MODEL",
-            "Fall short (status 1) if a model is not better than this one with the confidence; may "
-            "be repeated.",
+            "Exit with status 1 unless each model is better than MODEL, a model of the ranking, "
+            "with at least the probability --confidence; may be repeated.",
         ),
     ] = None,
     confidence: Annotated[
-        float, option("P", "Confidence that --at-least requires; 0.5 means merely ahead.")
+        float,
+        option("P", "Probability that --at-least requires; 0.5 only requires a higher logit."),
     ] = 0.9,
     allow_failed: options.AllowFailed = 0,
     board: Annotated[
         str,
         option(
             "NAME",
-            "bundled, official (the 19 LLMs of MIRAGE-Bench; downloads, needs the extra hub), or a "
-            "folder with copies of the official datasets.",
+            "Leaderboard to rank on: bundled; official, with the 19 LLMs of MIRAGE-Bench "
+            "(downloads data, needs mirage-rag[hub]); or a folder with copies of the official "
+            "datasets.",
         ),
     ] = "bundled",
     dataset: options.Dataset = None,
     surrogate: Annotated[
         Path | None,
-        option("FILE", "With --dataset: a surrogate that `mirage surrogate train` wrote."),
+        option(
+            "FILE",
+            "With --dataset: surrogate for these queries, written by `mirage surrogate train`.",
+        ),
     ] = None,
     trust: options.Trust = False,
     judge: Annotated[
         list[str] | None,
-        option("NAME", "An LLM that compares some responses with the board's; several vote."),
+        option(
+            "NAME",
+            "LLM that compares some responses with those of the leaderboard's models; repeat the "
+            "option to let several LLMs vote.",
+        ),
     ] = None,
     judgments: Annotated[
         int | None,
-        option("N", "With --judge: pairs to compare for each model.  [default: all]", min=1),
+        option(
+            "N",
+            "With --judge: number of pairs of responses to compare for each model.  [default: "
+            "all pairs]",
+            min=1,
+        ),
     ] = None,
     until_width: Annotated[
-        float | None, option("LOGITS", "With --judge: stop if the interval is this narrow.")
+        float | None,
+        option(
+            "LOGITS",
+            "With --judge: stop when the 95 % interval of the logit is at most this wide.",
+        ),
     ] = None,
     until_against: Annotated[
         str | None,
-        option("MODEL", "With --judge: stop if it is certain which of the two is better."),
+        option(
+            "MODEL",
+            "With --judge: stop when it is statistically significant which is better, the ranked "
+            "model or this model of the leaderboard.",
+        ),
     ] = None,
-    file: options.Growing = None,
+    file: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "With --judge: append each vote to this file as it arrives. Repeat the command to "
+            "resume an interrupted run.  [default: answers of the judge are only cached]",
+            "--out",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: options.DryRun = False,
     both_orders: options.BothOrders = False,
     base_url: options.BaseUrl = None,
@@ -88,8 +119,10 @@ def rank(
 ) -> None:
     """Rank models by their responses, with 95 % intervals.
 
-    The models are ranked among those of a leaderboard. With --judge, an LLM compares some of their
-    responses with those of the board, and the interval holds even if the surrogate is wrong.
+    The models are ranked together with the models of a leaderboard. By default no LLM is called: a
+    regression, the surrogate, predicts the logit (strength) of each model from features of its
+    responses. With --judge, an LLM compares some of the responses with those of the leaderboard, so
+    that the intervals are valid even if the surrogate is wrong.
     """
     _check_options(judge, judgments, until_width, until_against, file, dry_run, both_orders)
     commit = current_commit() if history is not None else ""
@@ -141,8 +174,8 @@ def rank(
 def _check_options(judge: list[str] | None, *settings: object) -> None:
     if not judge and any(settings):
         raise MirageError(
-            "--judgments, --until-width, --until-against, --out, --dry-run and --both-orders go "
-            "with --judge"
+            "--judgments, --until-width, --until-against, --out, --dry-run and --both-orders need "
+            "--judge"
         )
 
 

@@ -30,36 +30,40 @@ KINDS = ("cross-encoder", "dense", "jina", "tei", "llm")
     )
 )
 def rerank(
-    run: Annotated[Path, argument("RUN", "A TREC run file, .gz too.")],
+    run: Annotated[Path, argument("RUN", "TREC run file, gzipped or not.")],
     index: options.Index,
     queries: options.Queries,
     file: options.RunFile = None,
-    depth: Annotated[int, option("N", "Passages to rerank; the rest is dropped.", min=1)] = 50,
+    depth: Annotated[
+        int, option("N", "Passages to rerank per query; later ones are dropped.", min=1)
+    ] = 50,
     kind: Annotated[
         str,
         option(
             "KIND",
-            "cross-encoder (extra neural); dense (the index's vectors); jina or tei (an endpoint "
-            "/rerank of that form); or llm (listwise).",
+            "Kind of reranker: cross-encoder (needs mirage-rag[neural]); dense (similarity of the "
+            "vectors in INDEX); jina or tei (an HTTP service with the /rerank API of Jina or of "
+            "Text Embeddings Inference); or llm (an LLM that sorts lists of passages).",
         ),
     ] = "cross-encoder",
     model: Annotated[
         str | None,
         option(
             "NAME",
-            "A cross-encoder on the hub or in a folder, or the endpoint's name of its model. "
-            " [default: the cross-encoder of MIRAGE-Bench]",
+            "For cross-encoder, a Hugging Face name or folder; for jina, tei and llm, the name "
+            "that the endpoint gives its model.  [default: the cross-encoder of MIRAGE-Bench]",
         ),
     ] = None,
-    language: options.Language = None,
-    trust: options.TrustKeys = False,
+    language: options.IndexLanguage = None,
+    trust: options.TrustIndex = False,
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,
     budget: options.Budget = None,
 ) -> None:
-    """Rerank the first passages of a run with a model.
+    """Rerank the first passages of a retrieval run with a model.
 
-    A query that could not be reranked keeps its order, with a message on standard error.
+    If a query cannot be reranked, its passages keep their order, and the command prints a message
+    on standard error.
     """
     from mirage.retrieval import (
         CrossEncoderReranker,
@@ -76,7 +80,9 @@ def rerank(
     if first.keys() > {query.id for query in questions} and not any(
         first[query.id].passage_ids for query in questions
     ):
-        raise DatasetError(f"{run}: has no passage for any query of {queries}, only for others")
+        raise DatasetError(
+            f"{run}: the run has no passage for any query of {queries}; their ids may differ"
+        )
     check_folder(file)
     settings = LLMSettings(llm, base_url, budget)
     create_client = client_maker(settings, trust=trust)
@@ -87,7 +93,9 @@ def rerank(
     elif kind == "dense":
         reranker = dense_of(index, corpus, create_client)
     elif model is None:
-        raise MirageError(f"--kind {kind} asks an endpoint: give --model, its name of the model")
+        raise MirageError(
+            f"--kind {kind} needs --model NAME, the name that the endpoint gives its model"
+        )
     else:
         llms = [create_client(Model(model, base_url))]
         if kind == "llm":

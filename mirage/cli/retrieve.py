@@ -25,23 +25,23 @@ def retrieve(
     index: options.Index,
     queries: options.Queries,
     file: options.RunFile = None,
-    k: Annotated[int, option("N", "Passages per query.", "-k", min=1)] = 50,
+    k: Annotated[int, option("N", "Number of passages to retrieve per query.", "-k", min=1)] = 50,
     by: Annotated[
         list[str] | None,
         option(
             "KIND",
-            "bm25, dense or sparse; several are fused by reciprocal rank.  [default: dense or "
-            "sparse if the index has it, else bm25]",
+            "Index to search: bm25, dense or sparse; repeat the option to fuse several by "
+            "reciprocal rank.  [default: dense if the index has it, else sparse, else bm25]",
         ),
     ] = None,
-    language: options.Language = None,
-    trust: options.TrustKeys = False,
+    language: options.IndexLanguage = None,
+    trust: options.TrustIndex = False,
     llm: options.Llm = None,
     budget: options.Budget = None,
 ) -> None:
-    """Retrieve the best passages of an index, as a TREC run file.
+    """Retrieve the best passages for each query, as a TREC run file.
 
-    A query without results has no line; `mirage eval-run` counts it as 0.
+    A query without results has no line in the file; `mirage eval-run` counts it as 0.
     """
     corpus = corpus_of(index)
     questions = queries_of(queries, language or corpus.language)

@@ -35,23 +35,40 @@ commands = group("surrogate", "Train surrogates, and show their training data.")
     )
 )
 def train(
-    file: Annotated[Path, option("FILE", "The surrogate to write.", "--out")],
+    file: Annotated[Path, option("FILE", "Write the surrogate to this file.", "--out")],
     responses: Annotated[
         list[str] | None,
-        argument("RESPONSES", "Responses of judged models: FILE or NAME=FILE, one per model."),
+        argument(
+            "RESPONSES",
+            "Responses of the judged models as JSON Lines, one file per model. A model is named "
+            "after its file; NAME=FILE sets another name.",
+        ),
     ] = None,
     language: options.Language = None,
     judgments: Annotated[
         Path | None,
-        option("FILE", "Judgments of these models, or votes that `mirage judge` wrote."),
+        option(
+            "FILE",
+            "Judgments of these models as JSON Lines, or the votes that `mirage judge` wrote.",
+        ),
     ] = None,
     utilities: Annotated[
         Path | None,
-        option("FILE", "YAML or JSON: the cost of each fault in the simulated arena."),
+        option(
+            "FILE",
+            "Train on simulated models instead of RESPONSES. This YAML or JSON file sets how much "
+            "the simulated judge penalises each fault, such as a wrong answer.",
+        ),
     ] = None,
     dataset: options.Dataset = None,
     estimator: Annotated[
-        str, option("NAME", "auto selects one; forest is that of the paper.")
+        str,
+        option(
+            "NAME",
+            "Regression to fit: auto (selected on held-out models), linear, ridge, svr, mlp, "
+            "monotone_boosting, monotone_forest, forest (as in the paper MIRAGE-Bench), verdicts "
+            "or verdict_trees (fitted to single judgments).",
+        ),
     ] = "auto",
     validate: Annotated[
         bool, flag("Also print the accuracy on held-out models.", "--validate")
@@ -62,11 +79,12 @@ def train(
 ) -> None:
     """Train a surrogate on judged models, or on simulated ones.
 
-    A surrogate ranks other models without a judge:
+    A surrogate is a regression that predicts a model's logit from features of its responses. It
+    ranks further models without a judge:
     `mirage rank RESPONSES --dataset FILE --surrogate FILE --trust`.
 
-    With --utilities it learns from the simulated arena, whose judge weighs faults as your file
-    says; no responses and judgments are needed.
+    It is trained either on RESPONSES and --judgments, or with --utilities on simulated models that
+    a simulated judge compares.
     """
     from mirage.arena import read_judged
     from mirage.leaderboard import Leaderboard
@@ -102,7 +120,7 @@ def train(
     ranker = board.ranker
     idle = [run.model for run in runs if run.model not in board.anchors]
     if idle:
-        say(f"left out, because no judgment is on them: {', '.join(idle)}")
+        say(f"left out, because there is no judgment of them: {', '.join(idle)}")
     validation = ranker.cross_validate(n_jobs=jobs) if validate else None
     ranker.save(file)
     _print(f"{file}: {ranker}", ranker, validation, as_json)
@@ -110,11 +128,18 @@ def train(
 
 @commands.command(epilog=example("mirage surrogate show sw"))
 def show(
-    source: Annotated[str, argument("LANGUAGE|FILE", "The bundled one of a language, or a file.")],
+    source: Annotated[
+        str,
+        argument("LANGUAGE|FILE", "Language code, which selects the bundled surrogate, or a file."),
+    ],
     trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
-    """Show the training data of a surrogate, and what each fault costs."""
+    """Show how a surrogate was trained, and how much each fault costs.
+
+    Prints its features, the logits of the models that it was trained on, and how many logits a
+    model loses by each fault, such as a wrong answer.
+    """
     from mirage.surrogate import SurrogateRanker
 
     if is_language(source):
@@ -126,15 +151,17 @@ def show(
 
 @commands.command(epilog=example("mirage surrogate rebuild surrogates/"))
 def rebuild(
-    folder: Annotated[Path, argument("FOLDER", "The folder for the surrogates.")],
+    folder: Annotated[Path, argument("FOLDER", "Folder to write the surrogates to.")],
     jobs: options.Jobs = -1,
     as_json: options.Json = False,
 ) -> None:
     """Train the bundled surrogates again, and compare the files.
 
-    Takes half an hour on two cores and uses only the bundled corpora. Equal versions of the
-    libraries give equal bytes. Falls short (status 1) if a falsehood costs less than a wrong
-    abstention in one of them, or a wrong abstention less than missing citations.
+    This takes half an hour on two cores, and uses only the bundled corpora. With the same versions
+    of the libraries, the files are byte-identical.
+
+    The exit status is 1 if, in any of the surrogates, a falsehood costs less than a wrong
+    abstention, or a wrong abstention costs less than missing citations.
     """
     from mirage.surrogate.artifacts import MANIFEST, verify
     from mirage.surrogate.pretraining import write_pretrained

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 FaultKinds = Annotated[
     list[str] | None,
-    option("KIND", "A kind of fault, such as uncited; may be repeated.  [default: all]"),
+    option(
+        "KIND",
+        "Insert this kind of fault, such as uncited; may be repeated.  [default: all kinds]",
+    ),
 ]
 __all__ = ["commands"]
 
@@ -57,42 +60,59 @@ def make(
         list[Path],
         argument(
             "DOCUMENTS",
-            "Folders or files: text, Markdown, RST, HTML, PDF, Word, JSON Lines, Parquet; or the "
-            "folder of a corpus.",
+            "Documents to ask about: files (text, Markdown, RST, HTML, PDF, Word, JSON Lines or "
+            "Parquet), folders of them, or the folder of a corpus.",
         ),
     ],
-    language: options.Language = None,
+    language: Annotated[
+        str | None,
+        option(
+            "CODE",
+            "Language of the documents as an ISO 639-1 code, such as sw; the questions are "
+            "written in it.  [required]",
+            autocompletion=options.complete_language,
+            show_default=False,
+        ),
+    ] = None,
     model: Annotated[
-        str | None, option("NAME", "The LLM that writes and answers; optional with --sheet.")
+        str | None,
+        option(
+            "NAME",
+            "LLM that writes the items, and answers them as a check. Required unless --sheet or "
+            "--skeleton is given.",
+        ),
     ] = None,
     skeleton: Annotated[
         Path | None,
         option(
             "FILE",
-            "Instead of asking an LLM, write an empty sheet (.csv or JSON Lines) of passages worth "
-            "asking about.",
+            "Write a sheet (.csv or JSON Lines) of passages that are worth asking about, and let "
+            "people fill it in. No LLM is called.",
         ),
     ] = None,
     sheet: Annotated[
-        Path | None, option("FILE", "Read the items from such a sheet, filled in by people.")
+        Path | None,
+        option("FILE", "Read the items from a sheet of --skeleton that people have filled in."),
     ] = None,
-    file: Annotated[Path, option("FILE", "The dataset, as JSON Lines.", "--out")] = Path(
-        "tests.jsonl"
-    ),
-    items: Annotated[int, option("N", "Items to create.", min=1)] = 50,
+    file: Annotated[
+        Path, option("FILE", "Write the test set to this file, as JSON Lines.", "--out")
+    ] = Path("tests.jsonl"),
+    items: Annotated[int, option("N", "Number of items to create.", min=1)] = 50,
     kind: Annotated[
         list[str] | None,
         option(
             "KIND=SHARE",
-            "A kind of item with its share: single, list, date, two_passages, comparison or "
-            "near_miss; may be repeated.  [default: all]",
+            "Relative share of a kind of item; may be repeated. single: one fact; list: several; "
+            "date: a date or number; two_passages: a fact from two passages; comparison: which of "
+            "two is larger or earlier; near_miss: a question that the documents only seem to "
+            "answer.  [default: all kinds]",
         ),
     ] = None,
     page: Annotated[
         Path | None, option("FILE", "Also write an HTML page for reviewing the items.", "--report")
     ] = None,
-    shown: Annotated[int, option("N", "Passages that an item shows.", min=2)] = 5,
-    size: Annotated[int, option("N", "Words in a passage of a document.", min=1)] = 100,
+    shown: Annotated[int, option("N", "Number of passages to show with each question.", min=2)] = 5,
+    size: Annotated[int, option("N", "Length of a passage in words.", min=1)] = 100,
     dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,
@@ -101,13 +121,15 @@ def make(
 ) -> None:
     """Create a test set from documents.
 
-    An LLM writes the items, and checks reject bad ones.
+    An LLM writes the items, which are questions with answers; with --sheet, people write them.
+    Checks reject bad items.
 
-    FILE.rejected.jsonl lists rejected items with reasons. FILE.journal.jsonl lets the same command
-    resume. Falls short (status 1) if fewer items pass than requested.
+    Beside the file of --out, a file *.rejected.jsonl lists the rejected items with reasons, and a
+    file *.journal.jsonl lets the same command resume an interrupted run. The exit status is 1 if
+    fewer items pass the checks than requested.
 
-    In a CSV sheet each line of the answers' cell is one answer, with its forms separated by |. The
-    reference and wrong answers may be empty.
+    In a CSV sheet, write one answer per line of the cell "answers", and separate alternative
+    spellings by |. The reference and the wrong answers may stay empty.
     """
     from mirage.testsets import build_from_sheet, build_test_set, estimate_test_set, read_sheet
 
@@ -120,7 +142,10 @@ def make(
         _write_skeleton(sources, skeleton, {"language": code, "size": size, **drawn})
         return
     if model is None and sheet is None:
-        raise MirageError("give --model, which writes the items, or --sheet with items by people")
+        raise MirageError(
+            "give --model NAME to let an LLM write the items, or --sheet FILE to read items that "
+            "people wrote"
+        )
     clients = LLMSettings(llm, base_url, budget, max_tokens=2048)
     llms = [] if model is None else [clients.llm(model)]
     settings: dict[str, Any] = {
@@ -164,7 +189,7 @@ def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
             for fault in item.faults
             if fault.kind == "not asked"
         )
-        fall_short([f"{created.unasked} drafts were not requested ({reason}); repeat the command"])
+        fall_short([f"{created.unasked} items were not requested ({reason}); repeat the command"])
     if len(created.queries) < created.wanted:
         fall_short([f"{len(created.queries)} of {created.wanted} items passed the checks"])
 
@@ -201,14 +226,29 @@ def _write_skeleton(sources: list[Path], file: Path, settings: Mapping[str, Any]
     )
 )
 def review(
-    dataset: Annotated[Path, argument("DATASET", "Items that `mirage tests make` wrote.")],
-    file: Annotated[Path, option("FILE", "The page; with --decisions, the dataset.", "--out")],
+    dataset: Annotated[Path, argument("DATASET", "Test set written by `mirage tests make`.")],
+    file: Annotated[
+        Path,
+        option(
+            "FILE",
+            "Write the HTML page to this file; with --decisions, write the reviewed test set to "
+            "it.",
+            "--out",
+        ),
+    ],
     decisions: Annotated[
         Path | None,
-        option("FILE", "Remove the items that were struck on the page; its saved file."),
+        option(
+            "FILE",
+            "File saved from the review page; the items that were struck out there are removed.",
+        ),
     ] = None,
 ) -> None:
-    """Write a page for reviewing items, or apply a review."""
+    """Write a page for reviewing items, or apply a review.
+
+    Without --decisions, writes an HTML page on which people strike out bad items. With
+    --decisions, writes the test set without the struck items.
+    """
     from mirage.dataset import MirageDataset
     from mirage.testsets import strike
 
@@ -238,23 +278,32 @@ def score(
     language: options.Language = None,
     tests: Annotated[
         Path | None,
-        option("FILE", "A file of pytest tests.  [default: the tests of `mirage tests write`]"),
+        option(
+            "FILE",
+            "File of pytest tests to score.  [default: the tests that `mirage tests write` would "
+            "write]",
+        ),
     ] = None,
     kind: FaultKinds = None,
     minimum: Annotated[
         float | None,
-        option("SHARE", "Fall short (status 1) if fewer kinds of fault are caught.", "--min"),
+        option(
+            "SHARE",
+            "Require the tests to catch at least this share of the kinds of fault, from 0 to 1.",
+            "--min",
+        ),
     ] = None,
     dataset: options.Dataset = None,
     as_json: options.Json = False,
 ) -> None:
     """Count the known faults that tests catch.
 
-    Faults are inserted into the responses, which the tests read instead of asking the system if
-    they use mirage.testing. Each missed fault comes with an assertion that would catch it. The
-    score is the mean over five random seeds.
+    Inserts faults into the recorded responses and runs the tests on the result. The tests must use
+    mirage.testing, which then reads these responses instead of calling your system. For each missed
+    fault, the command prints an assertion that would catch it. The score is the mean over five
+    random seeds.
 
-    Exit status with --min: 0 if all seeds reach the share, 1 if none does, 3 otherwise.
+    Exit status with --min: 0 if the share is reached with every seed, 1 if with none, 3 otherwise.
     """
     from mirage.testing.mutation import suggested_bounds
     from mirage.testing.suites import score_tests
@@ -283,13 +332,15 @@ def score(
 def write(
     responses: options.OneResponses,
     language: options.Language = None,
-    file: Annotated[Path, option("FILE", "The tests.", "--out")] = Path("test_rag.py"),
+    file: Annotated[Path, option("FILE", "Write the tests to this file.", "--out")] = Path(
+        "test_rag.py"
+    ),
     kind: FaultKinds = None,
     dataset: options.Dataset = None,
 ) -> None:
-    """Write pytest tests that pass on responses.
+    """Write pytest tests that pass on a model's responses.
 
-    Prints how many known faults they catch.
+    Also prints how many known faults the tests catch.
     """
     from mirage.testing.suites import write_tests
 
