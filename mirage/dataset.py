@@ -58,12 +58,12 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
     if isinstance(cluster, str):
         keys = dict.fromkeys(key for query in queries for key in query.metadata)
         if cluster not in keys:
-            raise UnknownNameError("key of the queries' metadata to cluster by", cluster, keys)
+            raise UnknownNameError("metadata key of the queries", cluster, keys)
     elif isinstance(cluster, Mapping):
         ids = {query.id: None for query in queries}
         for id_ in cluster:
             if id_ not in ids:
-                raise UnknownNameError("query to cluster", id_, ids)
+                raise UnknownNameError("query of the dataset", id_, ids)
     names = {query.id: _cluster_name(query, cluster) for query in queries}
     return {id_: name for id_, name in names.items() if name is not None}
 
@@ -116,7 +116,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         self.name: str = name
         self.retrieved: bool = retrieved
         if not self._queries:
-            raise DatasetError(f"{name} has no query; a dataset needs one or more")
+            raise DatasetError(f"{name} has no query; a dataset needs at least one")
         stranger = next((query for query in self._queries if not isinstance(query, Query)), None)
         if stranger is not None:
             raise DatasetError(

@@ -70,7 +70,7 @@ def test_one_flipped_bit_of_any_file_is_noticed_when_a_store_is_opened(
         with (
             holding(path, flipped),
             pytest.raises(
-                DatasetError, match=rf"{path.name} (is damaged|was changed|is no manifest)"
+                DatasetError, match=rf"{path.name} (is damaged|was changed|is not the manifest)"
             ),
         ):
             OPENERS[kind](whole / kind, corpus)

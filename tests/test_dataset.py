@@ -252,7 +252,7 @@ def test_a_run_in_no_known_language(tmp_path: Path) -> None:
 
 def test_wrong_records_without_a_file() -> None:
     query = Query(id="a", language="en", text="?")
-    with pytest.raises(DatasetError, match=r"^empty has no query; a dataset needs one or more$"):
+    with pytest.raises(DatasetError, match=r"^empty has no query; a dataset needs at least one$"):
         MirageDataset([], name="empty")
     twice = r"^d contains query 'a' twice; query ids must be unique$"
     with pytest.raises(DatasetError, match=twice):

@@ -168,7 +168,7 @@ def test_a_function_that_wants_other_arguments(leaderboard: Leaderboard) -> None
 
 def test_a_dataset_without_a_query() -> None:
     assert sentence(lambda: MirageDataset([], name="mine")) == (
-        "mine has no query; a dataset needs one or more"
+        "mine has no query; a dataset needs at least one"
     )
 
 
@@ -309,7 +309,7 @@ def test_the_system_passed_as_the_model_name(leaderboard: Leaderboard) -> None:
     assert message.startswith("rank: missing a required argument: 'system'; its arguments are ")
     assert message.endswith("system is what to rank, and model= is only a name")
     message = sentence(lambda: rank(Rag(), model=Rag()))
-    assert message.endswith("the system itself is the first argument")
+    assert message.endswith("pass the system itself as the first argument")
     message = sentence(lambda: rank(Rag(), jugde="gpt-4o"))
     assert message.startswith("rank: got an unexpected keyword argument 'jugde'")
     message = sentence(lambda: leaderboard.rank_many([Rag(), Rag()]))  # type: ignore[arg-type]

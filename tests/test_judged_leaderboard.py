@@ -365,7 +365,7 @@ def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -
         boards.rank(mine, "mine", judgments=0, progress=False).to_json()
         == boards.rank(mine, "mine", progress=False).to_json()
     )
-    with pytest.raises(SettingError, match="1 judgments are fewer than the 2 languages"):
+    with pytest.raises(SettingError, match="judgments=1 is too few for 2 languages"):
         boards.rank(mine, "mine", judge=judge, judgments=1, progress=False)
 
 
@@ -483,8 +483,8 @@ def test_bundled_anchors_have_responses() -> None:
             SettingError,
             "judgments must be at least 0, got -1",
         ),
-        ({"until_width": 1.0}, SettingError, "need judge="),
-        ({"judge": Counts(), "judgments": 0, "out": "votes"}, SettingError, "above 0 or None"),
+        ({"until_width": 1.0}, SettingError, "only be used with judge="),
+        ({"judge": Counts(), "judgments": 0, "out": "votes"}, SettingError, "None or at least 1"),
         ({"judge": 42}, SettingError, "judge must be a PairwiseJudge, .* got 42"),
         ({"judge": Counts}, SettingError, "judge must be a PairwiseJudge"),
         ({"judge": Counts(), "judgments": 5, "until_width": 0.0}, SettingError, "above 0"),

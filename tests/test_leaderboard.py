@@ -321,7 +321,7 @@ def test_a_leaderboard_under_another_language_is_an_error(boards: MultilingualLe
     assert list(boards) == ["en", "sw"]
     with pytest.raises(UnknownNameError):
         boards["de"]
-    with pytest.raises(DatasetError, match="the leaderboard for 'de' is in 'sw'"):
+    with pytest.raises(DatasetError, match="the leaderboard with the key 'de' is in 'sw'"):
         MultilingualLeaderboard({"de": boards["sw"]})
     with pytest.raises(DatasetError, match="at least one language"):
         MultilingualLeaderboard({})

@@ -383,7 +383,7 @@ def test_a_tuned_model_has_a_name_of_its_own_and_a_backbone() -> None:
         return tuned_models(arenas, tables, backbones, estimator="ridge")
 
     with pytest.raises(
-        SettingError, match="'m03' was judged; choose another name for the tuned model"
+        SettingError, match="already has a model 'm03'; choose another name for the tuned model"
     ):
         placed("m03", {"m03": "m03"})
     with pytest.raises(UnknownNameError, match="unknown tuned model with a backbone 'm03-tuned'"):

@@ -313,8 +313,8 @@ def check_name(name: str, what: str) -> None:
         or len(name.encode(errors="surrogatepass")) > _LONGEST_NAME
     ):
         raise DatasetError(
-            f"{what} {name!r} is used as the name of a file; it must not contain slashes, drives "
-            f"or control characters, be '..', or have more than {_LONGEST_NAME} bytes"
+            f"{what} {name!r} is used as the name of a file; it must not contain slashes, drive "
+            f"letters or control characters, be '..', or have more than {_LONGEST_NAME} bytes"
         )
 
 

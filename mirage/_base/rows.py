@@ -56,7 +56,7 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
         return list(frame_with_index.to_dict(orient="records"))
     if hasattr(frame, "column_names"):  # datasets
         return list(frame.to_list())
-    raise DatasetError(f"expected a frame of pandas or polars, found {type(frame).__name__}")
+    raise DatasetError(f"expected a pandas or polars DataFrame, got {type(frame).__name__}")
 
 
 def placed(

@@ -88,10 +88,10 @@ def read_manifest(
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise DatasetError(f"{folder} is no {kind}: it has no {MANIFEST}")
+        raise DatasetError(f"{folder} is not a {kind}: it has no {MANIFEST}")
     manifest = _load(path)
     if manifest is None or manifest.get("kind") != kind:
-        raise DatasetError(f"{path} is no manifest of a {kind}; {_rebuild_hint(folder, kind)}")
+        raise DatasetError(f"{path} is not the manifest of a {kind}; {_rebuild_hint(folder, kind)}")
     if "digest" not in manifest:
         raise DatasetError(
             f"{path} lists no SHA-256 of its files: an earlier version of mirage wrote it; build "
@@ -193,7 +193,7 @@ def check_place(folder: Path, kind: str) -> None:
     manifest = _load(folder / MANIFEST)
     if manifest is None or manifest.get("kind") != kind:
         raise DatasetError(
-            f"{folder} is no {kind} and not empty; delete it, or choose another folder"
+            f"{folder} is neither empty nor a {kind}; delete it, or choose another folder"
         )
 
 
@@ -230,7 +230,8 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
             portalocker.lock(file, flags)
         except portalocker.LockException:
             raise DatasetError(
-                f"{path}: another process is building this; wait for it, or build elsewhere"
+                f"{path}: another process is building this; wait until it has finished, or build "
+                "in another folder"
             ) from None
         yield
 
@@ -320,7 +321,7 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
     """Return the shape of an array in numpy's format, and the offset of its numbers."""
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
-        raise DatasetError("it has no header of a numpy array")
+        raise DatasetError("it has no numpy array header")
     shape = tuple(int(length) for length in header.groups()[3:] if length is not None)
     dtype = np.dtype(expected.dtype)
     if header[3].decode() != dtype.str:
@@ -348,7 +349,7 @@ def _reporting_damage(path: Path) -> Iterator[None]:
     # A DatasetError is a ValueError, so it also gets the path and the advice.
     except (OSError, ValueError, OverflowError, MemoryError) as error:
         raise DatasetError(
-            f"{path}: damaged ({error}); delete {path.parent} and build it anew"
+            f"{path}: damaged ({error}); delete {path.parent} and build it again"
         ) from None
 
 

@@ -396,8 +396,8 @@ def _check_lengths_vary(rows: _PairVotes) -> None:
     if conditional <= _PENALTY:
         raise JudgmentError(
             f"the {int(rows.votes.sum())} votes cannot separate length from quality: in every pair "
-            "of models, one always wins, or its answers are longer by about the same factor on "
-            "every query; add queries or models"
+            "of models, either one model always wins, or the answers of one model are longer by "
+            "about the same factor on every query; add queries or models"
         )
 
 

@@ -322,7 +322,7 @@ class BradleyTerry:
         if len(judgments.models) > MOST_MODELS:
             raise JudgmentError(
                 f"the judgments have {len(judgments.models)} models, and at most {MOST_MODELS} can "
-                "be fitted together, because their covariance has a cell for every two; fit groups "
+                "be fitted together, because the covariance matrix would be too large; fit groups "
                 "of models separately"
             )
         if self.ties != "drop":

@@ -91,8 +91,9 @@ class Judgments(NearNames):
                 and halves.setdefault(judgment.query_id, judgment.half) != judgment.half
             ):
                 raise JudgmentError(
-                    f"judgment {number}: query {judgment.query_id!r} is in both halves, so these "
-                    "are two adaptive comparisons; fit each separately"
+                    f"judgment {number}: query {judgment.query_id!r} is in both halves of the "
+                    "design, so the judgments come from two adaptive comparisons; fit each "
+                    "separately"
                 )
         columns = np.array(rows, dtype=object).reshape(-1, 4).T
         query, a, b = map(_factorize, columns[:3])

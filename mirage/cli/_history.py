@@ -22,7 +22,8 @@ def current_commit() -> str:
             ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
-        raise MirageError("--history: there is no commit here; set MIRAGE_COMMIT to its SHA") from (
-            None
-        )
+        raise MirageError(
+            "--history: the commit is unknown, because this folder is not a git repository with a "
+            "commit; set MIRAGE_COMMIT to its SHA"
+        ) from (None)
     return process.stdout.strip()

@@ -110,7 +110,7 @@ def _encoder(folder: Path, kind: str) -> Model:
         )
     base_url = facts.get("base_url")
     if base_url is not None and not (isinstance(base_url, str) and base_url):
-        raise DatasetError(f"{path}: base_url is the address of an endpoint, not {base_url!r}")
+        raise DatasetError(f"{path}: base_url must be the address of an endpoint, got {base_url!r}")
     return Model(model, base_url)
 
 
@@ -124,7 +124,8 @@ def corpus_of(folder: Path) -> Corpus:
 
     if existing(folder).is_dir() and not (folder / "corpus").is_dir():
         raise DatasetError(
-            f"{folder}: is no index; `mirage index DOCUMENTS {shell_word(str(folder))}` creates one"
+            f"{folder}: not an index; `mirage index DOCUMENTS {shell_word(str(folder))}` creates "
+            "one"
         )
     return Corpus.open(folder / "corpus")
 

@@ -61,7 +61,9 @@ def _standard_input() -> Path:
     from mirage._base.inputs import chunks
 
     if _FILES:
-        raise MirageError("standard input (-) can be read once only; give a file for the other")
+        raise MirageError(
+            "standard input (-) can be read only once; give a file instead of the second -"
+        )
     path = Path(mkdtemp(prefix="mirage-")) / "stdin.jsonl"
     _FILES.append(path)
     try:
@@ -98,7 +100,7 @@ def file_of(path: Path) -> Path:
     if existing(path).is_dir():
         files = sorted(file.name for file in path.glob("*.jsonl"))
         hint = f"; did you mean {path / files[0]}?" if len(files) == 1 else ""
-        raise DatasetError(f"{path}: is a folder, and a file is needed{hint}")
+        raise DatasetError(f"{path}: expected a file, but this is a folder{hint}")
     return path
 
 
@@ -112,7 +114,7 @@ def existing(path: Path) -> Path:
 def check_folder(path: Path | None) -> None:
     """Raise an error, before the work begins, if the folder of an output does not exist."""
     if path is not None and not path.parent.is_dir():
-        raise MirageError(f"{path}: there is no folder {path.parent}; make it first")
+        raise MirageError(f"{path}: the folder {path.parent} does not exist; create it first")
 
 
 def _nearest(path: Path) -> str:
@@ -192,7 +194,9 @@ def named_files(texts: Sequence[str]) -> dict[str, Path]:
     for text in texts:
         name, path = _name_and_file(text)
         if name in files:
-            raise MirageError(f"two files are of a model {name!r}; write NAME=FILE for one of them")
+            raise MirageError(
+                f"two files are for the same model {name!r}; write NAME=FILE to rename one of them"
+            )
         files[name] = path
     return files
 
@@ -218,9 +222,9 @@ def response_files(texts: Sequence[str]) -> dict[str, Path]:
     for file in files.values():
         if is_log(file):
             raise MirageError(
-                f"{file}: is a log, since its lines have questions. Logs are not ranked, because "
-                "they do not say which passages are relevant; use `mirage logs features` or "
-                "`mirage logs drift`"
+                f"{file}: this is a log, because its lines have questions. Logs cannot be ranked "
+                "or compared with references, because they do not contain the relevant passages; "
+                "use `mirage logs features` or `mirage logs drift`"
             )
     return files
 
@@ -264,8 +268,8 @@ def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
     file = file_of(path)
     if not trust and not ships(file):
         raise ArtifactError(
-            f"{path}: is not a surrogate that ships with mirage; give --trust if you trust its "
-            "origin: it decides the ranking, and a joblib file can run code"
+            f"{path}: this surrogate does not ship with mirage. Give --trust if you trust its "
+            "author: it decides the ranking, and a joblib file can run code"
         )
     return SurrogateRanker.load(file, trust=trust)
 
@@ -286,7 +290,9 @@ def queries_of(source: str, language: str | None) -> Sequence[Query]:
     if path.suffix != ".tsv":
         return MirageDataset.from_qa(path, language=language)
     if language is None:
-        raise MirageError(f"{source}: topics do not name their language; give --language CODE")
+        raise MirageError(
+            f"{source}: a file of topics does not contain the language; give --language CODE"
+        )
     code = Language.of(language).code
     topics = read_topics(path).items()
     return [Query(id=id_, language=code, text=text) for id_, text in topics]
@@ -315,7 +321,8 @@ def leaderboard_of(
 
     if (dataset is None) != (surrogate is None):
         raise MirageError(
-            "--dataset and --surrogate go together: a surrogate is trained for its queries"
+            "give --dataset and --surrogate together, because a surrogate is only valid for the "
+            "queries that it was trained on"
         )
     if board != "bundled":
         if dataset is not None:

@@ -127,7 +127,7 @@ def _key_in(variable: str | None) -> str | None:
         return key
     similar = [name for name in os.environ if name.upper().endswith(("KEY", "TOKEN"))]
     if similar:
-        raise UnknownNameError("environment variable with a key:", variable, sorted(similar))
+        raise UnknownNameError("environment variable", variable, sorted(similar))
     raise MirageError(f"the environment variable {variable} is not set; set it to the key")
 
 

@@ -280,7 +280,10 @@ class _Part(NamedTuple):
         files = (PASSAGES, IDS, OFFSETS, ID_ENDS, HASHES, ROWS)
         manifest = read_manifest(folder, KIND, _FIELDS, files=files, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
+            raise DatasetError(
+                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
+                "build it again"
+            )
         hashes = mapped_array(folder / HASHES, ArrayType(np.uint64))
         ends = ArrayType(np.int64, (len(hashes) + 1,))
         part = cls(

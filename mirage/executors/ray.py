@@ -232,7 +232,7 @@ def _check_losses(number: int, losses: int) -> None:
     if losses >= _LOSSES:
         raise ExecutorError(
             f"item {number}, counted from 0, was lost with {losses} workers; check whether it "
-            "needs more memory than a worker has, or ends the process"
+            "needs more memory than a worker has, or terminates its process"
         )
 
 

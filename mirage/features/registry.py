@@ -145,7 +145,8 @@ def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({}
         return own[name]
     if declared is not None:
         raise FeatureError(
-            f"feature {name!r} declares {declared!r} as its facts; make it mirage.features.Facts"
+            f"the attribute facts of feature {name!r} must be a mirage.features.Facts, got "
+            f"{declared!r}"
         )
     stem = canonical_name(name).partition("@")[0]
     return DEFINITIONS[stem].facts if stem in DEFINITIONS else Facts()

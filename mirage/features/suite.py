@@ -186,7 +186,8 @@ class FeatureSuite(NearNames):
         if not met:
             raise FeatureError(
                 f"none of the features {', '.join(self.names)} can be computed on {dataset.name}: "
-                "none of its queries meets their needs"
+                "they need data that none of its queries has, such as relevant passages, a "
+                "reference or short answers"
             )
         return FeatureSuite(met, self.language)
 

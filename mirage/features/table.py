@@ -279,8 +279,7 @@ class FeatureTable(NearNames):
         model, language = model or attributes.get("model"), language or attributes.get("language")
         if model is None or language is None:
             raise FeatureError(
-                "the frame's attrs lack the model or the language of the features; pass model= and "
-                "language="
+                "the attrs of the DataFrame have no model or no language; pass model= and language="
             )
         try:
             values = frame.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -87,8 +87,8 @@ def check_name(name: object) -> None:
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
     if not is_valid:
         raise DatasetError(
-            f"the name of a model must be a text in valid Unicode, got model={name!a}; the system "
-            "itself is the first argument"
+            f"model must be a name in valid Unicode, got model={name!a}; pass the system itself as "
+            "the first argument"
         )
 
 

@@ -159,7 +159,8 @@ class HTTPGenerator:
         if concurrency < 1 or retries < 0 or timeout <= 0 or total_timeout <= 0 or backoff < 0:
             raise SettingError(
                 "concurrency must be at least 1, retries and backoff at least 0, and timeouts "
-                "above 0 seconds"
+                f"above 0 seconds; got concurrency={concurrency}, retries={retries}, "
+                f"backoff={backoff}, timeout={timeout}, total_timeout={total_timeout}"
             )
         self.url: str = checked_url(url)
         self.name: str = name or urlsplit(url).netloc

@@ -87,8 +87,8 @@ def _generators(
     run = generator.recording(dataset)
     if repeats is not None and repeats > len(run.repeats):
         raise SettingError(
-            f"repeats={repeats}, but the responses of {generator.name!r} were recorded only "
-            f"{len(run.repeats)} times, and recorded responses cannot be asked for again"
+            f"repeats={repeats}, but the responses of {generator.name!r} were recorded with only "
+            f"{len(run.repeats)} repeats; record more of them, or ask for fewer repeats"
         )
     return [ReplayGenerator(repeat, generator.name) for repeat in run.repeats[:repeats]]
 

@@ -170,7 +170,8 @@ class EndpointEntry(Entry):
     def _check_reference(cls, value: str | None) -> str | None:
         if value is not None and SECRET.fullmatch(value) is None:
             raise ValueError(
-                "an API key must not be in a file: write ${ENV:NAME}, and set the variable NAME"
+                "an API key must not be in a file: write ${ENV:NAME}, and set the environment "
+                "variable NAME"
             )
         return value
 

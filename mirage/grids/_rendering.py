@@ -233,7 +233,7 @@ def from_json(
     except ValueError as error:
         raise DatasetError(f"{source}: not valid JSON ({error})") from None
     if not isinstance(row, dict):
-        raise DatasetError(f"{source}: a table is a JSON object, got {type(row).__name__}")
+        raise DatasetError(f"{source}: expected a table as a JSON object, got {type(row).__name__}")
     document = validated(_Table, row, source)
     cells = []
     for position, cell in enumerate(document.cells):

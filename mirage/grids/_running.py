@@ -424,8 +424,8 @@ class Runner:
         if not any(id_ in corpus for query in dataset for id_ in query.relevant):
             passage = next(ids[0] for ids in relevant.values() if ids)
             raise SettingError(
-                f"the qrels of {cell['dataset']} name documents and not passages, such as "
-                f"{passage!r} of {cell['corpus']}: set level: document"
+                f"the qrels of {cell['dataset']} name documents, but the corpus {cell['corpus']} "
+                f"has passages, such as {passage!r}: set level: document"
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:

@@ -242,7 +242,9 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
     except RecursionError:
         raise DatasetError(f"{path}: the YAML is nested too deeply") from None
     if not isinstance(document, dict):
-        raise DatasetError(f"{path}: a grid is a mapping with name, datasets, grid and metrics")
+        raise DatasetError(
+            f"{path}: expected a mapping with the keys name, datasets, grid and metrics"
+        )
     lines = dict(_lines(path, node, ()))
     try:
         context = {FOLDER: path.resolve().parent, UNTRUSTED: None if trust else path}

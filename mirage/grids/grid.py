@@ -202,8 +202,8 @@ class Grid:
         if ambiguous:
             values = sorted({cell[ambiguous[0]] for cell in cells})
             raise SettingError(
-                f"{len(cells)} cells of {self.name} have {dict(settings)}, and show different "
-                f"passages; add a setting of {ambiguous[0]}: {', '.join(values)}"
+                f"{len(cells)} cells of {self.name} have {dict(settings)}, but they show different "
+                f"passages; also set {ambiguous[0]}, one of {', '.join(values)}"
             )
         return self._runner(store, limit, progress=progress).queries_with_passages(cells[0])
 

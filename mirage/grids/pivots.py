@@ -41,7 +41,7 @@ class Pivot(Printed):
     def __getitem__(self, key: tuple[Key, Key]) -> Score:
         score = self.scores.get(key)
         if score is None:
-            raise UnknownNameError("row and column", key, map(str, self.scores))
+            raise UnknownNameError("pair of row and column", key, map(str, self.scores))
         return score
 
     def __len__(self) -> int:

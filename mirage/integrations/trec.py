@@ -184,8 +184,8 @@ def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
                 )
         if {"\t", "\n", "\r"} & {*query.id, *query.text} or " " in query.id:
             raise DatasetError(
-                f"query {query.id!r}: TREC topics are lines id<TAB>text, so neither may contain "
-                "tabs or line ends, nor the id blanks"
+                f"query {query.id!r}: TREC topics are lines id<TAB>text, so id and text must not "
+                "contain tabs or line breaks, and the id no spaces"
             )
     folder = Path(folder)
     text = "".join(f"{query.id}\t{query.text}\n" for query in dataset)
@@ -204,7 +204,7 @@ def _write(rows: Iterable[tuple[str, ...]], path: Path) -> None:
         if broken is not None:
             raise DatasetError(
                 f"{path}: {broken!r} cannot be written to a TREC file, whose fields are separated "
-                "by blanks; use ids and a tag without white space"
+                "by spaces; use ids and a run tag without white space"
             )
         text.append(" ".join(fields) + "\n")
     write_text(path, "".join(text))

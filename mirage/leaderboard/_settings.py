@@ -64,7 +64,8 @@ class RankSettings:
             raise SettingError(f"judgments must be at least 0, got {self.judgments}")
         if not self.asks_judge and (self.stops or self.out is not None):
             raise SettingError(
-                "until_width=, until_against= and out= need judge=, and judgments= above 0 or None"
+                "until_width=, until_against= and out= can only be used with judge=, and "
+                f"judgments= must then be None or at least 1, got judgments={self.judgments}"
             )
         if self.until_width is not None and not self.until_width > 0:
             raise SettingError(f"until_width must be above 0 (in logits), got {self.until_width}")

@@ -55,7 +55,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         for code, leaderboard in self._leaderboards.items():
             if leaderboard.dataset.language != code:
                 raise DatasetError(
-                    f"the leaderboard for {code!r} is in {leaderboard.dataset.language!r}"
+                    f"the leaderboard with the key {code!r} is in "
+                    f"{leaderboard.dataset.language!r}; use its language as its key"
                 )
 
     def __contains__(self, language: object) -> bool:
@@ -184,8 +185,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         each, remainder = divmod(judgments or 0, len(self))
         if judgments and not each:
             raise SettingError(
-                f"{judgments} judgments are fewer than the {len(self)} languages; ask for "
-                f"{len(self)} or more, or in fewer languages"
+                f"judgments={judgments} is too few for {len(self)} languages, because each needs "
+                "at least one; increase it, or rank in fewer languages"
             )
         return {
             code: replace(

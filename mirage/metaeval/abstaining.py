@@ -202,7 +202,9 @@ def _columns(
             f"{values.shape}, {truth.shape} and {len(names)}"
         )
     if not np.isin(truth, (0, 1)).all() or np.isinf(values).any():
-        raise JudgmentError("labels must be true or false, and scores finite numbers or NaN")
+        raise JudgmentError(
+            "every label must be True or False, and every score a finite number or NaN (no score)"
+        )
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return values, truth.astype(bool), np.array([codes[name] for name in names], dtype=np.intp)
 
@@ -251,12 +253,9 @@ def _check_enough(
     kinds = _with_share(0.0, positive, codes, has_score, balanced)
     if any(kind.decided == 0 for kind in kinds):
         raise JudgmentError(
-            f"{labels} items have a score; "
-            + (
-                "a balanced risk needs items with both labels"
-                if balanced
-                else "at least one is needed"
-            )
+            f"all {labels} items with a score have the same label; balanced=True needs both labels"
+            if balanced and labels
+            else "no item has a score; at least one is needed"
         )
 
     def p_value(factor: float) -> float:
@@ -456,7 +455,8 @@ def cascade(
     if len(negatives) != 1 or decided.positive not in decided.names:
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
-            f"needs two, one of them {decided.positive!r}: merge labels with `merged`"
+            f"needs exactly two labels, one of them {decided.positive!r}: merge labels with "
+            "`merged`"
         )
     if isinstance(costly, LLMSentenceJudge) and not {*decided.names} <= {*LABELS[costly.task]}:
         raise JudgmentError(
@@ -522,8 +522,8 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
     complete = np.isfinite(X).all(axis=1)
     if len(np.unique(positive[complete])) < 2:
         raise JudgmentError(
-            f"{source}: the model of the score is fitted to four fifths of the labels, but these "
-            f"{complete.sum()} labels are not of both kinds; label more sentences"
+            f"{source}: a model that combines the scores is fitted to four fifths of the labels, "
+            f"but these {complete.sum()} labels are all the same; label more sentences"
         )
     model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
     model.fit(X[complete], positive[complete])
@@ -547,7 +547,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
     evidence = opinion.evidence
     if evidence is None:
         raise JudgmentError(
-            f"judge {opinion.name!r} names labels, but its confidence is unknown; give a score, "
+            f"judge {opinion.name!r} returns labels without a confidence; pass a score instead, "
             "such as the share of repeated answers with the same label"
         )
     return opinion, evidence
@@ -563,7 +563,7 @@ def _turned_threshold(opinion: Opinion) -> float:
     limits = opinion.reading.turned(np.full(len(opinion.reading.lower), threshold))
     if np.ptp(limits) > 0:
         raise JudgmentError(
-            f"score {opinion.name!r} is better when lower in one language and when higher in "
-            "another, so no threshold suits both; use labels in one language"
+            f"score {opinion.name!r} is better when lower in one language and better when higher "
+            "in another, so no threshold suits both; use labels in one language"
         )
     return float(limits[0])

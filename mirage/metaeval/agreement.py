@@ -70,7 +70,9 @@ class AnnotatorAgreement(Rows[LanguageAgreement]):
         for row in self:
             if row.language == language:
                 return row
-        raise JudgmentError(f"{self.source}: no annotator labels in {language!r}")
+        raise JudgmentError(
+            f"{self.source}: no sentence in {language!r} was labelled by annotators"
+        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame with one row per language.

@@ -292,7 +292,8 @@ def transfer_card(
     if len(decided.names) > 2 or not positive.any() or positive.all():
         raise JudgmentError(
             f"{labelled.source}: the labels are {', '.join(map(repr, decided.names))}; a score "
-            f"needs two, one of them {labelled.positive!r}: merge labels with `merged`"
+            f"needs exactly two labels, one of them {labelled.positive!r}: merge labels with "
+            "`merged`"
         )
     queries = [f"{sentence.query.language} {sentence.query.id}" for sentence in decided]
     cluster = np.unique(queries, return_inverse=True)[1]
@@ -301,7 +302,7 @@ def transfer_card(
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
-            raise JudgmentError(f"judge {opinion.name!r} names labels; a card needs scores")
+            raise JudgmentError(f"judge {opinion.name!r} returns labels, but a card needs scores")
         has_score = ~np.isnan(evidence)
         interval = roc_auc_interval(evidence, positive, cluster, level=level)
         rows.append(

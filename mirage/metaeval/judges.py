@@ -291,7 +291,7 @@ def _declared_facts(function: object, name: str) -> Facts:
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
     raise FeatureError(
-        f"score {name!r} declares {declared!r} as its facts; use a mirage.features.Facts"
+        f"the attribute facts of score {name!r} must be a mirage.features.Facts, got {declared!r}"
     )
 
 

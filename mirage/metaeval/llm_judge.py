@@ -110,11 +110,11 @@ class LLMSentenceJudge:
                 else "the other responses are in the cache; run again for the rest"
             )
             raise JudgmentError(
-                f"judge {self.name!r} was not answered about {len(failed)} {total}, the first: "
+                f"judge {self.name!r} got no answer about {len(failed)} {total}, the first: "
                 f"{failed[0]}; {rest}"
             )
         for reasons, problem in (
-            (failed, "was not answered about"),
+            (failed, "got no answer about"),
             (invalid, "gave no label to"),
         ):
             if reasons:

@@ -157,8 +157,8 @@ class JudgeResult:
         reading = self.reading.select(rows)
         if reading.mixed:
             raise JudgmentError(
-                f"score {self.name!r} is better when lower in one language and when higher in "
-                "another, so no threshold suits both; select one language"
+                f"score {self.name!r} is better when lower in one language and better when higher "
+                "in another, so no threshold suits both; select one language"
             )
         weights = cl.sentence_weights(self.truth.language[rows], self.truth.label[rows])
         best = cl.best_threshold(evidence, positive, weights)
@@ -184,7 +184,7 @@ class JudgeResult:
 
     def _evidence(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
-            raise JudgmentError(f"judge {self.name!r} names labels; it has no scores")
+            raise JudgmentError(f"judge {self.name!r} returns labels, so it has no scores")
         rows, evidence = self.truth.rows(language), self.reading.turned(self.scores)
         return rows, evidence[rows], self.truth.positive(self.name)[rows]
 

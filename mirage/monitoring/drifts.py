@@ -121,7 +121,7 @@ class Drift(Printed):
     def __getitem__(self, feature: str) -> Shift:
         shifts = {shift.feature: shift for shift in self.shifts}
         if feature not in shifts:
-            raise UnknownNameError("measure of this drift", feature, shifts)
+            raise UnknownNameError("measure of this comparison", feature, shifts)
         return shifts[feature]
 
     def _tables(self) -> tuple[Table]:

@@ -131,7 +131,10 @@ class History:
             if not matches:
                 raise UnknownNameError("commit", commit, shas)
             if len(matches) > 1:
-                raise DatasetError(f"{self.path}: {len(matches)} commits begin with {commit!r}")
+                raise DatasetError(
+                    f"{self.path}: {len(matches)} commits begin with {commit!r}; give more "
+                    "characters of the SHA"
+                )
             database.execute("UPDATE commits SET accepted = 1 WHERE sha = ?", matches)
 
     def series(self) -> tuple[tuple[Commit, ...], ...]:
@@ -205,5 +208,8 @@ class History:
             raise
         if application != _APPLICATION:
             database.close()
-            raise DatasetError(f"{self.path}: is another SQLite database, not a history")
+            raise DatasetError(
+                f"{self.path}: this SQLite database is not a mirage history; give a file written "
+                "with --history"
+            )
         return database

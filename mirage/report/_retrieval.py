@@ -61,10 +61,10 @@ def runs_by_language(
             if code in left_out:
                 continue
             if code not in rankings:
-                raise UnknownNameError("language of the ranking, with a run:", code, rankings)
+                raise UnknownNameError("language of the ranking", code, rankings)
             if model not in rankings[code].models:
                 models = rankings[code].models
-                raise UnknownNameError("model of the ranking, with a retrieval run:", model, models)
+                raise UnknownNameError("model of the ranking", model, models)
             by_language[code][model] = run
     return by_language
 

@@ -91,7 +91,10 @@ class BM25:
     def __init__(self, folder: Path, corpus: Corpus, *, verify: bool = True) -> None:
         manifest = read_manifest(folder, KIND, _FIELDS, files=_FILES, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
+            raise DatasetError(
+                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
+                "build it again"
+            )
         self.folder: Path = folder
         self.corpus: Corpus = corpus
         self.language: str | None = manifest["language"]

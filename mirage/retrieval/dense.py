@@ -83,7 +83,10 @@ class DenseRetriever:
         names = [path.name for path in _shard_paths(folder, corpus)]
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
+            raise DatasetError(
+                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
+                "build it again"
+            )
         if (
             manifest["similarity"] not in get_args(Similarity)
             or manifest["index"] not in get_args(Search)

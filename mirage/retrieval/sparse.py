@@ -65,7 +65,10 @@ class SparseRetriever:
         names = [path.name for path in self._shards.values()]
         manifest = read_manifest(folder, KIND, _FIELDS, files=names, verify=verify)
         if manifest["format"] != FORMAT:
-            raise DatasetError(f"{folder} is a {KIND} of another format; build it again")
+            raise DatasetError(
+                f"{folder}: the {KIND} was built in another format, by another version of mirage; "
+                "build it again"
+            )
         self.folder, self.corpus, self.embedder = folder, corpus, embedder
         self.fingerprint: str = manifest["key"]
         if self.fingerprint != _key(corpus, embedder):

@@ -239,8 +239,8 @@ def cross_validated_thresholds(
         outside = fold != number
         if len(np.unique(positive[outside])) < 2:
             raise JudgmentError(
-                "too few queries to choose a threshold by cross-validation: without one of "
-                f"{FOLDS} folds, a label is missing from the rest; pass a threshold"
+                "too few queries to choose a threshold by cross-validation: when one of the "
+                f"{FOLDS} folds is held out, the others have only one label; pass a threshold"
             )
         weights = sentence_weights(language[outside], positive[outside].astype(np.intp))
         thresholds[~outside] = best_threshold(scores[outside], positive[outside], weights).value

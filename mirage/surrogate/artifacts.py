@@ -173,7 +173,7 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
     content = _read_bytes(Path(path))
     if not trust and _digest(content) not in _shipped_digests().values():
         raise ArtifactError(
-            f"{os.fspath(path)}: is none of the surrogates that ship with mirage. Pass trust=True "
+            f"{os.fspath(path)}: this surrogate does not ship with mirage. Pass trust=True "
             "if you made it or trust its author: it decides how models are ranked, and "
             + (
                 "this format cannot run code"
@@ -215,7 +215,7 @@ def verify(folder: Path | None = None) -> dict[str, str]:
         return {code: _check_shipped(f"{code}.joblib")[1] for code in LANGUAGES}
     files = sorted(folder.glob("*.joblib"))
     if not files:
-        raise ArtifactError(f"{folder}: there is no surrogate (NAME.joblib) in it")
+        raise ArtifactError(f"{folder}: the folder contains no surrogate (NAME.joblib)")
     digests = _shipped_digests()
     return {
         file.name: ""
@@ -296,7 +296,9 @@ def _load_arrays(content: bytes) -> Mapping[str, Any]:
 
 def _unpack(payload: Mapping[str, Any]) -> Artifact:
     if payload["format"] != FORMAT:
-        raise ValueError(f"format {payload['format']}, this version reads {FORMAT}")
+        raise ValueError(
+            f"its format is {payload['format']}, but this version of mirage reads {FORMAT}"
+        )
     about = json.loads(payload["about"])
     data = {}
     for code, entry in about["languages"].items():

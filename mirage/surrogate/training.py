@@ -307,7 +307,7 @@ def require_models(judged: Sequence[str], available: Sequence[str], noun: str) -
         raise JudgmentError(
             f"the names of models do not match: the judgments are of {_format_names(judged)}, but "
             f"the {noun}s are of {_format_names(available)}; use the names of the judgments "
-            "(--name on the command line)"
+            "(NAME=FILE on the command line)"
         )
     if missing:
         raise UnknownNameError(f"{noun} of the judged model", missing[0], available)

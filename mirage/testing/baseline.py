@@ -108,7 +108,7 @@ class Baseline:
         raise DatasetError(
             f"the baseline was saved on {self.dataset} ({len(self.table)} queries), but this is "
             f"{dataset.name} ({len(dataset)} queries): {difference}; compare on the queries of the "
-            "baseline, or save it anew"
+            "baseline, or save the baseline again"
         )
 
 
@@ -364,7 +364,7 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
             again = f" in {times} repeats" if times > 1 else ""
             raise DatasetError(
                 f"{path}, query {query_id!r}: {len(row)} values for {len(names)} features{again}; "
-                "save the baseline anew"
+                "save the baseline again"
             )
     ids = tuple(content.values)
     each = np.array([*content.values.values()], dtype=np.float64)  # None becomes NaN

@@ -92,7 +92,7 @@ def assert_ranks(
 def _rank_system(system: ModelLike, on: str | Leaderboard | None, model: str | None) -> Ranking:
     if isinstance(system, MultilingualRanking):
         raise DatasetError(
-            "this ranking covers several languages; give that of one language, such as "
+            "this ranking covers several languages; pass the ranking of one language, such as "
             "ranking['sw']"
         )
     if isinstance(on, MirageDataset):

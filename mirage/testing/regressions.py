@@ -332,7 +332,7 @@ def _suite_like(
         differing = sorted(set(suite.names) ^ set(saved))
         raise FeatureError(
             f"the baseline and the suite differ in the features {', '.join(differing)}; compare "
-            "with the suite of the baseline, or save the baseline anew with this suite"
+            "with the suite of the baseline, or save the baseline again with this suite"
         )
     # User-defined features must come from the suite, as a baseline contains only their names.
     if suite is None and isinstance(on, Leaderboard):

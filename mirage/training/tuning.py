@@ -300,7 +300,7 @@ def _describe_base(model: str | Path) -> dict[str, str]:
     if (folder / "adapter_config.json").is_file():
         raise SettingError(
             f"{model} contains an adapter; merge it with its model (peft's merge_and_unload), "
-            "save the result and tune that"
+            "save the result and fine-tune it"
         )
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):

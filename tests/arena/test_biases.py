@@ -368,7 +368,7 @@ def test_uninformative_lengths_are_an_error():
     varied = [answers(range(9), "x"), answers([4] * 9, "y")]
     assert verbosity_bias(votes, QUERIES, varied).votes == 9
     one_wins = [v.model_copy(update={"verdict": "a"}) for v in votes]
-    with pytest.raises(JudgmentError, match="one always wins, or"):
+    with pytest.raises(JudgmentError, match="one model always wins, or"):
         verbosity_bias(one_wins, QUERIES, varied)
 
 

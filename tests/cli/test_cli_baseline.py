@@ -20,7 +20,7 @@ def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     chosen = ("--feature", "answer_bleu")
     done = mirage("baseline", *IN_SWAHILI, good, "--out", path, *chosen)
     assert done.stdout == f"{path}: 40 queries, 1 features\n"
-    assert "there is no folder" in refusal(
+    assert "does not exist; create it first" in refusal(
         "baseline", *IN_SWAHILI, good, "--out", tmp_path / "no" / "x.json"
     )
 

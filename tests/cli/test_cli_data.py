@@ -199,7 +199,9 @@ def test_what_convert_refuses(queries: Path, tmp_path: Path) -> None:
     assert "topics.tsv: no such file" in refusal("data", "convert", tmp_path, *trec)
     message = refusal("data", "convert", tmp_path, "--from", "nomiracl")
     assert "give --language CODE" in message
-    assert "has no recorded responses" in refusal("data", "convert", queries, "--runs", tmp_path / "r")
+    assert "has no recorded responses" in refusal(
+        "data", "convert", queries, "--runs", tmp_path / "r"
+    )
     assert "has no labels" in refusal("data", "convert", queries, "--labels", tmp_path / "l")
 
 

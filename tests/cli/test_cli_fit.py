@@ -151,7 +151,9 @@ def test_what_is_printed_is_the_ranking_and_its_page_is_written(tmp_path: Path) 
     done = mirage("fit", path, "--report", page)
     assert done.stdout.rstrip() == str(Ranking.from_judgments(rows))
     assert "Judgments by pair" in page.read_text(encoding="utf-8")
-    assert "there is no folder" in refusal("fit", path, "--report", tmp_path / "no" / "r.html")
+    assert "does not exist; create it first" in refusal(
+        "fit", path, "--report", tmp_path / "no" / "r.html"
+    )
 
 
 def test_votes_in_both_orders_are_left_out_together(tmp_path: Path) -> None:

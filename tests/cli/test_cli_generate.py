@@ -149,7 +149,7 @@ def test_what_generate_needs() -> None:
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--base-url", "localhost")
     assert "'localhost' is not the address of an endpoint" in message
     message = refusal("generate", *IN_SWAHILI, "--model", "m", "--out", "no/such/x.jsonl")
-    assert "there is no folder no/such" in message
+    assert "the folder no/such does not exist" in message
 
 
 @pytest.mark.parametrize("command", ["generate", "judge"])

@@ -72,7 +72,7 @@ def test_labels_of_some_correct_the_share_of_all(tmp_path: Path) -> None:
     low, high = row["corrected"]["interval"]
     assert low < 0.5 < high < 0.75
     for more in ("--card", "--compare"):
-        assert "give one of them" in refusal("metaeval", some, "--rest", rest, more)
+        assert "give only one of them" in refusal("metaeval", some, "--rest", rest, more)
     assert "others.jsonl" in refusal("metaeval", some, "--rest", tmp_path / "other.jsonl")
 
 

@@ -35,7 +35,7 @@ def test_a_budget_may_not_be_enough() -> None:
     assert "kind of budget 'cals'; did you mean 'calls'?" in refusal("plan", "--budget", "cals=3")
     message = refusal("plan", "--assume", "unstabel=0.3")
     assert "assumption 'unstabel'; did you mean 'unstable'?" in message
-    assert "go with --baseline" in refusal("plan", "--cluster", "document")
+    assert "give --baseline too" in refusal("plan", "--cluster", "document")
 
 
 def test_a_baseline_says_which_queries_there_are(good: Path, tmp_path: Path) -> None:

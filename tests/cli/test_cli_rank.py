@@ -62,7 +62,7 @@ def test_at_least_takes_no_failed_query_in_silence(tmp_path: Path) -> None:
 def test_names_that_make_no_sense(good: Path, bad: Path) -> None:
     message = refusal("rank", *IN_SWAHILI, good, "--at-least", "anchor/uncitd")
     assert message.endswith("did you mean 'anchor/uncited'?")
-    assert "two files are of a model 'good'" in refusal("rank", *IN_SWAHILI, good, good)
+    assert "two files are for the same model 'good'" in refusal("rank", *IN_SWAHILI, good, good)
     message = refusal("rank", *IN_SWAHILI, good, f"anchor/uncited={bad}")
     assert "is the name of an anchor" in message
 
@@ -83,7 +83,7 @@ def test_a_ranking_is_also_written_as_a_page(good: Path, tmp_path: Path) -> None
     assert "good" in text
     assert "anchor/uncited" in text
     message = refusal("rank", *IN_SWAHILI, good, "--report", tmp_path / "no" / "x.html")
-    assert "there is no folder" in message
+    assert "does not exist; create it first" in message
 
 
 def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
@@ -97,8 +97,12 @@ def test_wrong_columns_are_named_with_those_there_are(tmp_path: Path) -> None:
 def test_options_that_do_not_go_together(good: Path, tmp_path: Path) -> None:
     queries = tmp_path / "q.jsonl"
     MirageDataset.bundled(LANGUAGE).save(queries)
-    assert "go together" in refusal("rank", *IN_SWAHILI, good, "--dataset", queries)
-    assert "go together" in refusal("rank", *IN_SWAHILI, good, "--surrogate", queries)
+    assert "give --dataset and --surrogate together" in refusal(
+        "rank", *IN_SWAHILI, good, "--dataset", queries
+    )
+    assert "give --dataset and --surrogate together" in refusal(
+        "rank", *IN_SWAHILI, good, "--surrogate", queries
+    )
     both = ("--board", "official", "--dataset", queries, "--surrogate", queries)
     assert "leave out --dataset" in refusal("rank", *IN_SWAHILI, good, *both)
 
@@ -164,5 +168,5 @@ def test_a_judge_places_the_model(
 
 
 def test_what_goes_with_a_judge(judged: tuple[object, ...], good: Path) -> None:
-    assert "go with --judge" in refusal("rank", *IN_SWAHILI, good, "--judgments", 20)
+    assert "need --judge" in refusal("rank", *IN_SWAHILI, good, "--judgments", 20)
     assert "did you mean 'anchor/uncited'" in refusal(*judged, "--until-against", "anchor/uncitd")

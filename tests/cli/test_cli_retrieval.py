@@ -170,7 +170,7 @@ def test_what_an_index_by_a_model_lacks_is_said(index: Path, tmp_path: Path) -> 
         (index / "sparse.json").write_text(text)
         assert "sparse.json: does not name the model" in refusal("retrieve", index, "en")
     (tmp_path / "n.md").write_text("x")
-    assert "go with --encoder" in refusal(
+    assert "need --encoder" in refusal(
         "index", tmp_path / "n.md", tmp_path / "i", "--base-url", "http://localhost:1/v1"
     )
     assert not (tmp_path / "i").exists()
@@ -180,12 +180,12 @@ def test_what_is_no_index_or_no_run_is_said(tmp_path: Path) -> None:
     handbook = tmp_path / "handbook"
     handbook.mkdir()
     (handbook / "leave.md").write_text("# Leave\nAll have some.")
-    assert "exists and is no index" in refusal("index", handbook, handbook)
+    assert "exists but is not an index" in refusal("index", handbook, handbook)
     assert "did you mean" in refusal("index", tmp_path / "handbok", tmp_path / "x.index")
     assert "did you mean 'word'" in refusal(
         "index", handbook, tmp_path / "y", "--set", "unit=words"
     )
-    assert "is no index; `mirage index" in refusal("retrieve", handbook, "en")
+    assert "not an index; `mirage index" in refusal("retrieve", handbook, "en")
     assert "give --language" in _topics(handbook, tmp_path)
     (tmp_path / "r").write_text("1 Q0 a 1 1.0 x\n")
     (tmp_path / "q").write_text("1 0 a 1\n")
@@ -260,4 +260,4 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert "give --model" in refusal(*arguments)
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")
-    assert f"{found}: has no passage for any query of {topics}, only for others" in message
+    assert f"{found}: has no passage for any query of {topics}; their ids may differ" in message

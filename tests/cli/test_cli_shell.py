@@ -149,7 +149,7 @@ def test_a_wrong_path_leads_to_the_nearest_file(tmp_path: Path) -> None:
     folder = tmp_path.parent / (tmp_path.name[:-1] + "x") / "responses.jsonl"
     assert f"did you mean {tmp_path.parent}/" in refusal("fit", folder)
     assert refusal("fit", tmp_path / "zzz.jsonl").endswith("has queries.jsonl, responses.jsonl")
-    assert "is a folder, and a file is needed" in refusal("fit", tmp_path)
+    assert "expected a file, but this is a folder" in refusal("fit", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_standard_input_is_read_once_named_so_and_forgotten(
     assert scored.stdout.startswith("mine: 40 queries")
     assert refusal("fit", "-", stdin='{"a": 1').startswith("standard input, line 1: not JSON")
     twice = refusal("features", *IN_SWAHILI, "a=-", "b=-", stdin=piped)
-    assert "can be read once only" in twice
+    assert "can be read only once" in twice
     assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
 
 

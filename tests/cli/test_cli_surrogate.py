@@ -79,7 +79,7 @@ def test_a_model_without_a_judgment_is_left_out_aloud(
         *("--out", tmp_path / "x.joblib", "--estimator", "ridge"),
     )
     assert done.exit_code == 0
-    assert "left out, because no judgment is on them: idle" in done.stderr
+    assert "left out, because there is no judgment of them: idle" in done.stderr
 
 
 def test_what_train_refuses(arena: tuple[list[Path], Path], tmp_path: Path) -> None:

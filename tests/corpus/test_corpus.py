@@ -106,7 +106,7 @@ def test_invalid_sources_and_folders_raise_errors(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all my work")
-    with pytest.raises(DatasetError, match="is no corpus and not empty"):
+    with pytest.raises(DatasetError, match="is neither empty nor a corpus"):
         Corpus.build(passages("x"), tmp_path / "mine")
     with pytest.raises(DatasetError, match=r"has no manifest\.json"):
         Corpus.open(tmp_path / "mine")

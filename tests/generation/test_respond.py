@@ -633,9 +633,9 @@ def test_an_invalid_model_name_is_refused_before_any_call(name: str) -> None:
         query_ids.append(query.id)
         return echo(query)
 
-    with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
+    with pytest.raises(DatasetError, match="model must be a name in valid Unicode"):
         respond(answer, QUERIES, name, progress=False)
-    with pytest.raises(DatasetError, match="the name of a model must be a text in valid Unicode"):
+    with pytest.raises(DatasetError, match="model must be a name in valid Unicode"):
         CallableGenerator(answer, name).run(QUERIES, progress=False)
     assert query_ids == []
 

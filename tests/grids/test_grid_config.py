@@ -72,7 +72,10 @@ def test_an_error_names_the_line_and_the_problem(
 
 def test_a_file_that_is_not_a_grid_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "grid.yaml"
-    for text, message in (("", "a grid is a mapping"), ("- 1", "a grid is a mapping")):
+    for text, message in (
+        ("", "expected a mapping with the keys"),
+        ("- 1", "expected a mapping with the keys"),
+    ):
         path.write_text(text)
         with pytest.raises(DatasetError, match=message):
             read_config(path)

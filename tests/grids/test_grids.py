@@ -93,7 +93,7 @@ def test_a_cell_shows_the_passages_of_its_pipeline(tmp_path: Path, chat: ChatSer
     assert queries_of_cell.retrieved
     assert not chat.requests
     with pytest.raises(
-        SettingError, match=r"8 cells .* add a setting of retriever: bm25, both, flat"
+        SettingError, match=r"8 cells .* also set retriever, one of bm25, both, flat"
     ):
         grid.shown({"dataset": "sw", "corpus": "sw"})
     with pytest.raises(SettingError, match="no cell of small has"):

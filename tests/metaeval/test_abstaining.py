@@ -81,9 +81,9 @@ def test_settings_and_columns_are_checked() -> None:
         AbstainingJudge.calibrate([0.5], [True], threshold=np.nan)
     with pytest.raises(JudgmentError, match="one score, one label"):
         AbstainingJudge.calibrate([0.5, 0.6], [True])
-    with pytest.raises(JudgmentError, match="true or false"):
+    with pytest.raises(JudgmentError, match="must be True or False"):
         AbstainingJudge.calibrate([0.5], [2])
-    with pytest.raises(JudgmentError, match="needs items with both"):
+    with pytest.raises(JudgmentError, match="needs both labels"):
         AbstainingJudge.calibrate([0.9] * 50, [True] * 50, balanced=True)
 
 
@@ -136,7 +136,7 @@ def test_a_cascade_without_an_llm_has_no_cost_estimate() -> None:
     assert judge.undecided(sentences.sentences) == ()
     with pytest.raises(JudgmentError, match="the cost of 'people' is unknown"):
         judge.estimate(sentences.sentences)
-    with pytest.raises(JudgmentError, match="its confidence is unknown"):
+    with pytest.raises(JudgmentError, match="labels without a confidence"):
         cascade(recorded("people", truth), recorded("others", truth), sentences)
 
 

@@ -151,7 +151,9 @@ def test_a_function_declares_its_direction() -> None:
     assert transfer_card(SENTENCES, unsupported)["unsupported"].roc_auc > 0.8
     assert transfer_card(SENTENCES, score(unsupported, name="y"))["y"].roc_auc > 0.8
     unsupported.facts = "lower"  # type: ignore[attr-defined]
-    with pytest.raises(FeatureError, match=r"'unsupported' declares 'lower' as its facts"):
+    with pytest.raises(
+        FeatureError, match=r"'unsupported' must be a mirage.features.Facts, got 'lower'"
+    ):
         transfer_card(SENTENCES, unsupported)
 
 

@@ -438,7 +438,7 @@ def test_names_are_looked_up() -> None:
         result["mien"]
     with pytest.raises(UnknownNameError, match="language of these figures 'fr'"):
         result["mine"]["fr"]
-    with pytest.raises(JudgmentError, match="'mine' names labels; it has no scores"):
+    with pytest.raises(JudgmentError, match="'mine' returns labels, so it has no scores"):
         result["mine"].best_threshold()
     assert repr(result).startswith("MetaEvaluation(judges=['mine', 'yours'], sentences=12")
     assert repr(result["mine"]) == "JudgeResult('mine', balanced_accuracy=1.000)"

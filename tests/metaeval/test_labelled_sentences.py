@@ -88,7 +88,7 @@ def test_a_frame_is_read_as_a_file_is(tmp_path: Path) -> None:
 
 
 def test_other_types_than_frames_raise_an_error() -> None:
-    with pytest.raises(DatasetError, match="expected a frame of pandas or polars, found list"):
+    with pytest.raises(DatasetError, match="expected a pandas or polars DataFrame, got list"):
         LabelledSentences.from_pandas([ROW])  # type: ignore[arg-type]
 
 

@@ -332,9 +332,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
 
     server.answer = answer
     judge = judge_at(server, retries=1, name="mine")
-    with pytest.raises(
-        JudgmentError, match=r"^judge 'mine' was not answered about 2 of 8"
-    ) as error:
+    with pytest.raises(JudgmentError, match=r"^judge 'mine' got no answer about 2 of 8") as error:
         evaluate(SENTENCES, judge)
     assert reason in str(error.value)
     assert str(error.value).endswith("in the cache; run again for the rest")
@@ -344,7 +342,7 @@ def test_a_failed_call_is_no_mistake_of_the_judge(
     with caplog.at_level(logging.WARNING, "mirage.metaeval"):
         figures = evaluate(SENTENCES, judge)["mine"]["en"]
     assert (figures.invalid, figures.recall) == (2, {YES: 0.75, NO: 0.75})
-    assert "was not answered about 2 of 8 sentences, which counts as wrong" in caplog.text
+    assert "got no answer about 2 of 8 sentences, which counts as wrong" in caplog.text
 
     # What was answered is not asked for again.
     server.answer = says(truth_of)

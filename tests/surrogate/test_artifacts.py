@@ -79,7 +79,7 @@ def test_without_trust_only_bundled_files_are_read(folder: Path) -> None:
     content[len(content) // 2] ^= 1
     (folder / "sw.joblib").write_bytes(content)
     write_manifest(folder)  # a manifest that an attacker could write
-    with pytest.raises(ArtifactError, match=r"none of the surrogates that ship.* code"):
+    with pytest.raises(ArtifactError, match=r"does not ship with mirage.* code"):
         SurrogateRanker.load(folder / "sw.joblib")
     assert "is not the surrogate sw.joblib that ships" in verify(folder)["sw.joblib"]
 
@@ -169,7 +169,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="no such file"):
         SurrogateRanker.load(tmp_path / "missing.joblib")
     joblib.dump({"format": 99}, tmp_path / "future.joblib")
-    with pytest.raises(ArtifactError, match="format 99, this version reads 1"):
+    with pytest.raises(ArtifactError, match="format is 99, but this version of mirage reads 1"):
         SurrogateRanker.load(tmp_path / "future.joblib", trust=True)
     (tmp_path / "text.joblib").write_text("hello")
     with pytest.raises(ArtifactError, match="not a surrogate that this version can read"):

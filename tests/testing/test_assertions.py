@@ -235,7 +235,12 @@ def test_bad_input_for_a_rank_is_one_clear_error(good: Texts) -> None:
         (good, "anchor/uncited", {"on": "sw", "confidence": 90}, "above 0 and below 1, got 90"),
         (good, "anchor/uncited", {"on": "xx"}, "unknown language 'xx'"),
         (two, "b", {}, r"several models \(a, b\): choose one with model="),
-        (MultilingualRanking({"sw": two}), "b", {}, r"give that of one language.*ranking\['sw'\]"),
+        (
+            MultilingualRanking({"sw": two}),
+            "b",
+            {},
+            r"pass the ranking of one language.*ranking\['sw'\]",
+        ),
     ):
         with pytest.raises(MirageError, match=message):
             assert_ranks(model, at_least, **options)

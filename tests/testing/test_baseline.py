@@ -120,7 +120,9 @@ def test_other_queries_are_one_clear_error(
     message: str,
 ) -> None:
     loaded = save_references(tmp_path / "b.json", swahili)
-    with pytest.raises(DatasetError, match=f"saved on bundled-sw.*{message}.*save it anew"):
+    with pytest.raises(
+        DatasetError, match=f"saved on bundled-sw.*{message}.*save the baseline again"
+    ):
         loaded.check(change(swahili))
 
 

@@ -31,7 +31,7 @@ def parse(content: bytes) -> Parsed:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     except zipfile.BadZipFile:
-        raise DatasetError("not a Word document (.docx), or damaged") from None
+        raise DatasetError("the file is not a Word document (.docx), or it is damaged") from None
     if size > LARGEST:
         raise DatasetError(
             f"unpacks to {size} bytes, but the limit is {LARGEST}; split the document"

@@ -20,7 +20,7 @@ def parse(content: bytes) -> Parsed:
         reader = PdfReader(io.BytesIO(content))
         # Many files are encrypted with an empty password, only to forbid printing.
         if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
-            raise DatasetError("encrypted; save it without a password")
+            raise DatasetError("the file is encrypted; save it without a password")
         pages = [page.extract_text().strip() for page in reader.pages]
         title = str(getattr(reader.metadata, "title", None) or "")
     blocks = [Block(page) for page in pages if page]

@@ -43,7 +43,8 @@ def parse(content: bytes) -> Parsed:
     text = content.decode("utf-8-sig")
     if len(text) > LARGEST:
         raise DatasetError(
-            f"{len(text)} characters, but reStructuredText may have {LARGEST}; split the file"
+            f"the file has {len(text)} characters, but at most {LARGEST} can be parsed as "
+            "reStructuredText; split the file"
         )
     settings = _SETTINGS | {"line_length_limit": len(text) + 1}
     inliner = Inliner()
