@@ -359,7 +359,7 @@ class MirageDataset(NearNames, Sequence[Query]):
             5
         """
         if not 1 <= n <= len(self):
-            raise DatasetError(f"cannot sample {n} of the {len(self)} queries of {self.name}")
+            raise DatasetError(f"cannot sample n={n} queries, because {self.name} has {len(self)}")
         positions = sorted(random.Random(seed).sample(range(len(self)), n))
         return self._with_queries([self._queries[i] for i in positions])
 

@@ -483,7 +483,7 @@ def test_a_sample_draws_every_query_as_often() -> None:
 
 @pytest.mark.parametrize("n", [0, -1, 4])
 def test_a_sample_has_to_fit(n: int) -> None:
-    with pytest.raises(DatasetError, match=f"^cannot sample {n} of the 3 queries of d$"):
+    with pytest.raises(DatasetError, match=f"^cannot sample n={n} queries, because d has 3$"):
         dataset("a", "b", "c").sample(n)
 
 

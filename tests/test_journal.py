@@ -346,7 +346,7 @@ journal.__exit__(None, None, None)
     count, _, message = output.partition(" ")
     assert message == (
         f"{path}: cannot be written (File too large); the records written so far are kept: free "
-        "disk space and run the same again, which continues from there\n"
+        "disk space, and repeat the command or call to continue from there\n"
     )
     assert recorded_ids(path) == [f"q{i}" for i in range(int(count))] + ["last"]
 

@@ -70,7 +70,7 @@ class Journal(Generic[R]):
                 self._file.truncate(size)
             raise DatasetError(
                 f"{self.path}: cannot be written ({error.strerror}); the records written so far "
-                "are kept: free disk space and run the same again, which continues from there"
+                "are kept: free disk space, and repeat the command or call to continue from there"
             ) from error
 
     def finish(self, records: Iterable[R]) -> None:

@@ -111,6 +111,7 @@ def _check_identifiable(
         )
         if conditional <= max(ridge / 4, 1e-9):
             raise JudgmentError(
-                f"the judgments cannot separate {name} from quality: for every query and judge it "
-                "follows from the models or from another control; leave it out, or add judgments"
+                f"the judgments cannot separate {name} from quality: on every query and for every "
+                "judge, its value is determined by the models or by another control; leave this "
+                "control out, or add judgments"
             )

@@ -141,7 +141,7 @@ def compare_cells(
     if not any(cell.values for cell in cells):
         raise SettingError(
             f"{name}: cells without values per query, such as published figures, cannot be "
-            "compared; give cells that have them"
+            "compared; use cells that were run"
         )
     measured = [cell for cell in cells if cell.values or not cell.failure]
     pairs = list(_pairs(measured, axes_of(cells), baseline))

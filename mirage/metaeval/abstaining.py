@@ -266,10 +266,10 @@ def _check_enough(
         factor *= 1.02
     if factor > 1:
         raise JudgmentError(
-            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters cannot show a risk of "
-            f"{risk:g} at confidence {1 - alpha:g}, even without an error; at least "
-            f"{math.ceil(labels * factor)} labels like these are needed, and about four times as "
-            "many if the error is half the risk"
+            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
+            f"risk of at most {risk:g} with confidence {1 - alpha:g}, even if no decision is "
+            f"wrong; at least {math.ceil(labels * factor)} labels like these are needed, and about "
+            "four times as many if the error is half the risk"
         )
 
 
@@ -392,7 +392,7 @@ class Cascade:
         if not isinstance(self.costly, LLMSentenceJudge):
             raise JudgmentError(
                 f"the cost of {_name(self.costly)!r} is unknown, because it is not an "
-                "LLMSentenceJudge; `undecided` returns the sentences that it will get"
+                "LLMSentenceJudge; the method `undecided` returns the sentences that it would label"
             )
         return self.costly.estimate(self.undecided(sentences))
 

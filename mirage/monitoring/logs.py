@@ -485,7 +485,9 @@ def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line])
     }
     for name in fields.keys() & has.keys():
         if not any(map(has[name], lines)):
-            raise SettingError(f"{path}: no line has the field {fields[name]!r} ({name})")
+            raise SettingError(
+                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
+            )
 
 
 # Clusters -----------------------------------------------------------------------------------------

@@ -265,7 +265,7 @@ def read_sheet(path: str | Path) -> tuple[SheetRow, ...]:
         try:
             columns = {name: cells[name] for name in _COLUMNS}
         except KeyError as error:
-            raise DatasetError(f"{where}: there is no column {error}") from None
+            raise DatasetError(f"{where}: column {error} is missing") from None
         forms = {
             name: [
                 [form.strip() for form in line.split("|") if form.strip()]

@@ -355,8 +355,8 @@ def _train(
     rows, too_long = token_rows(examples, tokenizer, ends, limit)
     if not rows:
         raise DatasetError(
-            f"all {len(too_long)} examples are longer than {limit} tokens; make them with a prompt "
-            "of a smaller context, or use a recipe with a larger max_length"
+            f"all {len(too_long)} examples are longer than {limit} tokens; build them with a "
+            "prompt for a smaller context, or use a recipe with a larger max_length"
         )
     with _suppress_messages():
         trainer = trl.SFTTrainer(

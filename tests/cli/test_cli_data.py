@@ -210,7 +210,7 @@ def test_trec_has_no_room_for_a_tab(tmp_path: Path) -> None:
     row = {"id": "a", "language": "en", "text": "one\ttwo"}
     path.write_text(json.dumps(row))
     out = tmp_path / "trec"
-    assert "may contain tabs" in refusal("data", "convert", path, "--to", "trec", "--out", out)
+    assert "must not contain tabs" in refusal("data", "convert", path, "--to", "trec", "--out", out)
     assert not out.exists()
 
 

@@ -146,7 +146,7 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
         return json_lines(tmp_path / name, some)
 
     few = labels("few.jsonl", rows()[:10])
-    assert "10 labels in 5 clusters cannot show a risk of 0.2" in refusal(
+    assert "10 labels in 5 clusters are too few to show a risk of at most 0.2" in refusal(
         "decide", few, files[1], *GIVEN
     )
     assert "at least 37 labels" in refusal("decide", few, files[1])
