@@ -91,8 +91,8 @@ Features = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Compute this feature, such as citation_recall@10; may be repeated.  [default: all "
-        "features that need neither a model nor the network]",
+        "Compute this feature, such as citation_recall@10; may be repeated.  [default: the "
+        "default features, which need neither a model nor the network]",
         autocompletion=complete_feature,
         show_default=False,
     ),
@@ -101,8 +101,8 @@ AllowFailed = Annotated[
     int,
     option(
         "N",
-        "Number of failed responses to tolerate per model. With more, its checks fail (exit status "
-        "1).",
+        "Number of failed responses that a model may have. If it has more, the checks of this "
+        "command fail (exit status 1).",
         min=0,
     ),
 ]
@@ -215,7 +215,10 @@ History = Annotated[
 
 # LLMs ---------------------------------------------------------------------------------------------
 
-Model = Annotated[str | None, option("NAME", "Name of the LLM, such as gpt-4o-mini.")]
+Model = Annotated[
+    str | None,
+    option("NAME", "Name of the LLM, such as gpt-4o-mini. Required unless --service is given."),
+]
 BaseUrl = Annotated[
     list[str] | None,
     option(

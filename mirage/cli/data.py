@@ -35,7 +35,9 @@ def queries(
     source: Annotated[
         str,
         argument(
-            "LANGUAGE|FILE", "Language code, which selects the bundled queries, or JSON Lines."
+            "LANGUAGE|FILE",
+            "Language code, which selects the bundled queries, or a JSON Lines file of queries; - "
+            "reads standard input.",
         ),
     ],
 ) -> None:

@@ -26,7 +26,7 @@ def doctor(
         option(
             "URL",
             "Also check that this LLM endpoint answers, without sending a key; may be repeated. "
-            "OPENAI_BASE_URL is always checked.",
+            "OPENAI_BASE_URL is also checked if it is set.",
         ),
     ] = None,
     as_json: options.Json = False,

@@ -58,7 +58,8 @@ def features(
         option(
             "FORMAT",
             "Format of --dataset if it has questions with short answers: answers (JSON Lines), "
-            "kilt, mkqa or xor-tydi. The last two also need --language.",
+            "kilt, mkqa or xor-tydi. The last two also need --language. The default features are "
+            "then qa_match, qa_f1 and other metrics of short answers.",
         ),
     ] = None,
     cluster: options.Cluster = None,

@@ -100,8 +100,8 @@ def finetune(
         list[str] | None,
         option(
             "AXIS=VALUE",
-            "With a grid: setting of the cell whose queries and passages to train on, such as "
-            "retriever=bm25; may be repeated.",
+            "With a grid: train on the queries and passages of the cell that has this setting, "
+            "such as retriever=bm25; may be repeated.",
         ),
     ] = None,
     seed: options.Seed = 0,

@@ -32,8 +32,8 @@ def fit(
         str,
         option(
             "HOW",
-            "How to treat ties: half (half a win for both), drop, or davidson (the Davidson model "
-            "with a parameter for ties).",
+            "How to treat ties: half (half a win for each), drop (ignore ties) or davidson "
+            "(Davidson's model, which has a parameter for ties).",
         ),
     ] = "half",
     tournaments: Annotated[

@@ -51,7 +51,7 @@ def index(
         ),
     ] = None,
     size: Annotated[
-        int, option("N", "Length of a passage in words; see also unit of --set.", min=1)
+        int, option("N", "Maximum length of a passage in words; see also unit of --set.", min=1)
     ] = 100,
     encoder: Annotated[
         str | None,

@@ -75,7 +75,8 @@ def drift(
         str | None,
         option(
             "PERIOD",
-            "With one log: compare its last day, week or month with the same log before that.",
+            "With one log: compare its last period with the time before. PERIOD is day, week or "
+            "month.",
         ),
     ] = None,
     margin: Annotated[

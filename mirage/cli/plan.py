@@ -94,7 +94,7 @@ def plan(
     """Compute how many queries and repeats detect a loss.
 
     No system and no LLM is called: comparisons are simulated and tested as `mirage check` tests
-    them. Prints the queries to use, the responses to request in each run, and their cost. The exit
+    them. Prints the number of queries, the number of responses per run, and their cost. The exit
     status is 1 if no number of repeats reaches the power.
     """
     from mirage.llm import Price

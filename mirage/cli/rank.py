@@ -92,8 +92,8 @@ def rank(
         str | None,
         option(
             "MODEL",
-            "With --judge: stop when it is statistically significant which is better, the ranked "
-            "model or this model of the leaderboard.",
+            "With --judge: stop as soon as the ranked model is significantly better or worse than "
+            "MODEL of the leaderboard.",
         ),
     ] = None,
     file: Annotated[
