@@ -160,7 +160,7 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     message = refusal("decide", named, files[1], *GIVEN, "--positive", "S", "--judge", "j")
     assert "use one set of names" in message
     message = refusal("decide", *files, *GIVEN, "--feature", "passage_coverage")
-    assert "leave it out" in message
+    assert "leave the threshold out" in message
     assert "risk must be between 0 and 1, got risk=1.5" in refusal(
         "decide", *files, *GIVEN, "--risk", 1.5
     )

@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     train = files / "train.jsonl"
     assert "did you mean 'bergen'" in said(train, "--recipe", "bergn")
     assert "did you mean 'rank'" in said(train, "--set", "rnk=8")
-    assert "rank is a whole number" in said(train, "--set", "rank=8.5")
+    assert "rank=8.5: expected a whole number" in said(train, "--set", "rank=8.5")
     assert "rank and alpha must be above 0" in said(train, "--set", "rank=0")
     assert "did you mean 'reference'" in said(train, "--target", "references")
     assert "must be at least 1" in said(train, "--set", "steps=0")

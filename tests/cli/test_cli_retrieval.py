@@ -257,7 +257,7 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert after["1"].passage_ids == ("leave.md#1", "leave.md#0")
     assert after["2"].passage_ids == before["2"].passage_ids
     assert "keep the order that they had" in done.stderr
-    assert "give --model" in refusal(*arguments)
+    assert "needs --model NAME" in refusal(*arguments)
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")
-    assert f"{found}: has no passage for any query of {topics}; their ids may differ" in message
+    assert f"{found}: the run has no passage for any query of {topics}; their ids may differ" in message

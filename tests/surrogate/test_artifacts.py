@@ -73,7 +73,7 @@ def test_a_saved_file_cannot_run_code(tmp_path: Path) -> None:
 def test_without_trust_only_bundled_files_are_read(folder: Path) -> None:
     assert SurrogateRanker.load(folder / "sw.joblib").features == FeatureSuite.default("sw").names
     SurrogateRanker.pretrained("sw").save(folder / "own.npz")
-    with pytest.raises(ArtifactError, match=r"that ship.* cannot run code"):
+    with pytest.raises(ArtifactError, match=r"does not ship.* cannot run code"):
         SurrogateRanker.load(folder / "own.npz")
     content = bytearray((folder / "sw.joblib").read_bytes())
     content[len(content) // 2] ^= 1
