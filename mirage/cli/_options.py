@@ -91,7 +91,8 @@ Features = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Compute this feature, such as citation_recall@10; may be repeated.  [default: features that need neither a model nor the network]",
+        "Compute this feature, such as citation_recall@10; may be repeated.  [default: features "
+        "that need neither a model nor the network]",
         autocompletion=complete_feature,
         show_default=False,
     ),

@@ -260,4 +260,7 @@ def test_a_run_is_reranked_by_an_endpoint(index: Path, tmp_path: Path, server: C
     assert "needs --model NAME" in refusal(*arguments)
     topics.write_text("9\tleave3\n")
     message = refusal(*arguments, "--model", "m")
-    assert f"{found}: the run has no passage for any query of {topics}; their ids may differ" in message
+    assert (
+        f"{found}: the run has no passage for any query of {topics}; their ids may differ"
+        in message
+    )
