@@ -217,8 +217,11 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompt": None}, "row 1: the prompt has no Question:, Contexts: or Instruction"),
-        ({"prompt": "Question: Who?"}, "row 1: the prompt has no"),
+        (
+            {"prompt": None},
+            "row 1: the prompt lacks the section Question:, Contexts: or Instruction",
+        ),
+        ({"prompt": "Question: Who?"}, "row 1: the prompt lacks the section"),
         ({"negative_ids": ["2#0", "3#0"]}, r"row 1: no line .* begins with the passage id \[3#0\]"),
         (
             {"negative_ids": ["1#0", "2#0"]},
@@ -467,9 +470,12 @@ def test_two_columns_cannot_be_one_feature(split: Splitter) -> None:
     [
         (
             output_row("1", {"x/y.1": "other"}),
-            "row 3: query '1' has other outputs in an earlier row",
+            "row 3: query '1' has different outputs in an earlier row",
         ),
-        (output_row("1", {"new": "other"}), "row 3: query '1' has other outputs in an earlier row"),
+        (
+            output_row("1", {"new": "other"}),
+            "row 3: query '1' has different outputs in an earlier row",
+        ),
         ({"query_id": "9", "outputs": [{"model": None, "output": "a"}]}, "row 3, column 'outputs'"),
         ({"query_id": None, "outputs": [{"model": "z", "output": "a"}]}, "row 3, field 'query_id'"),
     ],

@@ -188,7 +188,9 @@ def component_effects(
     ]
     differing = [axis for axis in axes or table.axes if len(_values(scored_cells, axis)) > 1]
     if not differing:
-        raise SettingError(f"{table.name}: no two cells with a mean of {metric} differ in an axis")
+        raise SettingError(
+            f"{table.name}: there are no two cells with a mean of {metric} that differ in an axis"
+        )
     if len(differing) > MOST_AXES:
         raise SettingError(
             f"cells differ in {len(differing)} axes, and at most {MOST_AXES} can be compared; "

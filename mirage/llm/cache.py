@@ -239,7 +239,7 @@ def _connection(path: Path) -> sqlite3.Connection:
         (application,) = database.execute("PRAGMA application_id").fetchone()
         (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != _APPLICATION and tables:
-            raise sqlite3.OperationalError("it is the database of another program")
+            raise sqlite3.OperationalError("the file is the database of another program")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         if not tables:

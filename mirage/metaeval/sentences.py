@@ -156,7 +156,8 @@ def _sentence(row: _Row, location: str, texts: dict[tuple[str, str], str]) -> An
     query = validated(Query, {**names, "passages": row.passages}, location)
     if texts.setdefault((query.language, query.id), query.text) != query.text:
         raise DatasetError(
-            f"{location}: query {query.id!r} has another text in an earlier row; ids must be unique"
+            f"{location}: query {query.id!r} has a different text in an earlier row; ids must be "
+            "unique"
         )
     return AnswerSentence(query, row.sentence, row.citations)
 

@@ -102,7 +102,7 @@ class BM25:
         self.b: float = float(manifest["b"])
         if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
             raise DatasetError(
-                f"{folder} is an index of another corpus than {corpus}; build it again"
+                f"{folder} was built from another corpus than {corpus}; build it again"
             )
         self._terms, self._columns = self._arrays()
         self._add = numpy_adder(self._columns)
@@ -420,7 +420,7 @@ def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
     """Write the column of each term: the passages that contain it, and their impacts."""
     terms = np.unique(np.concatenate([shard.terms for shard in shards]))
     if not len(terms):
-        raise DatasetError("the corpus has no passage with a word in it")
+        raise DatasetError("no passage of the corpus contains a word, so there is nothing to index")
     column_numbers = [np.searchsorted(terms, shard.terms) for shard in shards]
     holders = np.zeros(len(terms), dtype=np.int64)
     for columns, shard in zip(column_numbers, shards, strict=True):

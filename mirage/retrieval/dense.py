@@ -233,7 +233,7 @@ class DenseRetriever:
         key = _vectors_key(*fingerprints, retriever.passage_prefix, retriever.similarity)
         if retriever._vectors_key != key:
             raise DatasetError(
-                f"{folder} is an index of another corpus than {corpus}, or by another embedder "
+                f"{folder} was built from another corpus than {corpus}, or with another embedder "
                 f"than {retriever.embedder!r}; build it again"
             )
         return retriever

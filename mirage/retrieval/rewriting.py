@@ -210,7 +210,8 @@ def _read_texts(path: Path) -> dict[str, str]:
             raise DatasetError(f"{location}: expected an object with 'id' and 'text'")
         if texts.setdefault(str(id_), text) != text:
             raise DatasetError(
-                f"{location}: query {str(id_)!r} has another text in an earlier line"
+                f"{location}: query {str(id_)!r} has a different text in an earlier line; ids must "
+                "be unique"
             )
     return texts
 

@@ -73,7 +73,7 @@ class SparseRetriever:
         self.fingerprint: str = manifest["key"]
         if self.fingerprint != _key(corpus, embedder):
             raise DatasetError(
-                f"{folder} is an index of another corpus than {corpus}, or by another model than "
+                f"{folder} was built from another corpus than {corpus}, or with another model than "
                 f"{embedder!r}; build it again"
             )
 

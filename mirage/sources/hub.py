@@ -296,7 +296,8 @@ def read_queries(
             query = _query(where, row, code, references)
             if by_id.setdefault(query.id, query) != query:
                 raise DatasetError(
-                    f"{where}: query {query.id!r} has another prompt in an earlier row"
+                    f"{where}: query {query.id!r} has a different prompt in an earlier row; ids "
+                    "must be unique"
                 )
         except DatasetError as error:
             left_out.note(error)
@@ -317,7 +318,9 @@ def _query(
         raise DatasetError(f"{where}: passage {both[0]!r} is in positive_ids and negative_ids")
     match = _PROMPT.search(prompt) if isinstance(prompt, str) else None
     if match is None:
-        raise DatasetError(f"{where}: the prompt has no Question:, Contexts: or Instruction")
+        raise DatasetError(
+            f"{where}: the prompt lacks the section Question:, Contexts: or Instruction"
+        )
     fields = {
         "id": query_id,
         "language": code,
@@ -412,7 +415,7 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
             earlier = rows.setdefault(query_id, row)
             if earlier is not row and repr(earlier) != repr(row):  # NaN is unequal to itself
                 raise DatasetError(
-                    f"{where}: query {query_id!r} has other outputs in an earlier row"
+                    f"{where}: query {query_id!r} has different outputs in an earlier row"
                 )
         except DatasetError as error:
             left_out.note(error)

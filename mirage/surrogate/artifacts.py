@@ -368,7 +368,7 @@ def _check(artifact: Artifact) -> None:
             and _judgments_fit(part.judgments, part, needed=needed)
         )
         if not sound:
-            raise ValueError(f"names and numbers of language {code!r} do not fit together")
+            raise ValueError(f"the data of language {code!r} is inconsistent")
 
 
 def _judgments_fit(judgments: Judgments | None, part: TrainingData, *, needed: bool) -> bool:

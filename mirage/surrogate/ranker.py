@@ -584,8 +584,8 @@ class SurrogateRanker(NearNames):
         if candidate.recipe.verdicts and not stored:
             raise FeatureError(
                 "this surrogate was stored without the verdicts of its training, so it cannot be "
-                "fitted again without some models; train it with `mirage surrogate train` or "
-                "mirage.surrogate.pretraining.train_on_arena"
+                "fitted again with models held out; train it again with `mirage surrogate train` "
+                "or mirage.surrogate.pretraining.train_on_arena"
             )
 
     def _require_fitted(self) -> tuple[Candidate, FittedModel]:

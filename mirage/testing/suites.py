@@ -69,7 +69,9 @@ def _failing_tests(path: Path, responses: Path) -> tuple[str, ...]:
     try:
         import pytest
     except ImportError:
-        raise MirageError("scoring tests needs pytest: pip install pytest") from None
+        raise MirageError(
+            "pytest is needed to score tests; install it with: pip install pytest"
+        ) from None
     outcomes, output = _Outcomes(), io.StringIO()
     with _stand_in_set(responses), redirect_stdout(output), redirect_stderr(output):
         status = pytest.main([str(path), "-q", "-p", "no:cacheprovider"], plugins=[outcomes])

@@ -174,7 +174,7 @@ def test_nomiracl_with_its_recorded_runs(data_dir: Path, tmp_path: Path) -> None
     run = Run.load(paths[0], language="sw")
     assert {response.query_id for response in run} <= set(dataset.query_ids)
     message = refusal(*source, "--to", "trec", "--out", tmp_path / "trec")
-    assert "passages with one id must be equal" in message
+    assert "passages with the same id must be equal" in message
 
 
 def test_memerag_with_its_labels(data_dir: Path, tmp_path: Path) -> None:

@@ -348,7 +348,7 @@ def test_an_index_is_opened_again_and_never_used_for_something_else(
     assert DenseRetriever.open(folder, corpus, again).query_prefix == "a"
     other = Corpus.build(random_passages(5, seed=3))
     for wrong in ((other, Letters()), (corpus, Letters("other"))):
-        with pytest.raises(DatasetError, match="index of another corpus"):
+        with pytest.raises(DatasetError, match="built from another corpus"):
             DenseRetriever.open(folder, *wrong)
     DenseRetriever.build(corpus, folder, embedder=again, passage_prefix="a", progress=False)
     assert len(again.texts) == 100
