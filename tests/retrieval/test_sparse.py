@@ -91,7 +91,7 @@ def test_a_build_goes_on_and_is_never_used_for_something_else(
         SparseRetriever.open(folder, other, embedder)
     model = SparseEmbedder(model_folder)
     next(model._model.parameters()).data[7] += 0.5
-    with pytest.raises(DatasetError, match="by another model"):
+    with pytest.raises(DatasetError, match="with another model"):
         SparseRetriever.open(folder, corpus, model)
     path = folder / "000000000002.npz"
     path.write_bytes(path.read_bytes()[:-3])
