@@ -204,7 +204,7 @@ def test_a_model_of_sentence_transformers(tmp_path: Path) -> None:
     assert again.retrieve([query("where is the nile?")], 3)["q"].passage_ids == hits.passage_ids
     other = SentenceTransformer(str(model_folder))
     other[0].auto_model.embeddings.word_embeddings.weight.data[7] += 0.5
-    with pytest.raises(DatasetError, match="by another embedder"):
+    with pytest.raises(DatasetError, match="with another embedder"):
         DenseRetriever.open(tmp_path / "index", corpus, SentenceEmbedder(other))
 
 
@@ -251,7 +251,7 @@ def test_an_endpoint_and_its_failures(server: ChatServer, tmp_path: Path) -> Non
     with pytest.raises(NeuralError, match="passage 'p1' has no vector"):
         DenseRetriever.build(passages("a", "hh"), embedder=embedder, progress=False)
     moved = EndpointEmbedder(LLM("e", base_url=f"{server.root}/v2", cache=False))
-    with pytest.raises(DatasetError, match="by another embedder"):
+    with pytest.raises(DatasetError, match="with another embedder"):
         DenseRetriever.open(tmp_path / "i", corpus, moved)
 
 
