@@ -20,8 +20,6 @@ from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
 
-__all__ = ["NO_GAPS", "CitationGaps", "citation_gaps", "relevant_matches", "same_passage"]
-
 
 class CitationGaps(NamedTuple):
     """Reasons why the citations of a run cannot be measured; ``None`` if they can.

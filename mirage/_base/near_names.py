@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mirage.errors import nearest_name
 
-__all__ = ["NearNames", "NearNamesMeta", "hint"]
-
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "chat": ("complete",),

@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from mirage.neural import Embedder
     from mirage.retrieval import DenseRetriever, Retriever
 
-__all__ = [
-    "KINDS",
-    "LLMOf",
-    "Model",
-    "client_maker",
-    "corpus_of",
-    "default_kind",
-    "dense_of",
-    "embedder_of",
-    "retriever_of",
-    "write_encoder",
-]
-
 KINDS = ("dense", "sparse", "bm25")
 """Kinds of index; retrieval uses the first one that a folder has."""
 

@@ -21,32 +21,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
-__all__ = [
-    "check_folder",
-    "dataset_of",
-    "existing",
-    "file_of",
-    "forget_standard_input",
-    "input_files",
-    "is_language",
-    "labelled_of",
-    "language_of",
-    "leaderboard_of",
-    "log_fields",
-    "log_of",
-    "named_files",
-    "named_numbers",
-    "named_texts",
-    "queries_of",
-    "ranker_of",
-    "read_runs",
-    "response_files",
-    "run_of",
-    "runs_of",
-    "score_of",
-    "with_standard_input",
-]
-
 STDIN = "-"
 _FILES: list[Path] = []  # the file that holds the content of standard input
 

@@ -13,8 +13,6 @@ from mirage.errors import MirageError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.llm import LLM, Budget
 
-__all__ = ["Answer", "LLMSettings", "ask_for_models", "budget_of", "naming_models", "pair_of"]
-
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
 

@@ -26,21 +26,6 @@ from mirage.errors import shorten_message
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = [
-    "drop_output",
-    "open_streams",
-    "out",
-    "out_either",
-    "out_json",
-    "out_json_text",
-    "out_record",
-    "print_records",
-    "say",
-    "say_plainly",
-    "summarise",
-    "wrapped",
-]
-
 # A right-to-left name, which tables isolate so that it does not reorder the text around it.
 _ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 

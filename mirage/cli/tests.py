@@ -39,7 +39,6 @@ FaultKinds = Annotated[
     list[str] | None,
     option("KIND", "A kind of fault, such as uncited; may be repeated.  [default: all]"),
 ]
-__all__ = ["commands"]
 
 commands = group("tests", "Create test sets from documents; write and score tests.")
 

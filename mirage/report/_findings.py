@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mirage.features.findings import Finding, PooledFinding
     from mirage.ranking import MultilingualRanking, Ranking
 
-__all__ = ["MARKS", "about", "findings", "plain_findings", "pooled_findings"]
-
 MARKS = {
     "number": "a number that is wrong, or that no shown passage contains",
     "date": "a date that is wrong, or that no shown passage contains",

@@ -30,22 +30,6 @@ if TYPE_CHECKING:
     from mirage.ranking import Evidence, Ranking
     from mirage.surrogate.training import TrainingData
 
-__all__ = [
-    "SAMPLINGS",
-    "Excerpt",
-    "Sample",
-    "Sampling",
-    "blocks",
-    "direction",
-    "marked",
-    "plain_query",
-    "plain_response",
-    "response_scores",
-    "sample",
-    "segments",
-    "whole_query",
-]
-
 KINDS = ("best", "worst", "failed", "found")
 """Kinds of shown responses; ``found`` are other responses that findings name."""
 

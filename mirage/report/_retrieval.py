@@ -20,8 +20,6 @@ from mirage.report.sections import (
 )
 from mirage.retrieval import RetrievalRun, evaluate
 
-__all__ = ["retrieved", "runs_by_language"]
-
 CONTEXT_FEATURES = ("context_precision", "context_recall")
 RUN_MEASURES = ("nDCG@10", "R@10")
 

@@ -12,8 +12,6 @@ from mirage.errors import DatasetError, MirageError
 from mirage.report import elements as elements
 from mirage.report.elements import tag
 
-__all__ = ["save", "whole"]
-
 
 def save(page: str, path: str | Path) -> None:
     """Write a page to a file.

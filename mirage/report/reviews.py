@@ -16,8 +16,6 @@ from mirage.report.file import save, whole
 from mirage.testsets.instructions import find_instructions
 from mirage.testsets.test_sets import RejectedItem
 
-__all__ = ["render_review", "write_review"]
-
 
 def write_review(
     dataset: MirageDataset, path: str | Path, *, rejected: Iterable[RejectedItem] = ()

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from mirage.ranking import Entry, MultilingualRanking, Ranking
     from mirage.surrogate.fault_costs import FaultCost
 
-__all__ = [
-    "definitions",
-    "fault_costs",
-    "features",
-    "heat_map",
-    "importance",
-    "language",
-    "leaderboard",
-    "pairwise",
-    "scrolling",
-    "table",
-    "verdicts",
-    "without_importance",
-]
-
 SHADES = 10
 SIDEWAYS = "There is more to the right: scroll sideways →"
 

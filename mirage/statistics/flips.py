@@ -7,16 +7,6 @@ from functools import cache
 import numpy as np
 from scipy.stats import binom
 
-__all__ = [
-    "FEWEST_UNITS",
-    "MOST_UNITS",
-    "REWORDED",
-    "SHARED_LEVEL",
-    "base_rate_p_value",
-    "flip_p_value",
-    "flips_p_value",
-]
-
 FEWEST_UNITS = 28
 """Units below which flips are not tested: the p-value of three flips would be above 0.047."""
 
