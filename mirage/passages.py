@@ -40,10 +40,6 @@ NO_GAPS = CitationGaps()
 def same_passage(passage: Passage, other: Passage) -> bool:
     """Return whether two passages are the same, by id, text and document.
 
-    Args:
-        passage: First passage.
-        other: Second passage.
-
     Example:
         >>> a = Passage(id="nile.md#0", text="The Nile is long. It flows north.")
         >>> same_passage(a, Passage(id="nile.md:1", text="It flows north."))

@@ -43,10 +43,6 @@ def imported_when_called(module: str, name: str) -> Callable[..., Any]:
 
     A method can so be implemented in a layer above its class. ``tests/test_layers.py`` lists the
     few functions that are called in this way.
-
-    Args:
-        module: Name of the module.
-        name: Name of the function.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

@@ -278,12 +278,8 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard that the options name.
 
-    Args:
-        language: The code of ``--language``.
-        board: ``bundled``, ``official``, or a folder with copies of the official datasets.
-        dataset: Queries to rank on, with their ``surrogate``.
-        surrogate: A surrogate that ``mirage surrogate train`` wrote.
-        trust: Whether to load a surrogate that does not ship with mirage.
+    ``board`` is ``bundled``, ``official``, or a folder with copies of the official datasets.
+    ``trust`` allows a surrogate that does not ship with mirage.
     """
     from mirage.leaderboard import Leaderboard
 

@@ -149,7 +149,7 @@ def _kinds(texts: Sequence[str] | None) -> dict[str, Mapping[ItemKind, float]]:
 
 
 def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
-    from mirage.testsets.test_sets import beside
+    from mirage.testsets.item_sets import beside
 
     out(f"{created}\n{file}")
     if created.rejected:

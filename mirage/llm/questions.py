@@ -21,7 +21,8 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.executors import Executor
-from mirage.llm.client import LLM, Completion, Connection, Message
+from mirage.llm.answers import Completion
+from mirage.llm.client import LLM, Connection, Message
 from mirage.llm.controls import Break, Skeleton, break_controls, break_tokens
 
 T = TypeVar("T")

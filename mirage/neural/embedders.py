@@ -54,14 +54,10 @@ class Embedder(Protocol):
 def embed(
     embedder: Embedder, texts: Sequence[str], dimensions: int = 0
 ) -> list[Vector | NotComputed]:
-    """Return the vector of each text, or the reason why it has none.
+    """Return the vector of each text, or the reason why it has none; no text may be empty.
 
-    Each distinct text is embedded once.
-
-    Args:
-        embedder: The embedder.
-        texts: The texts, none of them empty.
-        dimensions: The required number of dimensions; 0 only requires equal numbers.
+    Each distinct text is embedded once. If ``dimensions`` is 0, vectors must only have equal
+    lengths.
     """
     texts = [encodable(text) for text in texts]
     distinct = list(dict.fromkeys(texts))

@@ -57,11 +57,7 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return the probability that at least ``worse`` reworded answers are misread as wrong.
-
-    Args:
-        reworded: Number of answers that changed.
-        worse: Number of these that seem to have turned from right to wrong.
+    """Return the probability that at least ``worse`` of ``reworded`` answers are misread as wrong.
 
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
