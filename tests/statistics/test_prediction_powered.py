@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirage.errors import SettingError
-from mirage.statistics.prediction_powered import FEWEST, power_tuned, powered_mean
+from mirage.statistics.prediction_powered import (
+    FEWEST,
+    cross_predicted,
+    power_tuned,
+    powered_mean,
+)
 
 # 60 labels of 460 items, and what ppi_python 0.2.3 says of them.
 POINT, ENDS = 0.47818971, (0.37044278, 0.58593663)
@@ -124,6 +129,25 @@ def test_few_or_equal_labels_have_no_interval() -> None:
 def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         powered_mean(*arguments)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_level_outside_of_0_and_1_is_refused(level: float) -> None:
+    with pytest.raises(SettingError, match="level must be between 0 and 1"):
+        powered_mean(labels(), PREDICTED, level=level)
+
+
+def test_cross_predictions_are_those_of_a_logistic_regression() -> None:
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(200, 2))
+    chance = 1 / (1 + np.exp(-(features @ [1.5, -1.0] - 1)))
+    truth = (rng.random(200) < chance).astype(float)
+    predicted = cross_predicted(features, truth, np.arange(200))
+    assert predicted.mean() == pytest.approx(truth.mean(), abs=0.02)
+    assert np.abs(predicted - chance).mean() < 0.1
+    unlabelled = np.where(np.arange(200) < 150, truth, np.nan)
+    mixed = cross_predicted(features, unlabelled, np.arange(200))
+    assert np.abs(mixed[150:] - chance[150:]).mean() < 0.1
 
 
 def test_a_probability_of_zero_is_refused() -> None:
