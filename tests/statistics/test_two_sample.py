@@ -71,3 +71,9 @@ def test_drawn_p_values_near_enumerated_ones() -> None:
 def test_less_than_one_permutation_is_refused() -> None:
     with pytest.raises(SettingError, match="permutations must be at least 1, got 0"):
         exchanged_p_values(VALUES, CODES, VALUES, CODES, permutations=0)
+
+
+def test_a_difference_without_variance_is_as_far_as_its_mirror_image() -> None:
+    before, after = np.full((4, 1), 0.1), np.full((4, 1), 0.7)
+    p = exchanged_p_values(before, np.arange(4), after, np.arange(4))
+    assert p.tolist() == [2 / 70]  # of the 70 ways to choose 4 of 8 clusters
