@@ -138,11 +138,7 @@ def language_of(language: str | None, reason: str = "") -> str:
 def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
     """Return the queries in a file, or the bundled ones of a language.
 
-    Args:
-        language: The code of ``--language``. By default, the one that the file names.
-        path: The file of ``--dataset``.
-        form: The form of the file if it is not Mirage's own; see
-            :meth:`~mirage.MirageDataset.from_qa`.
+    ``form`` is that of a file that is not Mirage's own; see :meth:`~mirage.MirageDataset.from_qa`.
     """
     from mirage.dataset import MirageDataset
 

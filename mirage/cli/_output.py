@@ -31,12 +31,7 @@ _ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 
 
 def out(text: object, *, bold_marked: bool = False) -> None:
-    """Print a result for people.
-
-    Args:
-        text: The result.
-        bold_marked: Print the lines that begin with ``*`` in bold, which shows on terminals only.
-    """
+    """Print a result for people; with ``bold_marked``, lines that begin with ``*`` are bold."""
     lines = _visible(with_standard_input(str(text))).split("\n")
     if bold_marked:
         lines = [typer.style(line, bold=True) if line.startswith("*") else line for line in lines]

