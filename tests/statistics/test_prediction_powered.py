@@ -155,6 +155,24 @@ def test_a_probability_of_zero_is_refused() -> None:
         powered_mean(labels(), PREDICTED, probability=np.zeros(460))
 
 
+def test_tuning_minimizes_the_variance_and_is_shrunk() -> None:
+    rng = np.random.default_rng(8)
+    controls = rng.normal(size=12)
+    contributions = 0.4 * rng.normal(size=12) - 0.7 * controls
+
+    def shrunk(keep: np.ndarray) -> float:
+        a, b = contributions[keep], controls[keep]
+        squared_correlation = (a @ b) ** 2 / (a @ a) / (b @ b)
+        f = (len(a) - 3) * squared_correlation / (1 - squared_correlation)
+        return float(-(a @ b) / (b @ b) * (1 - 1 / f))
+
+    tuned = power_tuned(contributions, controls)
+    assert tuned.tuning == pytest.approx(shrunk(np.full(12, True)))
+    without_each = [shrunk(np.arange(12) != i) for i in range(12)]
+    assert 0.4 < min(without_each) < max(without_each) < 1
+    assert tuned.moves == pytest.approx(without_each * controls)
+
+
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=2, max_size=40))
 def test_tuning_is_a_share(rows: list[tuple[float, float]]) -> None:
     tuned = power_tuned(*np.array(rows).T)

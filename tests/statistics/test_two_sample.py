@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from mirage.errors import SettingError
-from mirage.statistics.two_sample import exchanged_p_values
+from mirage.statistics.clusters import mean_intervals
+from mirage.statistics.two_sample import exchanged_p_values, mean_differences
 
 # Values of two columns in six clusters of one to three queries; three clusters are in each set.
 VALUES = np.array(
@@ -66,6 +67,23 @@ def test_drawn_p_values_near_enumerated_ones() -> None:
         [exchanged_p_values(*sets, permutations=19, seed=s) for s in range(200)], axis=0
     )
     assert means == pytest.approx(exchanged_p_values(*sets), abs=0.1)
+
+
+def test_the_interval_of_a_difference_joins_those_of_both_means() -> None:
+    rng = np.random.default_rng(9)
+    before, after = rng.random((30, 1)) ** 3, rng.random((40, 1)) ** 0.5
+    low, high = np.zeros(1), np.ones(1)
+    (row,) = mean_differences(
+        before, np.arange(30), after, np.arange(40), low, high, permutations=9
+    )
+    means = before.mean(), after.mean()
+    assert (row.before, row.after, row.difference) == pytest.approx((*means, means[1] - means[0]))
+    (first,), (second,) = (
+        mean_intervals(values, np.arange(len(values)), low, high) for values in (before, after)
+    )
+    down = np.hypot(means[1] - second[0], first[1] - means[0])
+    up = np.hypot(second[1] - means[1], means[0] - first[0])
+    assert row.interval == pytest.approx((row.difference - down, row.difference + up))
 
 
 def test_less_than_one_permutation_is_refused() -> None:
