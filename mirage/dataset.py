@@ -24,14 +24,6 @@ from mirage.text import parse, tokenize
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Cluster",
-    "DatasetLike",
-    "MirageDataset",
-    "as_dataset",
-    "clusters_of",
-]
-
 Cluster = str | Callable[[Query], str | None] | Mapping[str, str] | None
 """How to assign queries to clusters, such as the document that several queries are about.
 

@@ -142,9 +142,6 @@ SOURCE = "git+https://github.com/mirage-rag/mirage"
 def install_command(extra: str = "") -> str:
     """Return the pip command that installs this library, optionally with an extra.
 
-    Args:
-        extra: Name of the extra. By default none.
-
     Example:
         >>> install_command("hub")
         "pip install 'mirage-rag[hub] @ git+https://github.com/mirage-rag/mirage'"

@@ -8,8 +8,6 @@ from importlib import resources
 from mirage.languages import Language
 from mirage.models import HumanAgreement
 
-__all__ = ["known_agreement"]
-
 
 def known_agreement(name: str, language: str | None = None) -> tuple[HumanAgreement, ...]:
     """Return the known agreement of a judge or feature with human labels.

@@ -10,8 +10,6 @@ from typing import Literal
 
 from mirage.errors import UnknownNameError
 
-__all__ = ["LANGUAGES", "Language"]
-
 
 @dataclass(frozen=True, slots=True)
 class Language:

@@ -36,20 +36,6 @@ from mirage.languages import Language
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "EVALUATION_ONLY",
-    "GOLD",
-    "HumanAgreement",
-    "Judgment",
-    "Passage",
-    "Query",
-    "Record",
-    "Response",
-    "Run",
-    "Verdict",
-    "Vote",
-]
-
 Name = Annotated[str, StringConstraints(min_length=1)]
 # Many files have ids as numbers; a query id 34 is read as "34".
 Id = Annotated[Name, BeforeValidator(lambda value: str(value) if type(value) is int else value)]

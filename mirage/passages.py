@@ -20,8 +20,6 @@ from mirage.languages import LANGUAGES, Language
 from mirage.models import Passage, Query, Response
 from mirage.text import parse
 
-__all__ = ["NO_GAPS", "CitationGaps", "citation_gaps", "relevant_matches", "same_passage"]
-
 
 class CitationGaps(NamedTuple):
     """Reasons why the citations of a run cannot be measured; ``None`` if they can.
@@ -41,10 +39,6 @@ NO_GAPS = CitationGaps()
 
 def same_passage(passage: Passage, other: Passage) -> bool:
     """Return whether two passages are the same, by id, text and document.
-
-    Args:
-        passage: First passage.
-        other: Second passage.
 
     Example:
         >>> a = Passage(id="nile.md#0", text="The Nile is long. It flows north.")

@@ -15,8 +15,6 @@ from mirage.generation.repeats import again
 from mirage.models import Passage, Query, Run
 from mirage.retrieval import ContextProcessor, Reranker, RetrievalRun, Retriever
 
-__all__ = ["Pipeline"]
-
 
 class Pipeline(NearNames):
     """A system of a retriever, an optional reranker, an optional processor, and a generator.

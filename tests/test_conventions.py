@@ -233,6 +233,7 @@ IN_MODULE = {
     "generation.http": {"TransientError"},
     "integrations.deepeval": {"MissingTestCaseParamsError"},
     "llm.cache": {"OperationalError", "_DamageError"},
+    "llm.answers": {"TransientError"},
     "llm.client": {"TransientError"},
     "llm.limits": {"TransientError"},
     "llm.retries": {"TransientError"},

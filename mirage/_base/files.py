@@ -69,10 +69,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
 
-    JSON Lines may be compressed with gzip. The file may be larger than memory.
-
-    Args:
-        path: Path of the file. The suffix ``.parquet`` decides.
+    The suffix ``.parquet`` decides. JSON Lines may be compressed with gzip. The file may be larger
+    than memory.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
@@ -90,9 +88,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
 
-    Args:
-        path: Path of the file, which may be larger than memory.
-        first: Number of the first row.
+    ``first`` is the number of the first row.
     """
     with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
@@ -173,10 +169,8 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
     new file is flushed to the disk before it replaces the old one. A pipe or a terminal is written
     directly.
 
-    Args:
-        path: Path of the file.
-        follow: Whether to replace the target of a symbolic link at ``path`` and keep the link. Use
-            it for names that the user chose. Otherwise the link itself is replaced.
+    With ``follow``, the target of a symbolic link at ``path`` is replaced and the link is kept. Use
+    it for names that the user chose. Otherwise the link itself is replaced.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()

@@ -157,10 +157,8 @@ def inflate(data: bytes, source: object) -> bytes:
 def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1.
 
-    Args:
-        path: Path of the file.
-        whole: Whether the caller keeps the lines in memory. If so, the limit of files applies in
-            addition to the limit of lines.
+    If the caller keeps the ``whole`` file in memory, the limit of files applies in addition to the
+    limit of lines.
     """
     longest = limit_of("line")
     remaining = limit_of("file")
@@ -232,10 +230,7 @@ def matching_files(pattern: Path) -> tuple[list[Path], Path]:
     """Return the files that match a pattern, and the pattern's root.
 
     The root is the folder before the first wildcard, which :func:`files_below` does not leave.
-    Wildcards do not match names that begin with a dot.
-
-    Args:
-        pattern: Path with ``*``, ``?``, ``[...]`` or ``**``.
+    Wildcards (``*``, ``?``, ``[...]`` and ``**``) do not match names that begin with a dot.
     """
     parts = pattern.parts
     root_length = next(

@@ -11,12 +11,9 @@ from typing import Any
 def lazy(
     package: str, names: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package.
+    """Return ``__getattr__`` and ``__dir__`` for a package, from names by defining module.
 
-    Args:
-        package: Name of the package.
-        names: Public names by the module that defines them. Type checkers read the same names
-            from imports under ``if TYPE_CHECKING:``.
+    Type checkers read the same names from imports under ``if TYPE_CHECKING:``.
     """
     modules = {name: module for module, group in names.items() for name in group}
 
@@ -43,10 +40,6 @@ def imported_when_called(module: str, name: str) -> Callable[..., Any]:
 
     A method can so be implemented in a layer above its class. ``tests/test_layers.py`` lists the
     few functions that are called in this way.
-
-    Args:
-        module: Name of the module.
-        name: Name of the function.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from mirage.errors import nearest_name
 
-__all__ = ["NearNames", "NearNamesMeta", "hint"]
-
 SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "chat": ("complete",),
@@ -54,11 +52,7 @@ SIMILAR = 0.6
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that suggests a name; empty if none is near.
-
-    Args:
-        name: Name that does not exist.
-        names: Existing names.
+    """Return the end of a message that suggests one of ``names``; empty if none is near ``name``.
 
     Example:
         >>> hint("plott", ["best", "plot"]), hint("evaluate", ["rank"]), hint("x", ["rank"])

@@ -9,12 +9,7 @@ from mirage.errors import EXTRAS, missing_package
 
 
 def package(name: str, extra: str | None = None) -> Any:
-    """Import and return a package or module that an extra installs.
-
-    Args:
-        name: Name of the package or module.
-        extra: Extra that installs it. By default the one of :data:`mirage.errors.EXTRAS`.
-    """
+    """Import and return a module that an extra installs, by default as in :data:`EXTRAS`."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

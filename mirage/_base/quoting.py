@@ -352,11 +352,7 @@ def xml_text(text: str) -> str:
 
 
 def latex(text: str, *, number: bool = False) -> str:
-    r"""Return a text on one line as LaTeX.
-
-    Args:
-        text: Any text.
-        number: Whether to set a hyphen before a digit as a minus sign.
+    r"""Return a text on one line as LaTeX; with ``number``, ``-`` before a digit is a minus sign.
 
     Example:
         >>> print(latex("R&D_1 [50%]"))

@@ -20,9 +20,6 @@ PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
 def first_duplicate(values: Iterable[str]) -> str | None:
     """Return the first value that occurred before, or ``None`` if all are different.
 
-    Args:
-        values: Values, in order.
-
     Example:
         >>> first_duplicate(["a", "b", "c", "b", "a"])
         'b'

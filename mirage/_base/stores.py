@@ -212,11 +212,9 @@ def move_into_place(part: Path, folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which only one process at a time can hold.
+    """Hold a lock file, which only one process at a time can hold; create it if it is missing.
 
-    Args:
-        path: Path of the lock file. It is created if it is missing.
-        wait: Whether to wait for another process that holds the lock.
+    With ``wait``, wait for another process that holds the lock.
     """
     import portalocker
 

@@ -53,12 +53,7 @@ class Rows(Generic[R]):
 def frame_of(
     rows: Iterable[Any] | Mapping[str, Sequence[Any]], columns: list[str] | None = None
 ) -> pd.DataFrame:
-    """Return a DataFrame of rows, or of columns by name.
-
-    Args:
-        rows: Rows, or a mapping from column name to values.
-        columns: Names of the columns. By default those of the rows.
-    """
+    """Return a DataFrame of rows, or of a mapping from column name to values."""
     with needing("pandas"):
         import pandas as pd
     return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)

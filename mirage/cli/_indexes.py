@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from mirage.neural import Embedder
     from mirage.retrieval import DenseRetriever, Retriever
 
-__all__ = [
-    "KINDS",
-    "LLMOf",
-    "Model",
-    "client_maker",
-    "corpus_of",
-    "default_kind",
-    "dense_of",
-    "embedder_of",
-    "retriever_of",
-    "write_encoder",
-]
-
 KINDS = ("dense", "sparse", "bm25")
 """Kinds of index; retrieval uses the first one that a folder has."""
 
@@ -54,9 +41,7 @@ class LLMOf(Protocol):
 def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
     """Return a function that creates clients with the settings of a command.
 
-    Args:
-        settings: The settings of every client.
-        trust: Whether the key may go to an endpoint that a file names.
+    With ``trust``, the key may go to an endpoint that a file names.
     """
 
     def create_client(model: Model, file: Path | None = None) -> LLM:
@@ -72,10 +57,7 @@ def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
 def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embedder:
     """Return the embedder of a dense index.
 
-    Args:
-        encoder: The model.
-        llm_of: Creates its client if it has an endpoint.
-        file: The file that names the endpoint; ``None`` if the user typed it.
+    ``file`` names the endpoint of the encoder; it is ``None`` if the user typed the endpoint.
     """
     from mirage.neural import embedders
 

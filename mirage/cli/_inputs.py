@@ -21,32 +21,6 @@ if TYPE_CHECKING:
     from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
-__all__ = [
-    "check_folder",
-    "dataset_of",
-    "existing",
-    "file_of",
-    "forget_standard_input",
-    "input_files",
-    "is_language",
-    "labelled_of",
-    "language_of",
-    "leaderboard_of",
-    "log_fields",
-    "log_of",
-    "named_files",
-    "named_numbers",
-    "named_texts",
-    "queries_of",
-    "ranker_of",
-    "read_runs",
-    "response_files",
-    "run_of",
-    "runs_of",
-    "score_of",
-    "with_standard_input",
-]
-
 STDIN = "-"
 _FILES: list[Path] = []  # the file that holds the content of standard input
 
@@ -166,11 +140,7 @@ def language_of(language: str | None, reason: str = "") -> str:
 def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
     """Return the queries in a file, or the bundled ones of a language.
 
-    Args:
-        language: The code of ``--language``. By default, the one that the file names.
-        path: The file of ``--dataset``.
-        form: The form of the file if it is not Mirage's own; see
-            :meth:`~mirage.MirageDataset.from_qa`.
+    ``form`` is that of a file that is not Mirage's own; see :meth:`~mirage.MirageDataset.from_qa`.
     """
     from mirage.dataset import MirageDataset
 
@@ -310,12 +280,8 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard that the options name.
 
-    Args:
-        language: The code of ``--language``.
-        board: ``bundled``, ``official``, or a folder with copies of the official datasets.
-        dataset: Queries to rank on, with their ``surrogate``.
-        surrogate: A surrogate that ``mirage surrogate train`` wrote.
-        trust: Whether to load a surrogate that does not ship with mirage.
+    ``board`` is ``bundled``, ``official``, or a folder with copies of the official datasets.
+    ``trust`` allows a surrogate that does not ship with mirage.
     """
     from mirage.leaderboard import Leaderboard
 

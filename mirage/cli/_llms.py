@@ -13,8 +13,6 @@ from mirage.errors import MirageError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.llm import LLM, Budget
 
-__all__ = ["Answer", "LLMSettings", "ask_for_models", "budget_of", "naming_models", "pair_of"]
-
 BUDGETS = ("calls", "tokens", "cost")
 TIMEOUT_S = 3.0
 
@@ -37,14 +35,14 @@ def _yes_or_no(text: str) -> bool | None:
     return {"yes": True, "no": False}.get(text)
 
 
-def pair_of(
-    option: str, text: str, words: str = "of input and of output, such as 2.5,10"
-) -> tuple[float, float]:
-    """Return two numbers from a text with a comma between them."""
+def pair_of(option: str, text: str) -> tuple[float, float]:
+    """Return the prices of input and of output from a text with a comma between them."""
     try:
         first, second = map(float, text.split(","))
     except ValueError:
-        raise MirageError(f"{option} {text!r}: expected two numbers, {words}") from None
+        raise MirageError(
+            f"{option} {text!r}: expected two numbers, of input and of output, such as 2.5,10"
+        ) from None
     return first, second
 
 

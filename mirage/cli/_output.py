@@ -26,32 +26,12 @@ from mirage.errors import shorten_message
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = [
-    "drop_output",
-    "open_streams",
-    "out",
-    "out_either",
-    "out_json",
-    "out_json_text",
-    "out_record",
-    "print_records",
-    "say",
-    "say_plainly",
-    "summarise",
-    "wrapped",
-]
-
 # A right-to-left name, which tables isolate so that it does not reorder the text around it.
 _ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 
 
 def out(text: object, *, bold_marked: bool = False) -> None:
-    """Print a result for people.
-
-    Args:
-        text: The result.
-        bold_marked: Print the lines that begin with ``*`` in bold, which shows on terminals only.
-    """
+    """Print a result for people; with ``bold_marked``, lines that begin with ``*`` are bold."""
     lines = _visible(with_standard_input(str(text))).split("\n")
     if bold_marked:
         lines = [typer.style(line, bold=True) if line.startswith("*") else line for line in lines]

@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from mirage.features import FeatureTable
     from mirage.features.table import Stability
 
-__all__ = ["ends", "feature_plain", "feature_text", "number"]
-
 
 def feature_text(table: FeatureTable) -> str:
     """Return the means of features with intervals, and the values that could not be computed."""

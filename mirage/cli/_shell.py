@@ -19,20 +19,6 @@ from mirage.cli._inputs import forget_standard_input
 from mirage.cli._output import drop_output, open_streams, out, say, say_plainly
 from mirage.errors import GenerationError, MirageError, NoJudgmentError
 
-__all__ = [
-    "SECTIONS",
-    "app",
-    "argument",
-    "end_inconclusive",
-    "example",
-    "fall_short",
-    "flag",
-    "group",
-    "keeping",
-    "option",
-    "shortfalls",
-]
-
 FELL_SHORT, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 141
 """Exit statuses; the last two are those of shells for SIGINT and SIGPIPE."""
 

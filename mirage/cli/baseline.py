@@ -10,8 +10,6 @@ from mirage.cli._inputs import check_folder, dataset_of, run_of
 from mirage.cli._output import out
 from mirage.cli._shell import app, example, option
 
-__all__ = ["baseline"]
-
 
 @app.command(epilog=example("mirage baseline my-rag.jsonl --language sw --out baseline.json"))
 def baseline(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mirage.testing.comparison import Change, Comparison
     from mirage.testing.planning import ExtraQueries
 
-__all__ = ["check"]
-
 
 @app.command(
     epilog=example(

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 SOURCES = ("jsonl", "trec", "nomiracl", "memerag")
 TARGETS = ("jsonl", "trec")
 
-__all__ = ["commands"]
-
 commands = group("data", "Print, describe, build and convert datasets.")
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mirage.metaeval.abstaining import Cascade, Decision
     from mirage.metaeval.judges import Score
 
-__all__ = ["decide"]
-
 
 @app.command(
     epilog=example(

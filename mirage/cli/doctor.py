@@ -14,8 +14,6 @@ from mirage.cli._output import out_either, wrapped
 from mirage.cli._shell import app, example, fall_short, option
 from mirage.errors import DISTRIBUTION, install_command
 
-__all__ = ["doctor"]
-
 FOR_DEVELOPERS = ("test", "dev")
 
 

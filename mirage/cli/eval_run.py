@@ -16,8 +16,6 @@ from mirage.errors import UnknownNameError
 if TYPE_CHECKING:
     from mirage.retrieval.evaluation import RetrievalDifference, RetrievalEvaluation
 
-__all__ = ["eval_run"]
-
 LEVELS = ("passage", "document")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mirage.models import Run
     from mirage.testing.feature_bounds import CheckedRun
 
-__all__ = ["features"]
-
 SHORT_ANSWER_FEATURES = (
     "qa_match",
     "qa_exact",

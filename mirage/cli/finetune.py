@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mirage.training import TuningRecipe
     from mirage.training.examples import Target
 
-__all__ = ["finetune"]
-
 RECIPES = ("bergen", "mirage-bench")
 SCHEDULE = ("steps", "micro_batch", "save_every")
 

@@ -10,8 +10,6 @@ from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._output import out, out_json_text
 from mirage.cli._shell import app, argument, example, option
 
-__all__ = ["fit"]
-
 
 @app.command(
     epilog=example(

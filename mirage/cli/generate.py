@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mirage.generation import Generator
     from mirage.llm import LLM
 
-__all__ = ["generate"]
-
 
 @app.command(
     epilog=example(

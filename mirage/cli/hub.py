@@ -13,8 +13,6 @@ from mirage.cli._shell import app, example, fall_short, option
 if TYPE_CHECKING:
     from mirage.sources.hub_survey import Part
 
-__all__ = ["hub"]
-
 REASONS = 5  # rows to list with their reasons, of each dataset
 
 

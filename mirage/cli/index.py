@@ -14,8 +14,6 @@ from mirage.cli._output import out
 from mirage.cli._shell import app, argument, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
-__all__ = ["index"]
-
 UNITS = ("word", "character")
 DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
 PREFIXES = ("query_prefix", "passage_prefix")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from mirage.metaeval import MetaEvaluation
     from mirage.metaeval.comparisons import Comparisons
 
-__all__ = ["metaeval"]
-
 
 @app.command(
     epilog=example(

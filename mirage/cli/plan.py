@@ -13,8 +13,6 @@ from mirage.cli._output import out_either
 from mirage.cli._shell import app, example, fall_short, option
 from mirage.errors import MirageError, UnknownNameError
 
-__all__ = ["plan"]
-
 BUDGETS = ("calls", "cost")
 TOKENS = ("prompt_tokens", "answer_tokens")
 

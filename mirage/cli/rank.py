@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mirage.leaderboard import Leaderboard
     from mirage.ranking import Ranking
 
-__all__ = ["rank"]
-
 
 @app.command(
     epilog=example(

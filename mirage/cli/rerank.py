@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mirage.llm import LLM
     from mirage.retrieval import Reranker
 
-__all__ = ["rerank"]
-
 KINDS = ("cross-encoder", "dense", "jina", "tei", "llm")
 
 

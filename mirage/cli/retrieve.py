@@ -11,8 +11,6 @@ from mirage.cli._llms import LLMSettings
 from mirage.cli._output import out_record, say
 from mirage.cli._shell import app, example, option
 
-__all__ = ["retrieve"]
-
 
 @app.command(
     epilog=example(

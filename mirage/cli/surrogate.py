@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.ranker import Validation
 
-__all__ = ["commands"]
-
 commands = group("surrogate", "Train surrogates, and show their training data.")
 
 

@@ -42,7 +42,6 @@ FaultKinds = Annotated[
         "Insert this kind of fault, such as uncited; may be repeated.  [default: all kinds]",
     ),
 ]
-__all__ = ["commands"]
 
 commands = group("tests", "Create test sets from documents; write and score tests.")
 
@@ -175,7 +174,7 @@ def _kinds(texts: Sequence[str] | None) -> dict[str, Mapping[ItemKind, float]]:
 
 
 def _print_items(created: ItemSet, file: Path, page: Path | None) -> None:
-    from mirage.testsets.test_sets import beside
+    from mirage.testsets.item_sets import beside
 
     out(f"{created}\n{file}")
     if created.rejected:

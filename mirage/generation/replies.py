@@ -27,11 +27,7 @@ _FORMS = "a text, a (text, passages) tuple or a Response"
 
 
 def response_of(query: Query, reply: object) -> Response:
-    """Return the response to a query from the value that a system returned.
-
-    Args:
-        query: The query.
-        reply: A text, a tuple of a text and its passages, or a response.
+    """Return the response to a query: the reply is a text, a text with passages, or a response.
 
     Example:
         >>> query = Query(id="q1", language="en", text="Who?")

@@ -21,8 +21,6 @@ from mirage.generation.callables import (
 from mirage.generation.repeats import repeated
 from mirage.models import Run
 
-__all__ = ["ModelLike", "own_name", "respond"]
-
 ModelLike = Answer | Generator | Recorded
 """A system that can answer queries.
 

@@ -42,10 +42,6 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     If a server cannot be reached or the connection breaks, the request goes to the next server, and
     the failed server is avoided for ten seconds. If all servers are being avoided, the one whose
     pause ends first is asked.
-
-    Args:
-        servers: The servers to choose from.
-        ask: Sends the request to one server and returns the answer.
     """
     tried: list[Server] = []
     while True:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from itertools import chain
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote
@@ -23,16 +21,24 @@ from mirage.errors import BudgetError, LLMError, SettingError
 from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
+from mirage.llm.answers import (
+    Completion,
+    completion_of,
+    message_text,
+    scores_of,
+    status_error,
+    vectors_of,
+)
 from mirage.llm.budget import Budget, Hold, Price, Usage
 from mirage.llm.cache import Cache, default_cache_path
 from mirage.llm.endpoints import checked_url, tls
 from mirage.llm.keys import KEY_VARIABLE, default_address, is_openai
 from mirage.llm.limits import MOST_BYTES, PACKING, limited
-from mirage.llm.retries import Reach, Retries, TransientError, decoded, transient_status
+from mirage.llm.retries import Reach, Retries, TransientError, decoded
 from mirage.llm.secrets import Secrets
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncOpenAI, Omit
+    from openai import AsyncOpenAI, Omit
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -53,32 +59,6 @@ _ABSURD = 2**40  # tokens; a server that counts more has made a mistake
 _ROLE_TOKENS = 16  # the most tokens that a chat template adds to a message
 
 
-@dataclass(frozen=True)
-class Completion:
-    """One answer of a model.
-
-    Attributes:
-        text: The text that the model wrote.
-        finish_reason: Why the answer ended: ``stop``, or ``length`` if ``max_tokens`` cut it off.
-        prompt_tokens: Tokens of the input, estimated if the server does not count them.
-        completion_tokens: Tokens of the output, estimated if the server does not count them.
-        cached: Whether the answer was read from the cache, at no cost.
-        logprobs: For each position of the text, the natural-log probabilities of the token there
-            and of its alternatives, by token. Empty if the server sends none; request them with
-            ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
-    """
-
-    text: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    cached: bool = False
-    logprobs: tuple[Mapping[str, float], ...] = ()
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def estimate_tokens(text: str) -> int:
     """Return an estimate of a text's tokens: its UTF-8 bytes divided by four, rounded up.
 
@@ -94,6 +74,22 @@ def estimate_tokens(text: str) -> int:
 
 def _estimate_from_size(size: int) -> int:
     return -(-size // 4)
+
+
+def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
+    """Return the tokens of input and output that an answer reports, or else an estimate."""
+    usage = answer.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    # Embeddings and scores have no output.
+    written = usage.get("completion_tokens", None if "choices" in answer else 0)
+    counts = usage.get("prompt_tokens"), written
+    if all(type(number) is int and 0 <= number < _ABSURD for number in counts):
+        return cast(tuple[int, int], counts)
+    try:
+        text = str(message_text(answer["choices"][0]["message"]["content"]) or "")
+    except (LookupError, TypeError):
+        text = ""
+    return _estimate_from_size(size), estimate_tokens(text)
 
 
 class LLM(NearNames):
@@ -606,7 +602,7 @@ class Connection:
             body,
             size,
             most,
-            lambda answer, tokens: _completion(answer, tokens, llm._secrets),
+            lambda answer, tokens: completion_of(answer, tokens, llm._secrets),
         )
 
     def _embedding(self, texts: Sequence[str]) -> _Request[list[list[float]]]:
@@ -620,7 +616,7 @@ class Connection:
             llm._settings_without_chat_limits() | body,
             size,
             most,
-            lambda answer, _: _vectors(answer, len(texts), llm._secrets),
+            lambda answer, _: vectors_of(answer, len(texts), llm._secrets),
         )
 
     def _reranking(
@@ -637,7 +633,7 @@ class Connection:
             llm._settings_without_chat_limits() | body,
             sum(sizes),
             most,
-            lambda answer, _: _relevance(answer, len(texts), llm._secrets),
+            lambda answer, _: scores_of(answer, len(texts), llm._secrets),
         )
 
     async def _attempt(self, request: _Request[T], seconds: float) -> T:
@@ -688,7 +684,7 @@ class Connection:
             raise TransientError(f"no complete answer within {seconds:.3g} s") from None
         except openai.APIStatusError as error:
             hold.give_back()
-            raise _status_error(error, self.llm._secrets) from None
+            raise status_error(error, self.llm._secrets) from None
         except (openai.APIConnectionError, OSError) as error:
             cause = error.__cause__ or error
             if isinstance(cause, LLMError | TransientError):
@@ -702,124 +698,6 @@ class Connection:
             ) from None
         except openai.OpenAIError as error:
             raise LLMError(f"{type(error).__name__}: {error}") from None
-
-
-# Reading what servers send ------------------------------------------------------------------------
-
-
-def _completion(answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets) -> Completion:
-    """Return the first choice of an answer."""
-    try:
-        choice = answer["choices"][0]
-        message = choice["message"]
-        text, reason = _text(message.get("content")), choice.get("finish_reason") or ""
-    except (LookupError, TypeError, AttributeError):
-        raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
-    if reason == "content_filter":
-        raise LLMError("the answer was blocked by a content filter")
-    if message.get("refusal"):
-        raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
-    if reason == "length" and not (isinstance(text, str) and text.strip()):
-        raise LLMError("max_tokens was used up before any text was written; increase it")
-    if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
-        raise LLMError(
-            f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not send "
-            "tools"
-        )
-    if not isinstance(text, str):
-        raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
-    reason = str(reason)
-    try:
-        (text + reason).encode()
-    except UnicodeEncodeError as error:
-        raise TransientError(f"the text of the answer is not valid Unicode ({error})") from None
-    if secrets.key_in(text):
-        raise LLMError("the answer contains the API key and was discarded")
-    return Completion(text, reason, *tokens, logprobs=_logprobs(choice))
-
-
-def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
-    """Return the log probabilities of a choice; empty if there are none in OpenAI's format."""
-    try:
-        positions = (choice.get("logprobs") or {}).get("content") or ()
-        return tuple(
-            {
-                str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
-                for each in (*(position.get("top_logprobs") or ()), position)
-            }
-            for position in positions
-        )
-    except (LookupError, TypeError, AttributeError, ValueError):
-        return ()
-
-
-def _text(content: Any) -> Any:
-    """Return the text of a message; some servers send a list of parts, which is joined."""
-    if not isinstance(content, list) or not content:
-        return content
-    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-    texts = [part for part in parts if isinstance(part, str)]
-    return "".join(texts) if len(texts) == len(parts) else content
-
-
-def _vectors(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
-    """Return the embeddings in an answer, in the order of the texts."""
-    try:
-        entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
-        vectors = [[float(number) for number in entries[i]] for i in range(count)]
-    except (LookupError, TypeError, ValueError, OverflowError):
-        raise TransientError(
-            f"the answer must have {count} embeddings, got {secrets.excerpt(answer)}"
-        ) from None
-    sound = vectors and len({len(vector) for vector in vectors}) == 1
-    if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
-        raise TransientError("the embeddings must be finite numbers, and all of one length")
-    return vectors
-
-
-def _relevance(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
-    """Return the scores in an answer, in the order of the texts."""
-    try:
-        rows = answer["results"] if "results" in answer else answer["data"]
-        scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}
-        relevance = [float(scores[i]) for i in range(count)]
-    except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
-        raise TransientError(
-            f"the answer must have {count} scores, got {secrets.excerpt(answer)}"
-        ) from None
-    if not all(map(math.isfinite, relevance)):
-        raise TransientError("the scores must be finite numbers")
-    return relevance
-
-
-def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
-    """Return the tokens of input and output that an answer reports, or else an estimate."""
-    usage = answer.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    # Embeddings and scores have no output.
-    written = usage.get("completion_tokens", None if "choices" in answer else 0)
-    counts = usage.get("prompt_tokens"), written
-    if all(type(number) is int and 0 <= number < _ABSURD for number in counts):
-        return cast(tuple[int, int], counts)
-    try:
-        text = str(_text(answer["choices"][0]["message"]["content"]) or "")
-    except (LookupError, TypeError):
-        text = ""
-    return _estimate_from_size(size), estimate_tokens(text)
-
-
-def _status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
-    status, response = error.status_code, error.response
-    details = error.body if isinstance(error.body, dict) else {}
-    excerpt = secrets.excerpt(details.get("message") or error.body or response.text)
-    reason = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
-    if response.is_redirect:
-        moved = secrets.excerpt(response.headers.get("location", ""))
-        return LLMError(f"{reason}: moved to {moved}; pass that address as base_url", status)
-    if error.code == "content_filter":
-        return LLMError(f"blocked by a content filter ({reason})", status)
-    fault = transient_status(status, reason, response.headers)
-    return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)
 
 
 # Settings -----------------------------------------------------------------------------------------

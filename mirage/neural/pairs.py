@@ -106,10 +106,6 @@ class _PairScorer(ABC):
         The scores equal those that :meth:`scores` would compute for each group, because the same
         pairs share a batch. They are kept in memory. They are also cached on disk if this object
         has a cache and the workers use the same device and precision as this process.
-
-        Args:
-            groups: Pairs, in the groups in which they will be passed to :meth:`scores`.
-            executor: The executor whose workers load the model.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
 
-from mirage.report._responses import direction
+from mirage.report._segments import direction
 from mirage.report.elements import Child, breakable, cut, label, tag
 
 if TYPE_CHECKING:
     from mirage.features.findings import Finding, PooledFinding
     from mirage.ranking import MultilingualRanking, Ranking
-
-__all__ = ["MARKS", "about", "findings", "plain_findings", "pooled_findings"]
 
 MARKS = {
     "number": "a number that is wrong, or that no shown passage contains",
@@ -51,12 +49,8 @@ def findings(
 ) -> Child:
     """Return the findings about each model's responses in one language; ``None`` without any.
 
-    Args:
-        code: Language code.
-        ranking: The ranking of that language.
-        model_indices: Position of each model in the page's list of models, which its links use.
-        positions: For each model, the positions in the dataset of the queries whose response the
-            page shows, by query id.
+    ``positions`` has, for each model, the positions in the dataset of the queries whose response
+    the page shows, by query id.
     """
     if not ranking.findings:
         return None

@@ -30,8 +30,6 @@ from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.fault_costs import fault_costs
 
-__all__ = ["render", "write"]
-
 REPEATS = 10
 """Number of splits for feature importances; experiments use 20, which take twice as long."""
 

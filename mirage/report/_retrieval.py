@@ -20,8 +20,6 @@ from mirage.report.sections import (
 )
 from mirage.retrieval import RetrievalRun, evaluate
 
-__all__ = ["retrieved", "runs_by_language"]
-
 CONTEXT_FEATURES = ("context_precision", "context_recall")
 RUN_MEASURES = ("nDCG@10", "R@10")
 
@@ -33,11 +31,7 @@ def runs_by_language(
     ranking: Ranking | MultilingualRanking,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]],
 ) -> dict[str, dict[str, RetrievalRun]]:
-    """Return retrieval runs by language and model.
-
-    Args:
-        ranking: The ranking.
-        retrieval: The run of each model, or its runs by language.
+    """Return retrieval runs by language and model, from the run or runs of each model.
 
     Raises:
         SettingError: If the ranking has several languages and a run is not given by language.

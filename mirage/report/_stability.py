@@ -17,8 +17,6 @@ from mirage.report.sections import (
     table,
 )
 
-__all__ = ["stability"]
-
 _LISTED = 5  # changing queries listed for each feature
 
 

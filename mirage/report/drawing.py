@@ -12,8 +12,6 @@ from xml.etree.ElementTree import Element
 
 from mirage.report.elements import tag
 
-__all__ = ["Scale", "axis", "bar", "interval"]
-
 MARGIN = 0.04
 """Share of the width that stays free on each side, so that no dot is cut off."""
 

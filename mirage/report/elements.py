@@ -17,19 +17,6 @@ from xml.etree.ElementTree import Element, tostring
 
 from mirage._base.quoting import html_characters, one_line, python_literal, script_json
 
-__all__ = [
-    "Child",
-    "breakable",
-    "cut",
-    "data",
-    "document",
-    "label",
-    "rounded",
-    "script",
-    "style",
-    "tag",
-]
-
 Child = Element | str | None
 
 NAME_LENGTH = 120

@@ -12,8 +12,6 @@ from mirage.errors import DatasetError, MirageError
 from mirage.report import elements as elements
 from mirage.report.elements import tag
 
-__all__ = ["save", "whole"]
-
 
 def save(page: str, path: str | Path) -> None:
     """Write a page to a file.
@@ -30,15 +28,10 @@ def save(page: str, path: str | Path) -> None:
 def whole(
     title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
 ) -> str:
-    """Return the text of a page.
+    """Return the text of a page; ``scripts`` are those of its kind, besides the common ones.
 
-    Args:
-        title: Title of the page.
-        lead: Line below the title.
-        navigation: Links to the sections.
-        main: The content.
-        data: Data for the scripts, as JSON.
-        *scripts: Names of the scripts of this kind of page, besides the common ones.
+    ``lead`` is the line below the title, ``navigation`` links to the sections of ``main``, and the
+    scripts read ``data`` as JSON.
     """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))

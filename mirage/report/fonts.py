@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from mirage.errors import needing
 
-__all__ = ["Lettering", "MissingFontWarning", "lettering"]
-
 # In order of preference: Noto (free), then fonts that macOS and Windows include.
 CANDIDATES = (
     "Noto Sans",

@@ -30,8 +30,6 @@ from mirage.report.file import save, whole
 from mirage.report.sections import language, number, scrolling, sortable
 from mirage.report.sections import table as html_table
 
-__all__ = ["render_grid", "write_grid"]
-
 MOST_BYTES = 30_000_000
 """Size of all responses and passages above which they are cut to shorter lengths."""
 

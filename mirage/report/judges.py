@@ -24,8 +24,6 @@ from mirage.report.elements import label, tag
 from mirage.report.sections import scrolling, table
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 
-__all__ = ["JudgeFinding", "Unmeasured", "findings", "measure_judges"]
-
 _LOG = logger("mirage.report")
 
 _Agreement = JudgeAgreement | PairAgreement

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from mirage.papers.results import FewerJudgmentsRow, ImportanceRow, NewModelRow
     from mirage.ranking import MultilingualRanking, Ranking
 
-__all__ = [
-    "plot_features",
-    "plot_fewer_judgments",
-    "plot_gains",
-    "plot_importances",
-    "plot_new_models",
-    "plot_ranking",
-    "plot_retrieval",
-]
-
-
 INK, SOFT, LINE, ACCENT = "#1c2128", "#6b7580", "#d9dee4", "#0b5cad"
 # Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")

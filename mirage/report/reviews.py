@@ -14,9 +14,7 @@ from mirage.models import Passage, Query
 from mirage.report.elements import Child, tag
 from mirage.report.file import save, whole
 from mirage.testsets.instructions import find_instructions
-from mirage.testsets.test_sets import RejectedItem
-
-__all__ = ["render_review", "write_review"]
+from mirage.testsets.item_sets import RejectedItem
 
 
 def write_review(

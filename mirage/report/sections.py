@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from mirage.ranking import Entry, MultilingualRanking, Ranking
     from mirage.surrogate.fault_costs import FaultCost
 
-__all__ = [
-    "definitions",
-    "fault_costs",
-    "features",
-    "heat_map",
-    "importance",
-    "language",
-    "leaderboard",
-    "pairwise",
-    "scrolling",
-    "table",
-    "verdicts",
-    "without_importance",
-]
-
 SHADES = 10
 SIDEWAYS = "There is more to the right: scroll sideways →"
 
@@ -139,16 +124,9 @@ def model_row(
     cells: Iterable[Child],
     unfamiliar: str = "",
 ) -> Element:
-    """Return a row of a table of models, with a link to the page of the model.
+    """Return a row of a table of models: the first cell, the linked name, and the other cells.
 
-    Args:
-        first: The first cell.
-        model: Name of the model.
-        href: Link to the page of the model.
-        new: Whether to mark the model as new.
-        cells: The cells after the name.
-        unfamiliar: Explanation if the model is unlike those of the leaderboard; ``""`` (the
-            default) if it is not.
+    ``unfamiliar`` explains how the model is unlike those of the leaderboard, if it is.
     """
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None

@@ -61,7 +61,7 @@ def fill_shards(
         suffix: The file name extension of the shards, with its dot.
         encode: Returns the content of the file of a shard.
         embedder: The embedder that ``encode`` uses, for error messages.
-        progress: Show a progress bar on stderr if that is a terminal.
+        progress: Whether to show a progress bar.
         executor: The executor whose workers encode; by default this process encodes.
         on_written: Called with the passages of each shard after the shard is on disk.
     """

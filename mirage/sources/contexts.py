@@ -121,14 +121,10 @@ def response_to(
     shown: Sequence[str] | None = None,
     passages: Sequence[Passage] = (),
 ) -> Response:
-    """Return the response to a query, or a failure if there is no text.
+    """Return the response to a query, or a failure for the reason ``error`` if there is no text.
 
-    Args:
-        query_id: Id of the query.
-        text: The answer, or ``None``.
-        error: The reason of the failure, used if ``text`` is ``None``.
-        shown: Ids of the passages in the order of the prompt, if it differs from the query's.
-        passages: The passages among these that the query does not have.
+    ``shown`` are the ids of the passages in the order of the prompt, if it differs from the
+    query's. ``passages`` are those among them that the query does not have.
     """
     return Response(
         query_id=query_id,

@@ -39,22 +39,11 @@ class Part(NamedTuple):
 Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
-def survey(
-    language: str,
-    *,
-    path: str | Path | None = None,
-    revisions: Mapping[str, str] | None = None,
-    judge: str | None = None,
-) -> list[Part]:
+def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
     """Return a survey of each of :data:`mirage.sources.hub.DATASETS`.
 
-    A dataset with a problem does not affect the others.
-
-    Args:
-        language: ISO 639-1 code.
-        path: A folder with copies of the datasets to read instead of the hub.
-        revisions: Commit hashes, tags or branches by name of the dataset.
-        judge: Name of the judge whose judgments are read; by default GPT-4o.
+    A dataset with a problem does not affect the others. ``path`` is a folder with copies of the
+    datasets to read instead of the hub.
     """
     runs: dict[str, Run] = {}
 
@@ -73,7 +62,7 @@ def survey(
         return {"queries": len(read), "passages": passages, "references": references}, {}
 
     def judgments(split: hub.Split, left_out: hub.LeftOut) -> Contents:
-        read = hub.read_judgments(split, judge, left_out=left_out)
+        read = hub.read_judgments(split, left_out=left_out)
         verdicts = Counter(judgment.verdict for judgment in read)
         models = tuple(
             sorted({name for judgment in read for name in (judgment.model_a, judgment.model_b)})
@@ -85,19 +74,18 @@ def survey(
     readers = {hub.QUERIES: queries, hub.OUTPUTS: outputs, hub.JUDGMENTS: judgments}
     # Outputs are read first, because they have the references of the queries.
     order = sorted(readers, key=[hub.OUTPUTS, hub.QUERIES, hub.JUDGMENTS].index)
-    return [_part(name, language, path, revisions, readers[name]) for name in order]
+    return [_part(name, language, path, readers[name]) for name in order]
 
 
 def _part(
     name: str,
     language: str,
     path: str | Path | None,
-    revisions: Mapping[str, str] | None,
     read: Callable[[hub.Split, hub.LeftOut], Contents],
 ) -> Part:
     left_out = hub.LeftOut()
     try:
-        split = hub.find(name, language, path=path, revisions=revisions)
+        split = hub.find(name, language, path=path)
     except DatasetError as error:
         return Part(name, problem=str(error))
     part = Part(name, split.revision)

@@ -29,19 +29,6 @@ from mirage._base.arrays import Floats
 from mirage.errors import JudgmentError
 from mirage.statistics.bootstrap import ratio
 
-__all__ = [
-    "Sums",
-    "ac1_of",
-    "alpha_of",
-    "cohen_kappa",
-    "cohen_of",
-    "fleiss_kappa",
-    "fleiss_of",
-    "gwet_ac1",
-    "krippendorff_alpha",
-    "terms",
-]
-
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
     """Return Cohen's (1960) unweighted kappa of two judges' labels.

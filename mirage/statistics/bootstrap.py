@@ -11,22 +11,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 from mirage.statistics.clusters import small_sample
 
-__all__ = [
-    "FEWEST_QUERIES",
-    "NO_INTERVAL",
-    "Interval",
-    "bootstrap",
-    "check_level",
-    "draw_clusters",
-    "draw_queries",
-    "draws_covariance",
-    "draws_degrees",
-    "middle",
-    "ratio",
-    "sums_by_query",
-    "widened",
-]
-
 Interval = tuple[float, float]
 
 NO_INTERVAL = (np.nan, np.nan)

@@ -9,8 +9,6 @@ from mirage.errors import SettingError
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.clusters import cluster_sums, mean_intervals
 
-__all__ = ["mean_bounds", "upper_bounds"]
-
 _BLOCK = 1000  # draws at a time
 
 

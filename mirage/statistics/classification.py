@@ -27,25 +27,6 @@ from mirage.statistics.bootstrap import (
 )
 from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
 
-__all__ = [
-    "Bin",
-    "Calibration",
-    "Tallies",
-    "Threshold",
-    "best_threshold",
-    "calibration",
-    "cross_validated_thresholds",
-    "draws_of",
-    "interval",
-    "recalls",
-    "roc_auc",
-    "roc_auc_interval",
-    "sentence_weights",
-    "standard_errors",
-    "tally",
-]
-
-
 # Balanced accuracy --------------------------------------------------------------------------------
 
 

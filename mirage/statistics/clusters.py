@@ -19,19 +19,6 @@ from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Floats, Ints
 
-__all__ = [
-    "FEWEST",
-    "FEWEST_FOR_MEANS",
-    "NEAR",
-    "SmallSample",
-    "cluster_codes",
-    "cluster_names",
-    "cluster_sums",
-    "mean_intervals",
-    "multipliers",
-    "small_sample",
-]
-
 FEWEST = 4
 """Clusters below which a logit has no interval."""
 

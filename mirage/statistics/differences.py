@@ -8,8 +8,6 @@ import numpy as np
 
 from mirage.statistics.bootstrap import Interval
 
-__all__ = ["CorrectedDifference", "Difference"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:

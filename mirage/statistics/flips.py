@@ -7,16 +7,6 @@ from functools import cache
 import numpy as np
 from scipy.stats import binom
 
-__all__ = [
-    "FEWEST_UNITS",
-    "MOST_UNITS",
-    "REWORDED",
-    "SHARED_LEVEL",
-    "base_rate_p_value",
-    "flip_p_value",
-    "flips_p_value",
-]
-
 FEWEST_UNITS = 28
 """Units below which flips are not tested: the p-value of three flips would be above 0.047."""
 
@@ -67,11 +57,7 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return the probability that at least ``worse`` reworded answers are misread as wrong.
-
-    Args:
-        reworded: Number of answers that changed.
-        worse: Number of these that seem to have turned from right to wrong.
+    """Return the probability that at least ``worse`` of ``reworded`` answers are misread as wrong.
 
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)

@@ -11,8 +11,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, ratio
 from mirage.statistics.clusters import small_sample
 
-__all__ = ["FEWEST_FOR_TAU", "MeanTau", "mean_tau"]
-
 FEWEST_FOR_TAU = 30
 """Clusters below which a tau between items has no interval."""
 

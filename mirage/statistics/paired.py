@@ -12,8 +12,6 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_sums, mean_inte
 from mirage.statistics.differences import Difference
 from mirage.statistics.permutation import sign_flip_tests
 
-__all__ = ["PairedDifference", "gap_interval", "paired_means"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PairedDifference(Difference):

@@ -19,15 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
-__all__ = [
-    "exchange_p_values",
-    "holm",
-    "permutation_p_values",
-    "sign_flip_tests",
-    "single_step_p_values",
-    "without_skew",
-]
-
 Flips = NDArray[np.bool_]
 """Units that are swapped, ``(ways, units)``."""
 

@@ -12,8 +12,6 @@ from mirage._base.arrays import Floats
 from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.statistics.permutation import without_skew
 
-__all__ = ["SimulatedVerdicts", "simulated_verdicts"]
-
 _AT_ONCE = 2_000_000  # largest number of elements of a temporary array
 
 

@@ -28,17 +28,6 @@ from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import SettingError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 
-__all__ = [
-    "FEWEST",
-    "FEWEST_OF_EACH",
-    "PoweredMean",
-    "Tuned",
-    "cross_predicted",
-    "logistic_weights",
-    "power_tuned",
-    "powered_mean",
-]
-
 FEWEST = 10
 """Labelled clusters below which there is no interval."""
 

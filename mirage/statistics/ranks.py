@@ -15,19 +15,6 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import Interval, check_level
 
-__all__ = [
-    "DECIMALS",
-    "confidences_by_draws",
-    "confidences_by_t",
-    "kendall_tau",
-    "p_better_by_draws",
-    "p_better_by_intervals",
-    "p_better_by_t",
-    "rank_intervals_by_confidence",
-    "ranks",
-    "t_intervals",
-]
-
 DECIMALS = 8
 """Number of decimals to which logits must agree to be equal."""
 

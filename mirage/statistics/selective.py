@@ -17,8 +17,6 @@ import numpy as np
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.statistics.clusters import FEWEST_FOR_MEANS
 
-__all__ = ["Errors", "errors_of", "fallback", "risk_p_value"]
-
 
 class Errors(NamedTuple):
     """Errors of a rule, converted to effective numbers of independent items.

@@ -17,8 +17,6 @@ from mirage.statistics.bootstrap import NO_INTERVAL, check_level
 from mirage.statistics.clusters import mean_intervals
 from mirage.statistics.differences import Difference
 
-__all__ = ["MeanDifference", "exchanged_p_values", "mean_differences"]
-
 _CELLS = 5_000_000  # largest number of clusters times permutations in memory
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from mirage._base.arrays import Floats
 
-__all__ = ["VarianceComponents", "variance_components"]
-
 
 class VarianceComponents(NamedTuple):
     """Components of the variance of values.

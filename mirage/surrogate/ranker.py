@@ -41,8 +41,6 @@ from mirage.surrogate.familiarity import Familiarity
 from mirage.surrogate.model import Candidate, FittedModel, Recipe, evaluate, fit_model, select
 from mirage.surrogate.training import TrainingData, data_and_left_out, require_values
 
-__all__ = ["Prediction", "SurrogateRanker", "Validation"]
-
 STACKED_WITH = (None, "ridge")
 """Estimators that are stacked with verdicts: simple models of the means, which train fast."""
 

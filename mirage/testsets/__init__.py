@@ -8,14 +8,9 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.testsets.evaluation_sets import MIRACL_RECIPE, Recipe, build_benchmark
+    from mirage.testsets.item_sets import ItemSet, read_rejected, strike
     from mirage.testsets.item_sheets import build_from_sheet, item_sheet, read_sheet, write_sheet
-    from mirage.testsets.test_sets import (
-        ItemSet,
-        build_test_set,
-        estimate_test_set,
-        read_rejected,
-        strike,
-    )
+    from mirage.testsets.test_sets import build_test_set, estimate_test_set
     from mirage.testsets.training_sets import (
         TrainingExample,
         TrainingSet,
@@ -46,14 +41,9 @@ __all__ = [
 
 _NAMES = {
     "mirage.testsets.evaluation_sets": ("MIRACL_RECIPE", "Recipe", "build_benchmark"),
+    "mirage.testsets.item_sets": ("ItemSet", "read_rejected", "strike"),
     "mirage.testsets.item_sheets": ("build_from_sheet", "item_sheet", "read_sheet", "write_sheet"),
-    "mirage.testsets.test_sets": (
-        "ItemSet",
-        "build_test_set",
-        "estimate_test_set",
-        "read_rejected",
-        "strike",
-    ),
+    "mirage.testsets.test_sets": ("build_test_set", "estimate_test_set"),
     "mirage.testsets.training_sets": (
         "TrainingExample",
         "TrainingSet",

@@ -20,14 +20,12 @@ from mirage.retrieval import BM25
 from mirage.testsets.askable import Askable, askable_passages, corpus_of
 from mirage.testsets.item_checks import Draft, Fault, ItemKind
 from mirage.testsets.item_questions import Asker, LLMReply, Slot
+from mirage.testsets.item_sets import ItemSet, RejectedItem, beside
 from mirage.testsets.test_sets import (
     ITEM_KINDS,
     ItemBuilder,
-    ItemSet,
-    RejectedItem,
     SlotQueue,
     assign_clusters,
-    beside,
     check_plan,
     prepare_index,
     quota_of,

@@ -9,38 +9,24 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
-from mirage._base.files import (
-    json_object,
-    lines,
-    read_rows,
-    refuse_link,
-    validated,
-    write_records,
-    writing,
-)
 from mirage._base.journal import Journal
-from mirage._base.tables import Table, to_text
 from mirage.corpus import Corpus
 from mirage.corpus.documents import CHUNK
-from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
-from mirage.models import Id, Passage, Query, Record
+from mirage.models import Passage, Query
 from mirage.retrieval import BM25
 from mirage.testsets.askable import Askable, askable_passages, corpus_of, words_of
-from mirage.testsets.evaluation_sets import reason_counts
 from mirage.testsets.instructions import holds_orders
 from mirage.testsets.item_checks import (
     PAIRS,
     Draft,
     Fault,
-    FaultKind,
     ItemKind,
     duplicate_of,
     faults_in,
@@ -56,6 +42,7 @@ from mirage.testsets.item_questions import (
     keep_draft,
     writing_prompt,
 )
+from mirage.testsets.item_sets import SKIPPED, ItemSet, RejectedItem, beside, documents_of
 from mirage.text import abstains, mentioned
 from mirage.text.abstentions import ABSTAINS_AT
 
@@ -71,12 +58,6 @@ ITEM_KINDS: Mapping[ItemKind, float] = {
 }
 """The default shares of the kinds of items."""
 
-FEWEST_CLUSTERS = 29
-"""The fewest clusters without a loss that rule out a loss of a tenth at confidence 0.95.
-
-It is ``log(0.05) / log(0.9)``, rounded up; see :func:`mirage.statistics.upper_bounds`.
-"""
-
 DRAFTS_PER_ITEM = 3
 """The largest number of drafts per requested item."""
 
@@ -91,157 +72,6 @@ RANK_DEPTH = 50
 
 SEARCH_DEPTH = 50
 """The search depth for passages that state an answer, and for distractors."""
-
-
-SKIPPED: FaultKind = "instructions in the passage"
-"""The fault of a passage that was skipped because it contains instructions."""
-
-
-class RejectedItem(Record):
-    """A rejected item or a skipped passage, with the reason.
-
-    Attributes:
-        id: The id of the draft; no item of the test set has it.
-        kind: The kind of item that was asked for.
-        faults: The faults, at least one.
-        passages: The ids of the passages that the item was written from.
-        draft: The text of the item; ``None`` if there is none that can be parsed.
-    """
-
-    id: Id
-    kind: ItemKind
-    faults: tuple[Fault, ...]
-    passages: tuple[Id, ...]
-    draft: Draft | None = None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ItemSet:
-    """Items that passed all checks, rejected items, and the coverage of the documents.
-
-    It prints as a table with the number of drafts that each check rejected.
-
-    Attributes:
-        queries: The items, in the order of their drafts. The ``metadata`` of an item has its
-            ``kind``, its ``document``, and in ``found_at`` the rank of its first own passage when
-            BM25 searches the corpus for the question. ``closed_book`` rates the LLM's answer
-            without passages: ``right``, ``wrong`` or ``none``.
-        rejected: The rejected items with their faults.
-        askable: The passages worth asking about.
-        wanted: The number of items that were requested.
-        language: The ISO 639-1 code of all items.
-    """
-
-    queries: tuple[Query, ...]
-    rejected: tuple[RejectedItem, ...]
-    askable: Askable
-    wanted: int
-    language: str
-
-    @property
-    def dataset(self) -> MirageDataset:
-        """The items as a dataset.
-
-        Raises:
-            DatasetError: If there is no item.
-        """
-        if not self.queries:
-            first = next((f": {f.detail}" for item in self.rejected for f in item.faults), "")
-            reasons = self._reasons() or "the LLM wrote none"
-            raise DatasetError(f"no item passed the checks ({reasons}; the first{first})")
-        return MirageDataset(self.queries, name=f"made-{self.language}")
-
-    @property
-    def covered(self) -> int:
-        """The number of documents that at least one item is about."""
-        return len({document for query in self.queries for document in _documents(query)})
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The numbers of drafts, of rejections by reason, of items, and of covered documents."""
-        first = Counter(item.faults[0].kind for item in self.rejected)
-        skipped = first.pop(SKIPPED, 0)
-        kinds = Counter(query.metadata["kind"] for query in self.queries)
-        return {
-            "drafts": len(self.queries) + first.total(),
-            **{reason: first[reason] for reason in get_args(FaultKind) if first[reason]},
-            "items": len(self.queries),
-            **{f"kind {kind}": kinds[kind] for kind in get_args(ItemKind) if kinds[kind]},
-            "known without passages": sum(
-                query.metadata.get("closed_book") == "right" for query in self.queries
-            ),
-            "passages skipped for instructions": skipped,
-            "documents": self.askable.documents,
-            "documents worth asking about": self.askable.askable_documents,
-            "documents covered": self.covered,
-            "clusters": len({query.cluster for query in self.queries}),
-        }
-
-    @property
-    def unasked(self) -> int:
-        """The number of drafts without a reply of the LLM; the same call tries them again."""
-        return sum(item.faults[0].kind == "not asked" for item in self.rejected)
-
-    def _reasons(self) -> str:
-        return reason_counts(item.faults[0].kind for item in self.rejected)
-
-    def __repr__(self) -> str:
-        return f"ItemSet({len(self.queries)} items, {len(self.rejected)} rejected)"
-
-    def __str__(self) -> str:
-        counts = self.counts
-        rest, rows = counts["drafts"], [("drafts", "", str(counts["drafts"]))]
-        for reason in get_args(FaultKind):
-            if reason in counts:
-                rest -= counts[reason]
-                rows.append((reason, str(counts[reason]), str(rest)))
-        kinds = ", ".join(
-            f"{kind} {counts[f'kind {kind}']}"
-            for kind in get_args(ItemKind)
-            if f"kind {kind}" in counts
-        )
-        few = f", and at least {FEWEST_CLUSTERS} are needed to show that a system is not worse"
-        skipped = [item.passages[0] for item in self.rejected if item.faults[0].kind == SKIPPED]
-        names = ", ".join(skipped[:5]) + (", ..." if len(skipped) > 5 else "")
-        instructions = (
-            f"passages skipped for instructions to a reader or a model: {len(skipped)} ({names})"
-        )
-        notes = (
-            *([instructions] if skipped else ()),
-            f"{len(self.queries)} of {self.wanted} items that were requested; {kinds or 'no kind'}",
-            f"covered: {counts['documents covered']} documents of {counts['documents']}, of which "
-            f"{counts['documents worth asking about']} have a passage worth asking about",
-            f"answered correctly without passages: {counts['known without passages']}",
-            f"clusters (items that share a document): {counts['clusters']}; each counts as one "
-            "query in comparisons of two runs"
-            f"{few if counts['clusters'] < FEWEST_CLUSTERS else ''}",
-        )
-        head, marks = ("draft", "rejected", "left"), (False,) * len(rows)
-        return to_text(Table("A test set from documents", head, tuple(rows), marks, notes, name=0))
-
-    def write(self, path: str | Path) -> None:
-        """Write the items as a dataset, and rejected items to ``NAME.rejected.jsonl`` beside it.
-
-        Raises:
-            DatasetError: If there is no item, or a file cannot be written.
-        """
-        file = Path(path)
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-        write_records(self.rejected, beside(file, "rejected"))
-        self.dataset.save(file)
-
-
-def beside(path: Path, what: str) -> Path:
-    """Return the path of a companion file of a dataset, such as ``tests.rejected.jsonl``.
-
-    Args:
-        path: The file of the dataset.
-        what: The part of the name that is inserted, such as ``rejected``.
-    """
-    companion = path.with_name(f"{path.stem}.{what}.jsonl")
-    refuse_link(companion)
-    return companion
 
 
 # The plan -----------------------------------------------------------------------------------------
@@ -736,64 +566,8 @@ def assign_clusters(queries: Iterable[Query]) -> tuple[Query, ...]:
 
     queries = list(queries)
     for query in queries:
-        for document in _documents(query):
+        for document in documents_of(query):
             parent[root(document)] = root(query.metadata["document"])
     return tuple(
         query.model_copy(update={"cluster": root(query.metadata["document"])}) for query in queries
     )
-
-
-def _documents(query: Query) -> Iterator[str]:
-    """Yield the documents that an item is about."""
-    yield query.metadata["document"]
-    relevant = set(query.relevant)
-    yield from (each.document_id for each in query.passages if each.id in relevant)
-
-
-# Review -------------------------------------------------------------------------------------------
-
-
-class _Decisions(Record):
-    """The decisions from the review page of a test set: removed items, each with a note."""
-
-    dataset: str
-    struck: dict[str, str]
-
-
-def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
-    """Return a dataset without the items that a reviewer removed.
-
-    Args:
-        dataset: The items.
-        decisions: The file that the page of :func:`mirage.report.write_review` saved.
-
-    Raises:
-        DatasetError: If the file is invalid or about another dataset, or no item is left.
-        UnknownNameError: If the file names an item that the dataset does not have.
-    """
-    path = Path(decisions)
-    text = " ".join(line for _, line in lines(path))
-    review = validated(_Decisions, json_object(str(path), text)[1], str(path))
-    if review.dataset != dataset.name:
-        raise DatasetError(
-            f"{path}: the decisions are about {review.dataset!r}, and not about {dataset.name!r}"
-        )
-    for id_ in review.struck:
-        dataset[id_]  # raises an error that suggests the nearest id
-    queries = [query for query in dataset if query.id not in review.struck]
-    return MirageDataset(queries, name=dataset.name)
-
-
-def read_rejected(dataset: str | Path) -> tuple[RejectedItem, ...]:
-    """Read the rejected items that :meth:`ItemSet.write` wrote beside a dataset.
-
-    Args:
-        dataset: The file of the dataset. If it has no file of rejected items, the result is empty.
-
-    Raises:
-        DatasetError: If the file of rejected items is damaged.
-    """
-    path = beside(Path(dataset), "rejected")
-    if not path.is_file():
-        return ()
-    return tuple(validated(RejectedItem, row, where) for where, row in read_rows(path))

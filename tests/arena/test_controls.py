@@ -59,6 +59,21 @@ def test_the_fit_maximises_the_likelihood():
     assert fit.uncontrolled.logits == pytest.approx(BradleyTerry().fit(rows).logits)
 
 
+@pytest.mark.parametrize("ties", ["half", "drop"])
+def test_ties_are_treated_as_without_controls(ties):
+    rows, wordy = biased(queries=20, models=3)
+    with_ties = [
+        row.model_copy(update={"verdict": "tie"}) if number % 4 == 0 else row
+        for number, row in enumerate(rows)
+    ]
+    fit = BradleyTerry(ties=ties, controls=[wordy]).fit(with_ties)
+    plain = BradleyTerry(ties=ties).fit(with_ties)
+    assert fit.uncontrolled.logits == pytest.approx(plain.logits)
+    without = [row for row in with_ties if row.verdict != "tie"]
+    dropped = BradleyTerry(controls=[wordy]).fit(without)
+    assert (fit.logits == pytest.approx(dropped.logits)) == (ties == "drop")
+
+
 def test_an_irrelevant_control_changes_almost_nothing():
     rows, _ = biased(effect=0.0)
     rng = np.random.default_rng(1)

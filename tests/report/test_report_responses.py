@@ -15,17 +15,13 @@ from mirage.models import Passage, Query, Response, Run
 from mirage.report import _responses as responses
 from mirage.report._responses import (
     SAMPLINGS,
-    Cited,
     Excerpt,
-    blocks,
-    direction,
-    marked,
     plain_response,
     response_scores,
     sample,
-    segments,
     whole_query,
 )
+from mirage.report._segments import Cited, blocks, direction, marked, segments
 from mirage.text import parse
 
 SHOWN = ("a#0", "b#1", "c#2")

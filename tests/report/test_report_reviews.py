@@ -9,7 +9,7 @@ from hostile import STRINGS
 from mirage import MirageDataset, Passage, Query
 from mirage.report.reviews import render_review
 from mirage.testsets.item_checks import Draft, Fault
-from mirage.testsets.test_sets import RejectedItem
+from mirage.testsets.item_sets import RejectedItem
 
 
 def item(text: str) -> Query:

@@ -189,6 +189,30 @@ def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.Monk
     assert list(index.retrieve([], 10)) == []
 
 
+@pytest.mark.parametrize(
+    ("starts", "rows", "impacts"),
+    [
+        ([0, 1, 9], [0, 1], [1.0, 1.0]),
+        ([0, 1, 2], [0, 3], [1.0, 1.0]),
+        ([0, 1, 2], [0, -1], [1.0, 1.0]),
+        ([0, 1, 2], [0, 1], [1.0, np.nan]),
+        ([0, 1, 2], [0, 1], [1.0, -1.0]),
+    ],
+)
+def test_numba_refuses_damaged_columns(
+    starts: list[int], rows: list[int], impacts: list[float]
+) -> None:
+    pytest.importorskip("numba", reason="numba is not installed")
+    columns = _columns.Columns(
+        np.array(starts), np.array(rows, np.int32), np.array(impacts, np.float32)
+    )
+    add, scores = _columns.compiled_adder(columns, 3, []), np.zeros(3, np.float32)
+    add(scores, np.array([0]))
+    assert scores.tolist() == [1, 0, 0]
+    with pytest.raises(DatasetError, match="column 1 of the BM25 index is damaged"):
+        add(scores, np.array([0, 1]))
+
+
 def test_a_corpus_of_several_languages_is_tokenized_by_script() -> None:
     both = Corpus.build(corpus("東京は首都です。"), language="ja") + Corpus.build(
         [Passage(id="e", text="Tokyo is the capital.")], language="en"

@@ -139,3 +139,15 @@ def test_invalid_measures_and_qrels_raise_errors(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "ir_measures", None)
     with pytest.raises(MissingPackageError, match=r"mirage-rag\[retrieval\]"):
         evaluate(RUN, GRADES)
+
+
+def test_the_interval_of_counts_is_not_limited_to_1() -> None:
+    run = {f"q{i}": {"a": 2.0, "b": 1.0} if i % 2 else {"a": 1.0} for i in range(20)}
+    evaluation = evaluate(RetrievalRun.of(run, "r"), {id_: {"a": 1} for id_ in run}, ["NumRet"])
+    (row,) = evaluation.rows()
+    low, high = row.interval
+    assert row.mean == 1.5
+    # Student's t with 19 degrees of freedom is 2.093; half of the values are 1 and half are 2.
+    assert (low, high) == pytest.approx(
+        (1.5 - 2.093 * 0.5 / 19**0.5, 1.5 + 2.093 * 0.5 / 19**0.5), abs=1e-4
+    )

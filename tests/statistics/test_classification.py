@@ -98,6 +98,8 @@ def test_draws_count_a_right_and_a_wrong_sentence_more_of_each_label() -> None:
     assert drawn.std() == pytest.approx(error * np.sqrt(19 / 17), rel=0.03)  # Student's t
     single_query = tally(np.zeros(20, dtype=int), truth, right)
     assert np.isnan(draws_of(single_query, draws=5, seed=0)).all()
+    both = tally(np.repeat([0, 1], 2), np.tile([0, 1], 2), np.ones((4, 1), dtype=bool))
+    assert np.isfinite(draws_of(both, draws=5, seed=0)).all()
 
 
 # Thresholds

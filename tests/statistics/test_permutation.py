@@ -102,6 +102,19 @@ def test_single_step_p_values_by_hand() -> None:
         single_step_p_values(worse[:, None], permutations=0)
 
 
+def test_single_step_p_values_of_skewed_columns_by_enumeration() -> None:
+    # Few large losses and many small gains, and the reverse: the cubes of the units decide.
+    units = np.array([[3.0, -0.5, 0.4], [2.0, -0.3, 0.1], *([[-0.2, 0.7, 0.3]] * 5), [0.1, 2.5, 0]])
+    counts, squares = np.full(3, 8), (units**2).sum(axis=0)
+    signs = np.array(list(product((1.0, -1.0), repeat=8)))
+    measures = without_skew(signs @ units, signs @ units**3, squares, counts)
+    observed, largest = measures[0], measures.max(axis=1)[:, None].round(9)
+    more, same = largest > observed.round(9), largest == observed.round(9)
+    expected = (more + same / 2).mean(axis=0)
+    drawn = single_step_p_values(units, permutations=9999)
+    assert drawn == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 9999))
+
+
 def test_the_measure_is_halls_transformed_t() -> None:
     # Hall (1992), with the mean, the standard deviation and the skewness of scipy.
     sample = np.random.default_rng(5).exponential(size=30) - 0.7

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mirage.errors import SettingError
-from mirage.statistics.prediction_powered import FEWEST, power_tuned, powered_mean
+from mirage.statistics.prediction_powered import (
+    FEWEST,
+    cross_predicted,
+    power_tuned,
+    powered_mean,
+)
 
 # 60 labels of 460 items, and what ppi_python 0.2.3 says of them.
 POINT, ENDS = 0.47818971, (0.37044278, 0.58593663)
@@ -126,9 +131,46 @@ def test_bad_arrays_are_refused(arguments: tuple[np.ndarray, np.ndarray], messag
         powered_mean(*arguments)
 
 
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_level_outside_of_0_and_1_is_refused(level: float) -> None:
+    with pytest.raises(SettingError, match="level must be between 0 and 1"):
+        powered_mean(labels(), PREDICTED, level=level)
+
+
+def test_cross_predictions_are_those_of_a_logistic_regression() -> None:
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(200, 2))
+    chance = 1 / (1 + np.exp(-(features @ [1.5, -1.0] - 1)))
+    truth = (rng.random(200) < chance).astype(float)
+    predicted = cross_predicted(features, truth, np.arange(200))
+    assert predicted.mean() == pytest.approx(truth.mean(), abs=0.02)
+    assert np.abs(predicted - chance).mean() < 0.1
+    unlabelled = np.where(np.arange(200) < 150, truth, np.nan)
+    mixed = cross_predicted(features, unlabelled, np.arange(200))
+    assert np.abs(mixed[150:] - chance[150:]).mean() < 0.1
+
+
 def test_a_probability_of_zero_is_refused() -> None:
     with pytest.raises(SettingError, match="above 0 and at most 1"):
         powered_mean(labels(), PREDICTED, probability=np.zeros(460))
+
+
+def test_tuning_minimizes_the_variance_and_is_shrunk() -> None:
+    rng = np.random.default_rng(8)
+    controls = rng.normal(size=12)
+    contributions = 0.4 * rng.normal(size=12) - 0.7 * controls
+
+    def shrunk(keep: np.ndarray) -> float:
+        a, b = contributions[keep], controls[keep]
+        squared_correlation = (a @ b) ** 2 / (a @ a) / (b @ b)
+        f = (len(a) - 3) * squared_correlation / (1 - squared_correlation)
+        return float(-(a @ b) / (b @ b) * (1 - 1 / f))
+
+    tuned = power_tuned(contributions, controls)
+    assert tuned.tuning == pytest.approx(shrunk(np.full(12, True)))
+    without_each = [shrunk(np.arange(12) != i) for i in range(12)]
+    assert 0.4 < min(without_each) < max(without_each) < 1
+    assert tuned.moves == pytest.approx(without_each * controls)
 
 
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-3, 3)), min_size=2, max_size=40))

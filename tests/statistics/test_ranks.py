@@ -13,6 +13,8 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from mirage.statistics.ranks import (
+    confidences_by_draws,
+    confidences_by_t,
     kendall_tau,
     p_better_by_draws,
     p_better_by_intervals,
@@ -65,6 +67,25 @@ def test_p_better_by_t_is_in_the_tables() -> None:
     assert p_better_by_t(-2.228 / 3, 1 / 3, 10) == pytest.approx(0.025, abs=1e-4)
     assert p_better_by_t(0.0, 1, 3) == 0.5
     assert math.isnan(p_better_by_t(1.0, math.nan, 0))
+
+
+def test_confidences_of_pairs_use_the_variance_of_their_difference() -> None:
+    logits = np.array([1.0, 0.2, -1.2])
+    covariance = np.array([[0.5, 0.3, -0.2], [0.3, 0.4, 0.1], [-0.2, 0.1, 0.9]])
+    expected = np.full((3, 3), 0.5)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        weights = np.eye(3)[i] - np.eye(3)[j]
+        error = np.sqrt(weights @ covariance @ weights)
+        expected[i, j] = stats.t.cdf((logits[i] - logits[j]) / error, 6)
+        expected[j, i] = 1 - expected[i, j]
+    np.testing.assert_allclose(confidences_by_t(logits, covariance, 6), expected)
+
+
+def test_confidences_of_draws_are_those_of_each_pair() -> None:
+    draws = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0], [2.0, 2.0, 2.0], [0.0, -1.0, 2.0]])
+    pairs = confidences_by_draws(draws)
+    assert pairs[0].tolist() == [0.5, 2.5 / 4, 0.5 / 4]
+    assert (pairs + pairs.T == 1).all()
 
 
 def test_without_error_the_sign_is_certain() -> None:

@@ -151,6 +151,27 @@ def test_numbers_that_do_not_fit_are_refused(
         SurrogateRanker.load(tmp_path / "own.npz", trust=True)
 
 
+def test_languages_have_the_same_features(small_artifact: bytes, tmp_path: Path) -> None:
+    with np.load(BytesIO(small_artifact)) as arrays:
+        payload = {name: arrays[name] for name in arrays.files}
+    payload |= {name.replace("sw/", "hi/"): array for name, array in payload.items()}
+    about = json.loads(payload["about"].item())
+    path = tmp_path / "own.npz"
+
+    def load(languages: dict[str, object]) -> SurrogateRanker:
+        changed = {"about": json.dumps(about | {"languages": languages})}
+        with path.open("wb") as file:
+            np.savez(file, **(payload | changed))  # type: ignore[arg-type]
+        return SurrogateRanker.load(path, trust=True)
+
+    entry = about["languages"]["sw"]
+    assert list(load({"sw": entry, "hi": entry}).data) == ["sw", "hi"]
+    renamed = entry | {"features": [f"{name}'" for name in entry["features"]]}
+    for languages in ({"sw": entry, "hi": renamed}, {}):
+        with pytest.raises(ArtifactError, match="no languages, or its languages have different"):
+            load(languages)
+
+
 def test_a_file_that_would_fill_the_memory_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_artifact: bytes
 ) -> None:

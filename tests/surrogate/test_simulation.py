@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from itertools import pairwise
 
@@ -223,6 +224,19 @@ def test_a_larger_share_affects_the_same_queries_and_more() -> None:
         hits.append({a.query_id for a, b in zip(run, clean, strict=True) if a.text != b.text})
     assert [len(hit) for hit in hits] == [8, 20, 40]
     assert hits[0] < hits[1] < hits[2]
+
+
+def test_the_bundled_surrogates_were_trained_on_these_texts() -> None:
+    # After an intended change of the simulation, train the bundled surrogates again and replace
+    # these values. A slow test in test_artifacts.py compares the features of all systems.
+    claims = [system for system in SYSTEMS if system.name in (*CLAIMS, "refusal")]
+    runs, utilities = simulate(
+        CORPORA, "sw", [*SYSTEMS[::9], *SYSTEMS[: len(MANNERS)], *claims], seed=0
+    )
+    texts = "\n".join(f"{run.model} {each.query_id} {each.text}" for run in runs for each in run)
+    digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in (repr(SYSTEMS), texts)]
+    assert digests == ["b89b24d3b4101eaa", "9ebc932ecf8c17e6"]
+    assert utilities.sum() == pytest.approx(19401.759, rel=1e-9)
 
 
 def test_texts_depend_on_the_seed() -> None:

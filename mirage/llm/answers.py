@@ -1,0 +1,144 @@
+"""Read the answers of OpenAI-compatible endpoints: texts, embeddings, scores and errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from mirage.errors import LLMError
+from mirage.llm.retries import TransientError, transient_status
+from mirage.llm.secrets import Secrets
+
+if TYPE_CHECKING:
+    from openai import APIStatusError
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One answer of a model.
+
+    Attributes:
+        text: The text that the model wrote.
+        finish_reason: Why the answer ended: ``stop``, or ``length`` if ``max_tokens`` cut it off.
+        prompt_tokens: Tokens of the input, estimated if the server does not count them.
+        completion_tokens: Tokens of the output, estimated if the server does not count them.
+        cached: Whether the answer was read from the cache, at no cost.
+        logprobs: For each position of the text, the natural-log probabilities of the token there
+            and of its alternatives, by token. Empty if the server sends none; request them with
+            ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    cached: bool = False
+    logprobs: tuple[Mapping[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def completion_of(
+    answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets
+) -> Completion:
+    """Return the first choice of an answer."""
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        text, reason = message_text(message.get("content")), choice.get("finish_reason") or ""
+    except (LookupError, TypeError, AttributeError):
+        raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
+    if reason == "content_filter":
+        raise LLMError("the answer was blocked by a content filter")
+    if message.get("refusal"):
+        raise LLMError(f"the model refused: {secrets.excerpt(message['refusal'])}")
+    if reason == "length" and not (isinstance(text, str) and text.strip()):
+        raise LLMError("max_tokens was used up before any text was written; increase it")
+    if not isinstance(text, str) and (message.get("tool_calls") or message.get("function_call")):
+        raise LLMError(
+            f"the model called a tool and wrote no text: {secrets.excerpt(choice)}; do not send "
+            "tools"
+        )
+    if not isinstance(text, str):
+        raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
+    reason = str(reason)
+    try:
+        (text + reason).encode()
+    except UnicodeEncodeError as error:
+        raise TransientError(f"the text of the answer is not valid Unicode ({error})") from None
+    if secrets.key_in(text):
+        raise LLMError("the answer contains the API key and was discarded")
+    return Completion(text, reason, *tokens, logprobs=_logprobs(choice))
+
+
+def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
+    """Return the log probabilities of a choice; empty if there are none in OpenAI's format."""
+    try:
+        positions = (choice.get("logprobs") or {}).get("content") or ()
+        return tuple(
+            {
+                str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
+                for each in (*(position.get("top_logprobs") or ()), position)
+            }
+            for position in positions
+        )
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return ()
+
+
+def message_text(content: Any) -> Any:
+    """Return the text of a message; some servers send a list of parts, which is joined."""
+    if not isinstance(content, list) or not content:
+        return content
+    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "".join(texts) if len(texts) == len(parts) else content
+
+
+def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
+    """Return the embeddings in an answer, in the order of the texts."""
+    try:
+        entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
+        vectors = [[float(number) for number in entries[i]] for i in range(count)]
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise TransientError(
+            f"the answer must have {count} embeddings, got {secrets.excerpt(answer)}"
+        ) from None
+    sound = vectors and len({len(vector) for vector in vectors}) == 1
+    if not sound or not vectors[0] or not all(map(math.isfinite, chain(*vectors))):
+        raise TransientError("the embeddings must be finite numbers, and all of one length")
+    return vectors
+
+
+def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
+    """Return the scores in an answer, in the order of the texts."""
+    try:
+        rows = answer["results"] if "results" in answer else answer["data"]
+        scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}
+        relevance = [float(scores[i]) for i in range(count)]
+    except (LookupError, TypeError, ValueError, OverflowError, AttributeError):
+        raise TransientError(
+            f"the answer must have {count} scores, got {secrets.excerpt(answer)}"
+        ) from None
+    if not all(map(math.isfinite, relevance)):
+        raise TransientError("the scores must be finite numbers")
+    return relevance
+
+
+def status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
+    """Return the error of an HTTP status; a transient one may be retried."""
+    status, response = error.status_code, error.response
+    details = error.body if isinstance(error.body, dict) else {}
+    excerpt = secrets.excerpt(details.get("message") or error.body or response.text)
+    reason = f"HTTP {status}: {excerpt}" if excerpt else f"HTTP {status}"
+    if response.is_redirect:
+        moved = secrets.excerpt(response.headers.get("location", ""))
+        return LLMError(f"{reason}: moved to {moved}; pass that address as base_url", status)
+    if error.code == "content_filter":
+        return LLMError(f"blocked by a content filter ({reason})", status)
+    fault = transient_status(status, reason, response.headers)
+    return fault if fault and error.code != "insufficient_quota" else LLMError(reason, status)

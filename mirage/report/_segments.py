@@ -1,0 +1,130 @@
+"""Split the text of a response into its sections, its citations and the faults in them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from mirage.languages import LANGUAGES, Language
+from mirage.text import parse
+
+
+class Block(NamedTuple):
+    """A part of a response. The kind ``text`` is a response that has no recognised sections.
+
+    Other kinds are ``heading``, ``reason`` and ``answer``.
+    """
+
+    kind: str
+    text: str
+
+
+def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
+    """Split a response into its sections and the headings between them, all stripped.
+
+    The response is one block if :func:`mirage.text.parse` finds no answer in one piece.
+    """
+    text = unicodedata.normalize("NFC", text)
+    parsed = parse(text, code, passage_ids)
+    at = text.rfind(parsed.answer) if parsed.answer else -1
+    if at < 0 or parsed.answer == text.strip():
+        return [Block("text", text)]
+    start = text.find(parsed.reason, 0, at) if parsed.reason else -1
+    sections = [("answer", at, at + len(parsed.answer))]
+    if start >= 0:
+        sections.insert(0, ("reason", start, start + len(parsed.reason)))
+    parts, cursor = [], 0
+    for kind, begin, end in sections:
+        parts += [Block("heading", text[cursor:begin]), Block(kind, text[begin:end])]
+        cursor = end
+    parts.append(Block("heading", text[cursor:]))
+    return [Block(kind, part.strip()) for kind, part in parts if part.strip()]
+
+
+def direction(text: str, code: str) -> str:
+    """Return the writing direction of most letters of a text, ``rtl`` or ``ltr``.
+
+    If there are equally many of both, return the direction of the language.
+    """
+    kinds = Counter(map(unicodedata.bidirectional, text))
+    rtl, ltr = kinds["R"] + kinds["AL"], kinds["L"]
+    return Language.of(code).direction if rtl == ltr else "rtl" if rtl > ltr else "ltr"
+
+
+class Cited(NamedTuple):
+    """A bracket in citation form, as written, and the ids of the passages that it cites, if any."""
+
+    text: str
+    ids: tuple[str, ...]
+
+
+def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cited]:
+    """Split a response into citations and the text between them.
+
+    Joined, the pieces are the text. :func:`mirage.text.parse` decides which passages a bracket
+    cites.
+    """
+    pieces: list[str | Cited] = []
+    cursor = 0
+    citations: dict[str, tuple[str, ...] | None] = {}
+    for match in _brackets(Language.of(code)).finditer(text):
+        bracket = match[0]
+        if bracket not in citations:
+            # The letter before the bracket keeps the parser from taking it for a heading.
+            parsed = parse(f"x {bracket}", code, passage_ids)
+            is_citation = parsed.citations or parsed.answer_text == "x"
+            citations[bracket] = parsed.citations if is_citation else None
+        ids = citations[bracket]
+        if ids is not None:
+            pieces += [text[cursor : match.start()], Cited(bracket, ids)]
+            cursor = match.end()
+    return [piece for piece in (*pieces, text[cursor:]) if piece]
+
+
+def marked(
+    pieces: Iterable[str | Cited], faults: Sequence[tuple[int, int, str]]
+) -> Iterator[tuple[str | Cited, str]]:
+    """Split the pieces of a text at the ends of faults.
+
+    A citation is never split: it is marked if a fault overlaps it.
+
+    Args:
+        pieces: The pieces in order, as :func:`segments` returns them.
+        faults: Each fault as (start, end, type) in the joined text, in order, without overlap.
+
+    Yields:
+        Each new piece with the type of its fault; ``""`` if it has none.
+    """
+    at = 0
+    for piece in pieces:
+        whole = piece if isinstance(piece, str) else piece.text
+        inside = [fault for fault in faults if fault[0] < at + len(whole) and fault[1] > at]
+        if not isinstance(piece, str):
+            yield piece, inside[0][2] if inside else ""
+        else:
+            yield from _split_at(piece, [(max(0, a - at), b - at, type_) for a, b, type_ in inside])
+        at += len(whole)
+
+
+def _split_at(text: str, faults: Sequence[tuple[int, int, str]]) -> Iterator[tuple[str, str]]:
+    cursor = 0
+    for start, end, type_ in faults:
+        if start > cursor:
+            yield text[cursor:start], ""
+        yield text[start:end], type_
+        cursor = end
+    if text[cursor:]:
+        yield text[cursor:], ""
+
+
+@lru_cache(maxsize=64)
+def _brackets(entry: Language) -> re.Pattern[str]:
+    pairs = {*LANGUAGES["en"].brackets, *entry.brackets}
+    opening = "".join(re.escape(pair[0]) for pair in sorted(pairs))
+    closing = "".join(re.escape(pair[1]) for pair in sorted(pairs))
+    bracket = rf"[{opening}][^{opening}{closing}\n]*[{closing}]"
+    return re.compile(rf"[{opening}]{bracket}[{closing}]|{bracket}")
