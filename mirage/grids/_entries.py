@@ -28,7 +28,8 @@ from pydantic import (
 
 from mirage._base.inputs import files_below
 from mirage._base.quoting import utf8_text
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, MirageError, SettingError
+from mirage.grids import _own
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 FOLDER = "folder"
 """The key of the validation context for the folder that paths are relative to."""
+
+PARTS = "parts"
+"""The key of the validation context for the user's own parts, by name."""
 
 UNTRUSTED = "untrusted"
 """The key of the validation context for the path of a file that is not trusted with API keys."""
@@ -150,6 +154,69 @@ class _RecordedEntry(Entry):
         return self.model_copy(update={"path": Path(path)})
 
 
+class OwnEntry(Entry):
+    """A part of the user's own, an object that is passed to :meth:`mirage.grids.Grid.read`.
+
+    ``version`` identifies the results of the part in the store. It is optional if the part has an
+    attribute ``fingerprint``.
+    """
+
+    kind: Literal["own"]
+    version: str | int | None = None
+    _name: str = PrivateAttr("")
+    _part: Any = PrivateAttr(None)
+
+    def bind(self, name: str, parts: Mapping[str, Any]) -> None:
+        """Set the part, which is missing if a stored table is read without it.
+
+        Args:
+            name: The section and the name of the entry.
+            parts: The user's parts, by the name of the entry.
+
+        Raises:
+            ValueError: If the object cannot be such a part, or its results would have no identity.
+        """
+        self._name = name
+        section, _, key = name.partition(".")
+        self._part = parts.get(key)
+        if self._part is not None:
+            _own.check(section, self._part)
+        if self.version is None and not isinstance(self._fingerprint, str):
+            raise ValueError(
+                "a part of your own needs an identity, under which its results are "
+                "stored: set 'version: 1' here, or a text as its attribute 'fingerprint', and "
+                "change it whenever the part changes"
+            )
+
+    @property
+    def _fingerprint(self) -> object:
+        # The fingerprint of a class may be a property, which only its objects have.
+        return getattr(self._part, "fingerprint", None)
+
+    def key(self) -> dict[str, Any]:
+        """Return the name of the part and its version, or else its fingerprint."""
+        identity = self._fingerprint if self.version is None else str(self.version)
+        return {"kind": self.kind, "name": self._name, "version": identity}
+
+    def part(self) -> Any:
+        """Return the part.
+
+        Raises:
+            SettingError: If it was not passed.
+        """
+        if self._part is None:
+            name = self._name.partition(".")[2]
+            raise SettingError(
+                f"{self._name} is a part of your own, which only Python has: run the grid with "
+                f"Grid.read(path, parts={{{name!r}: ...}}).run()"
+            )
+        return self._part
+
+    def make(self, **context: Any) -> Any:
+        """Return the object that takes the part's place in a pipeline."""
+        return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
+
+
 class EndpointEntry(Entry):
     """A model behind an HTTP endpoint, with an environment variable for its API key.
 
@@ -246,43 +313,70 @@ class DatasetEntry(Entry):
     """Queries: a file in one of the formats that :class:`mirage.MirageDataset` reads.
 
     The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
-    and ``trec`` are topics with ``qrels``. :meth:`mirage.MirageDataset.from_qa` describes the other
-    forms. ``cluster`` is the metadata key whose value is the cluster of a query.
+    ``mirage-bench`` are those of the benchmark on the hub, and ``trec`` are topics with ``qrels``.
+    :meth:`mirage.MirageDataset.from_qa` describes the other forms, and ``fields``. In place of
+    ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and ``split``.
+    ``cluster`` is the metadata key whose value is the cluster of a query.
     """
 
-    form: Literal["answers", "kilt", "mkqa", "xor-tydi", "beir", "jsonl", "trec", "bundled"]
+    form: Literal[
+        "answers",
+        "kilt",
+        "mkqa",
+        "xor-tydi",
+        "beir",
+        "jsonl",
+        "trec",
+        "bundled",
+        "mirage-bench",
+    ]
     path: ResolvedPath | None = None
+    hub: Annotated[str, Field(pattern=r"^\w[\w.-]*(/\w[\w.-]*)?$")] | None = None
+    config: Annotated[str, Field(pattern=r"^[\w-][\w. -]*$")] = "default"
+    split: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")] = "test"
     language: LanguageCode | None = None
     qrels: ResolvedPath | None = None
+    fields: dict[str, str] = Field(default_factory=dict)
     cluster: str | None = None
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        if (self.form == "bundled") != (self.path is None):
-            raise ValueError(
-                "a bundled dataset has no path" if self.path else f"form {self.form!r} needs a path"
-            )
-        if self.form in ("bundled", "trec") and self.language is None:
+        sources = [each for each in (self.path, self.hub) if each is not None]
+        if self.form in ("bundled", "mirage-bench"):
+            if sources:
+                raise ValueError(f"form {self.form!r} has no path and no hub")
+        elif len(sources) != 1 or (self.hub and self.form not in ("answers", "kilt", "mkqa")):
+            on_hub = " or hub" if self.form in ("answers", "kilt", "mkqa") else ""
+            raise ValueError(f"form {self.form!r} needs a path{on_hub}")
+        if self.form in ("bundled", "mirage-bench", "trec") and self.language is None:
             raise ValueError(f"form {self.form!r} needs a language")
         if self.form == "trec" and self.qrels is None:
             raise ValueError("form 'trec' needs qrels")
+        if self.fields and self.form != "answers":
+            raise ValueError(f"form {self.form!r} has no fields to name; form 'answers' has")
         return self
 
     def dataset(self) -> MirageDataset:
         """Return the queries."""
         from mirage.dataset import MirageDataset
+        from mirage.sources.hub import split_files
 
-        if self.path is None:
-            dataset = MirageDataset.bundled(str(self.language))
-        elif self.form == "jsonl":
-            dataset = MirageDataset.load(self.path)
-        elif self.form == "trec":
-            dataset = MirageDataset.from_trec(
-                self.path, str(self.qrels), language=str(self.language)
-            )
+        language, path = str(self.language), self.path
+        if self.form == "bundled":
+            dataset = MirageDataset.bundled(language)
+        elif self.form == "mirage-bench":
+            dataset = MirageDataset.from_hub(language)
+        elif path is not None and self.form == "jsonl":
+            dataset = MirageDataset.load(path)
+        elif path is not None and self.form == "trec":
+            dataset = MirageDataset.from_trec(path, str(self.qrels), language=language)
         else:
             dataset = MirageDataset.from_qa(
-                self.path, self.form, language=self.language, qrels=self.qrels
+                path or split_files(str(self.hub), self.config, self.split),
+                self.form,
+                language=self.language,
+                qrels=self.qrels,
+                fields=self.fields,
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
@@ -373,7 +467,7 @@ class LLMRewriter(LLMEntry):
     language: LanguageCode | None = None
 
 
-RewriterEntry = Annotated[RecordedRewriter | LLMRewriter, Field(discriminator="kind")]
+RewriterEntry = Annotated[RecordedRewriter | LLMRewriter | OwnEntry, Field(discriminator="kind")]
 
 
 class _IndexEntry(Entry):
@@ -470,7 +564,8 @@ class RunEntry(_RecordedEntry):
 
 
 RetrieverEntry = Annotated[
-    BM25Entry | DenseEntry | SparseEntry | HybridEntry | RunEntry, Field(discriminator="kind")
+    BM25Entry | DenseEntry | SparseEntry | HybridEntry | RunEntry | OwnEntry,
+    Field(discriminator="kind"),
 ]
 
 
@@ -503,7 +598,8 @@ class LLMRerankerEntry(LLMEntry):
 
 
 RerankerEntry = Annotated[
-    CrossEncoderEntry | EndpointRerankerEntry | LLMRerankerEntry, Field(discriminator="kind")
+    CrossEncoderEntry | EndpointRerankerEntry | LLMRerankerEntry | OwnEntry,
+    Field(discriminator="kind"),
 ]
 
 
@@ -529,7 +625,7 @@ class SentencePrunerEntry(Entry):
         return SentencePruner(scorer, threshold=self.threshold, share=self.share)
 
 
-ProcessorEntry = SentencePrunerEntry
+ProcessorEntry = Annotated[SentencePrunerEntry | OwnEntry, Field(discriminator="kind")]
 
 
 # Generation ---------------------------------------------------------------------------------------
@@ -570,7 +666,47 @@ class RagPromptEntry(Entry):
         return values
 
 
-PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discriminator="kind")]
+class ExampleEntry(BaseModel):
+    """A solved example (few-shot) of a template."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str
+    answer: str
+    passages: str = ""
+
+
+class TemplatePromptEntry(Entry):
+    """A prompt in the user's own words; see :class:`mirage.generation.TemplatePrompt`."""
+
+    MAKES = "mirage.generation.TemplatePrompt"
+
+    order: ClassVar[Literal["rank"]] = "rank"
+
+    kind: Literal["template"]
+    user: str
+    system: str = ""
+    closed_book_user: str = ""
+    closed_book_system: str = ""
+    passage: str = "{title}\n{text}"
+    examples: tuple[ExampleEntry, ...] = ()
+    passage_tokens: Positive = 800
+    context_tokens: Positive | None = None
+    answer_tokens: Positive = 128
+
+    @model_validator(mode="after")
+    def _check_templates(self) -> Self:
+        try:
+            self.make()
+        except MirageError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+PromptEntry = Annotated[
+    ShortAnswerPromptEntry | RagPromptEntry | TemplatePromptEntry | OwnEntry,
+    Field(discriminator="kind"),
+]
 
 
 class OpenAIEntry(LLMEntry):
@@ -653,6 +789,6 @@ class OracleAnswerEntry(Entry):
 
 
 GeneratorEntry = Annotated[
-    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry,
+    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry | OwnEntry,
     Field(discriminator="kind"),
 ]

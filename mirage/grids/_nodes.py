@@ -86,8 +86,8 @@ class Nodes:
             case "rrf":
                 settings["rrf"] = entry.k
                 inputs = tuple(self.retrieve(cell, each, max(k, entry.depth)) for each in entry.of)
-            case "run":
-                settings["run"] = self._key("retriever", name, cell)
+            case "run" | "own":
+                settings[entry.kind] = self._key("retriever", name, cell)
             case "bm25" | "dense" | "sparse":
                 inputs = (self.index(name, cell["corpus"]),)
                 if entry.rewriter is not None:
@@ -149,6 +149,8 @@ class Nodes:
         if NONE in (generator, cell["retriever"]):
             return None
         if not self.config.generators[generator].PROMPTED:
+            return None
+        if prompt != NONE and self.config.prompts[prompt].kind == "own":
             return None
         order = DEFAULT_ORDER if prompt == NONE else self.config.prompts[prompt].order
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"

@@ -337,6 +337,10 @@ class Runner:
         entry: Any = self.config.retrievers[name].at(cell)
         if entry.kind == "run":
             return RunRetriever(entry.path, corpus)
+        if entry.kind == "own":
+            key = f"{name} {cell['corpus']}"
+            own: Retriever = self._get_or_create("own", key, lambda: entry.make(corpus=corpus))
+            return own
 
         def open_index() -> Retriever:
             embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
@@ -388,7 +392,7 @@ class Runner:
         entry: Any = self.config.generators[cell["generator"]].at(cell)
         return self._get_or_create(
             "generator",
-            f"{entry!r} {name}",
+            f"{cell['generator']} {entry!r} {name}",
             lambda: entry.make(prompt=prompt, budget=self.budget, seed=seed),
         )
 
