@@ -229,6 +229,7 @@ class MirageDataset(NearNames, Sequence[Query]):
         language: str | None = None,
         qrels: str | Path | None = None,
         fields: Mapping[str, str] | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> MirageDataset:
         """Read a published dataset of questions with short answers or relevance judgments.
 
@@ -244,6 +245,7 @@ class MirageDataset(NearNames, Sequence[Query]):
                 queries.
             fields: Names of fields in rows of the format ``answers``, such as ``{"answers":
                 "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
+            where: Values of the fields of the rows to read, such as ``{"label": 1}``.
 
         Raises:
             DatasetError: If the file is invalid. The message names the file, the line and the
@@ -255,7 +257,9 @@ class MirageDataset(NearNames, Sequence[Query]):
 
         queries: dict[str, Query] = {}
         source = Path(path) if isinstance(path, str | Path) else path[0]
-        for query in qa.queries(path, form, language=language, qrels=qrels, fields=fields):
+        for query in qa.queries(
+            path, form, language=language, qrels=qrels, fields=fields, where=where
+        ):
             _check_addition(query, queries, str(source))
             queries[query.id] = query
         if not queries:

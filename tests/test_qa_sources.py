@@ -256,3 +256,22 @@ def test_several_parquet_files_are_one_dataset(tmp_path: Path) -> None:
     assert [query.text for query in dataset] == ["Who 0?", "Where 0?", "Who 1?", "Where 1?"]
     assert dataset.query_ids == ("0", "1", "2", "3")
     assert dataset["2"].answers == (("Ada",),)
+
+
+def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
+    rows = [
+        {"question_id": "a-1", "question": "Who?", "answer": "Ada.", "label": 1},
+        {"question_id": "a-1", "question": "Who?", "answer": "Nobody.", "label": 0},
+        {"question_id": "a-1", "question": "Who?", "answer": "A. L.", "label": 1},
+        {"question_id": "b-2", "question": "Where?", "answer": "Here.", "label": 1},
+    ]
+    path = json_lines(tmp_path / "wiki.jsonl", rows)
+    dataset = MirageDataset.from_qa(path, language="en", where={"label": 1})
+    assert [query.answers for query in dataset] == [(("Ada.", "A. L."),), (("Here.",),)]
+    only = MirageDataset.from_qa(path, language="en", where={"question_id": "b-*"})
+    assert only.query_ids == ("b-2",)
+    with pytest.raises(DatasetError, match="line 1: field 'labl' is missing"):
+        MirageDataset.from_qa(path, language="en", where={"labl": 1})
+    changed = json_lines(path, [*rows, rows[0] | {"question": "When?"}])
+    with pytest.raises(DatasetError, match="line 5: query 'a-1' has another text"):
+        MirageDataset.from_qa(changed, language="en", where={"label": 1})

@@ -173,6 +173,32 @@ def compare(
     out_either(differences, plain, as_json)
 
 
+@commands.command(
+    epilog=example(
+        "mirage grid from-bergen bergen/config", "mirage grid from-bergen bergen --out bergen.yaml"
+    )
+)
+def from_bergen(
+    folder: Annotated[Path, argument("FOLDER", "The folder config of BERGEN, or that above it.")],
+    file: Annotated[Path | None, option("FILE", "Write the grid file.", "--out")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Convert the configuration of BERGEN into a grid file.
+
+    Prints which files were converted, what differs, and why others have no counterpart. The
+    files are only read: nothing in them is executed.
+    """
+    from mirage._base.files import write_text
+    from mirage.grids.bergen import convert
+
+    check_folder(file)
+    conversion = convert(folder, "bergen" if file is None else file.stem)
+    if file is not None:
+        write_text(file, conversion.to_yaml())
+    plain = {"grid": conversion.grid, "files": [each._asdict() for each in conversion.files]}
+    out_either(conversion, plain, as_json)
+
+
 def _grid(path: Path, trust: bool = False) -> Grid:
     from mirage.grids import Grid
 

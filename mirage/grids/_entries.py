@@ -314,9 +314,9 @@ class DatasetEntry(Entry):
 
     The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
     ``mirage-bench`` are those of the benchmark on the hub, and ``trec`` are topics with ``qrels``.
-    :meth:`mirage.MirageDataset.from_qa` describes the other forms, and ``fields``. In place of
-    ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and ``split``.
-    ``cluster`` is the metadata key whose value is the cluster of a query.
+    :meth:`mirage.MirageDataset.from_qa` describes the other forms, ``fields`` and ``where``. In
+    place of ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and
+    ``split``. ``cluster`` is the metadata key whose value is the cluster of a query.
     """
 
     form: Literal[
@@ -337,6 +337,7 @@ class DatasetEntry(Entry):
     language: LanguageCode | None = None
     qrels: ResolvedPath | None = None
     fields: dict[str, str] = Field(default_factory=dict)
+    where: dict[str, str | int | bool] | None = None
     cluster: str | None = None
 
     @model_validator(mode="after")
@@ -352,8 +353,8 @@ class DatasetEntry(Entry):
             raise ValueError(f"form {self.form!r} needs a language")
         if self.form == "trec" and self.qrels is None:
             raise ValueError("form 'trec' needs qrels")
-        if self.fields and self.form != "answers":
-            raise ValueError(f"form {self.form!r} has no fields to name; form 'answers' has")
+        if (self.fields or self.where) and self.form != "answers":
+            raise ValueError(f"only the form 'answers' has fields and where, not {self.form!r}")
         return self
 
     def dataset(self) -> MirageDataset:
@@ -377,6 +378,7 @@ class DatasetEntry(Entry):
                 language=self.language,
                 qrels=self.qrels,
                 fields=self.fields,
+                where=self.where,
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
@@ -394,11 +396,13 @@ class CorpusEntry(Entry):
 
     ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
     Rows of data files are used as passages without change, unless ``chunk`` is set. ``dataset`` is
-    the name of a dataset whose queries have passages.
+    the name of a dataset whose queries have passages. ``of`` are the names of other corpora whose
+    union this one is; passages get the name of their corpus before their id, as in ``fr/12#0``.
     """
 
     path: str | tuple[str, ...] = ()
     dataset: str | None = None
+    of: tuple[str, ...] = ()
     language: LanguageCode | None = None
     chunk: ChunkEntry | None = None
 
@@ -410,8 +414,10 @@ class CorpusEntry(Entry):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if bool(self.path) == (self.dataset is not None):
-            raise ValueError("a corpus needs either a path or a dataset, and not both")
+        if sum(map(bool, (self.path, self.dataset, self.of))) != 1:
+            raise ValueError(
+                "a corpus needs either a path, a dataset, or the corpora that it is of"
+            )
         return self
 
     def key(self) -> dict[str, Any]:
@@ -419,6 +425,8 @@ class CorpusEntry(Entry):
         from mirage.corpus.documents import files
 
         values = super().key()
+        if not self.of:
+            del values["of"]  # stores of earlier versions do not have it
         # Paths are relative, so that the key stays the same if the folder is moved.
         files_by_source = [files(source) for source in self.path]
         values["path"] = [

@@ -9,6 +9,7 @@ from typing import Any
 from mirage.dataset import MirageDataset
 from mirage.features.base import GIVEN
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
+from mirage.grids._entries import OwnEntry
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
@@ -49,7 +50,8 @@ class Nodes:
                 queries = self.dataset(entry.dataset)
                 texts = (passage.model_dump_json() for q in queries for passage in q.passages)
                 settings["dataset"] = _digest(texts)
-            self._corpora[name] = Node("corpus", name, settings, (), entry, name)
+            parts = tuple(map(self.corpus, entry.of))
+            self._corpora[name] = Node("corpus", name, settings, parts, entry, name)
         return self._corpora[name]
 
     def index(self, retriever: str, corpus: str) -> Node:
@@ -150,9 +152,10 @@ class Nodes:
             return None
         if not self.config.generators[generator].PROMPTED:
             return None
-        if prompt != NONE and self.config.prompts[prompt].kind == "own":
+        entry = self.config.prompts.get(prompt)
+        if isinstance(entry, OwnEntry):
             return None
-        order = DEFAULT_ORDER if prompt == NONE else self.config.prompts[prompt].order
+        order = DEFAULT_ORDER if entry is None else entry.order
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:

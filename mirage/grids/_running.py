@@ -128,6 +128,8 @@ class Runner:
         entry = self.config.corpora[name]
 
         def passages() -> Iterable[Passage]:
+            if entry.of:
+                return (with_prefix(part, p) for part in entry.of for p in self.corpus(part))
             if entry.dataset is None:
                 return entry.passages()
             all_passages = (
@@ -135,6 +137,10 @@ class Runner:
             )
             # Several queries may show the same passage.
             return {passage.id: passage for passage in all_passages}.values()
+
+        def with_prefix(part: str, passage: Passage) -> Passage:
+            document = None if passage.document is None else f"{part}/{passage.document}"
+            return passage.model_copy(update={"id": f"{part}/{passage.id}", "document": document})
 
         def fill(folder: Path) -> dict[str, int]:
             size = len(Corpus.build(passages(), folder, language=entry.language))

@@ -261,6 +261,9 @@ class GridConfig(BaseModel):
         for name, corpus in self.corpora.items():
             if corpus.dataset is not None:
                 yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
+            for part in corpus.of:
+                plain_corpora = [key for key, each in self.corpora.items() if not each.of]
+                yield f"corpora.{name}.of", "corpus that is no union", part, plain_corpora
         for rule in self.grid.exclude:
             for axis in rule:
                 yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]

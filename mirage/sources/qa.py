@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ def queries(
     language: str | None = None,
     qrels: str | Path | None = None,
     fields: Mapping[str, str] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> Iterator[Query]:
     """Yield the queries of a file or a BEIR folder.
 
@@ -56,6 +58,7 @@ def queries(
             KILT file (``.jsonl``). For example, MKQA has the query ids of KILT's Natural Questions.
         fields: The names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
             :func:`answers`.
+        where: The rows to read, such as ``{"label": 1}``; see :func:`answers`.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
@@ -68,12 +71,12 @@ def queries(
     # Files in these formats do not name a language, or have several.
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
         raise SettingError(f"queries in the format {form!r} need a language")
-    if fields and form != "answers":
+    if (fields or where) and form != "answers":
         raise SettingError(f"only the format 'answers' has fields to name, and not {form!r}")
     judged = None if qrels is None else _relevance(Path(qrels))
     paths = [Path(path)] if isinstance(path, str | Path) else path
     if form == "answers":
-        rows = answers(paths, code, fields)
+        rows = answers(paths, code, fields, where)
     else:
         rows = chain.from_iterable(FORMS[form](each, code) for each in paths)
     for query in rows:
@@ -89,6 +92,7 @@ def answers(
     path: str | Path | Sequence[Path],
     language: str | None = None,
     fields: Mapping[str, str] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> Iterator[Query]:
     """Yield the queries of plain rows with an id, a question and its answers.
 
@@ -100,7 +104,8 @@ def answers(
 
     ``fields`` names fields that are called otherwise. A name with dots, such as
     ``qa_pairs.short_answers``, leads into objects, and into the objects of lists. If ``fields`` is
-    set and rows have no id, their number from 0 is the id.
+    set and rows have no id, their number from 0 is the id. With ``where``, rows with one id, such
+    as the right sentences of WikiQA, are one query, and their answers are forms of one answer.
 
     A row may name its language in ``language`` or ``lang``. A row with ``language`` and ``text`` is
     one of this library's queries, in which a flat list means several answers.
@@ -110,6 +115,8 @@ def answers(
         language: ISO 639-1 code for rows without a language.
         fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language`` and
             ``reference`` (a complete answer).
+        where: Values that the fields of a row must have to be read. A text with ``*`` matches as a
+            file name does, such as ``{"id": "arabic-*"}``.
 
     Raises:
         DatasetError: If a row is not valid or has no language; the message names the file and the
@@ -128,25 +135,59 @@ def answers(
         if name not in FIELDS:
             raise UnknownNameError("field of a query", name, FIELDS)
     paths = [Path(path)] if isinstance(path, str | Path) else path
-    for number, (where, row) in enumerate(chain.from_iterable(map(table_rows, paths))):
-        if not fields and {"language", "text"} <= row.keys():
-            yield validated(Query, row, where)
-            continue
+    rows = chain.from_iterable(map(table_rows, paths))
+    if where is None:
+        yield from (_query(*row, number, language, fields) for number, row in enumerate(rows))
+        return
+    merged: dict[str, Query] = {}
+    for number, (place, row) in enumerate(rows):
+        if all(_matches(_value_at(row, name, place), value) for name, value in where.items()):
+            query = _query(place, row, number, language, fields)
+            earlier = merged.setdefault(query.id, query)
+            if earlier.text != query.text:
+                raise DatasetError(f"{place}: query {query.id!r} has another text in another row")
+            forms = dict.fromkeys(form for each in (earlier, query) for form in _forms(each))
+            if earlier is not query and forms:
+                merged[query.id] = earlier.model_copy(update={"answers": (tuple(forms),)})
+    yield from merged.values()
 
-        def value(name: str, default: Any = None, where: str = where, row: Any = row) -> Any:
-            if fields and name in fields:
-                return _value_at(row, fields[name], where)
-            return _first_value(row, FIELDS[name], where, default)
 
-        content = {
-            "id": value("id", str(number) if fields else None),
-            "language": value("language", language),
-            "text": value("question"),
-            "answers": _answers(value("answers", []), where),
-        }
-        if fields and "reference" in fields:
-            content["reference"] = value("reference")
-        yield validated(Query, content, where)
+def _forms(query: Query) -> Iterator[str]:
+    return chain.from_iterable(query.answers)
+
+
+def _matches(value: object, pattern: object) -> bool:
+    """Return whether the value of a field is the one to read."""
+    if isinstance(pattern, str) and "*" in pattern:
+        return isinstance(value, str) and fnmatchcase(value, pattern)
+    return value == pattern
+
+
+def _query(
+    where: str,
+    row: Mapping[str, Any],
+    number: int,
+    language: str | None,
+    fields: Mapping[str, str] | None,
+) -> Query:
+    """Return the query of a row of the format ``answers``."""
+    if not fields and {"language", "text"} <= row.keys():
+        return validated(Query, dict(row), where)
+
+    def value(name: str, default: Any = None) -> Any:
+        if fields and name in fields:
+            return _value_at(row, fields[name], where)
+        return _first_value(row, FIELDS[name], where, default)
+
+    content = {
+        "id": value("id", str(number) if fields else None),
+        "language": value("language", language),
+        "text": value("question"),
+        "answers": _answers(value("answers", []), where),
+    }
+    if fields and "reference" in fields:
+        content["reference"] = value("reference")
+    return validated(Query, content, where)
 
 
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:

@@ -26,7 +26,7 @@ import mirage
 from mirage import Pipeline
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
-from mirage.errors import SettingError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.generation import OpenAIGenerator, ShortAnswerPrompt
 from mirage.grids import Grid, ResultTable
@@ -747,3 +747,32 @@ def wait_for_output(process: subprocess.Popen[str]) -> str:
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     return text
+
+
+def test_a_union_of_corpora_keeps_passages_apart(tmp_path: Path) -> None:
+    for name in ("ab", "cd"):
+        rows = [{"id": f"{n}", "text": f"simba {letter}"} for n, letter in enumerate(name)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpora = "{ab: {path: ab.jsonl}, cd: {path: cd.jsonl}, all: {of: [ab, cd]}}"
+    path = grid_file(
+        tmp_path,
+        sw="  sw: {form: bundled, language: sw}",
+        corpus="  corpus: all",
+        retriever="  retriever: bm25",
+        generator="  generator: none",
+        metrics='metrics: ["R@5"]',
+    )
+    text = path.read_text()
+    start, end = text.index("corpora:"), text.index("retrievers:")
+    path.write_text(f"{text[:start]}corpora: {corpora}\n{text[end:]}")
+    grid = Grid.read(path)
+    grid.run(limit=2, progress=False)
+    (union,) = (
+        Corpus.open(folder.parent / "data")
+        for folder in grid.store().folder.glob("corpus/*/manifest.json")
+        if json.loads(folder.read_text())["total"] == 4
+    )
+    assert [passage.id for passage in union] == ["ab/0", "ab/1", "cd/0", "cd/1"]
+    path.write_text(path.read_text().replace("of: [ab, cd]", "of: [ab, all]"))
+    with pytest.raises(DatasetError, match=r"corpora\.all\.of: unknown corpus that is no union"):
+        Grid.read(path)
