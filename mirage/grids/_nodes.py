@@ -8,8 +8,9 @@ from typing import Any
 
 from mirage.dataset import MirageDataset
 from mirage.features.base import GIVEN
-from mirage.features.registry import DEFINITIONS, canonical_name, facts
+from mirage.features.registry import facts
 from mirage.grids._entries import OwnEntry
+from mirage.grids._metrics import is_feature, is_measure
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
@@ -18,11 +19,6 @@ DEFAULT_ORDER = "rank"
 
 Settings = Mapping[str, str]
 """The settings of one cell, by axis."""
-
-
-def is_feature(metric: str) -> bool:
-    """Return whether a metric is a feature of responses, as opposed to a retrieval metric."""
-    return canonical_name(metric).partition("@")[0] in DEFINITIONS
 
 
 class Nodes:
@@ -189,7 +185,7 @@ class Nodes:
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
         """Return the metrics that have no value on any query of a dataset, with the reason."""
         reasons = {}
-        for name in self.config.metrics:
+        for name in [*filter(is_feature, self.config.metrics), *self.measures]:
             needs = facts(name).needs if is_feature(name) else ("relevant passages",)
             missing = [
                 need
@@ -206,7 +202,7 @@ class Nodes:
     @property
     def measures(self) -> list[str]:
         """The retrieval metrics of the grid."""
-        return [name for name in self.config.metrics if not is_feature(name)]
+        return [name for name in self.config.metrics if is_measure(name)]
 
     @property
     def groups(self) -> list[list[str]]:

@@ -151,7 +151,8 @@ class ModelsEntry(Entry):
 class GridConfig(BaseModel):
     """The validated content of a grid file: sections of entries, axes, and metrics.
 
-    ``level`` is the unit of retrieval metrics: passages or documents.
+    ``level`` is the unit of retrieval metrics: passages or documents. ``order`` is the metric by
+    which the rows of the printed table are sorted.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -170,6 +171,7 @@ class GridConfig(BaseModel):
     llm_eval: JudgeEntry | None = None
     models: ModelsEntry = ModelsEntry()
     level: Literal["passage", "document"] = "passage"
+    order: str = ""
     seed: int = 0
 
     @property
@@ -264,6 +266,8 @@ class GridConfig(BaseModel):
             for part in corpus.of:
                 plain_corpora = [key for key, each in self.corpora.items() if not each.of]
                 yield f"corpora.{name}.of", "corpus that is no union", part, plain_corpora
+        if self.order:
+            yield "order", "metric of the grid", self.order, self.metrics
         for rule in self.grid.exclude:
             for axis in rule:
                 yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]

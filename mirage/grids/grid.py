@@ -325,7 +325,7 @@ class Grid:
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
         notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
         table_cells = tuple(map(self._without_unused_axes, cells))
-        return ResultTable(self.name, table_cells, self.config.metrics, notes)
+        return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
