@@ -379,10 +379,10 @@ def _target(document: Any) -> tuple[str, Entry]:
     A class of BERGEN's models is named with its file, such as ``llm.LLM``, because several files
     have a class of the same name.
     """
-    arguments = document.get("init_args", document) if isinstance(document, Mapping) else None
-    path = arguments.get("_target_") if isinstance(arguments, Mapping) else None
-    if not isinstance(path, str):
+    arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
+    if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
         raise NotConvertedError("the file names no class (_target_)")
+    path = str(arguments["_target_"])
     parts = path.split(".")
     is_model = parts[0] == "models" and len(parts) > 1
     name = ".".join(parts[-2:]) if is_model else parts[-1]
