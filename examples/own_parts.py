@@ -7,6 +7,7 @@ the second time nothing is left to do. `version` identifies the results of a par
 raise it when you change the part.
 """
 
+import argparse
 from pathlib import Path
 
 from mirage.grids import Grid
@@ -53,6 +54,9 @@ def echo(_, prompt):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     path = Path("own.yaml")
     path.write_text(FILE)
     grid = Grid.read(path, parts={"titles": Titles, "mine": prompt, "echo": echo})

@@ -174,7 +174,7 @@ class OwnEntry(Entry):
             parts: The user's parts, by the name of the entry.
 
         Raises:
-            ValueError: If the object cannot be such a part, or its results would have no identity.
+            SettingError: If the object cannot be such a part, or has no identity.
         """
         self._name = name
         section, _, key = name.partition(".")
@@ -182,7 +182,7 @@ class OwnEntry(Entry):
         if self._part is not None:
             _own.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
-            raise ValueError(
+            raise SettingError(
                 "a part of your own needs an identity, under which its results are "
                 "stored: set 'version: 1' here, or a text as its attribute 'fingerprint', and "
                 "change it whenever the part changes"

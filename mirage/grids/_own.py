@@ -30,13 +30,13 @@ NO_FUNCTIONS = ("rewriters", "rerankers")
 
 
 def check(section: str, part: object) -> None:
-    """Raise ``ValueError`` if an object cannot be a part of a section."""
+    """Refuse an object that cannot be a part of a section."""
     method = METHODS[section]
     if _has(part, method) or (callable(part) and section not in NO_FUNCTIONS):
         return
     name = getattr(part, "__name__", type(part).__name__)
     kind = "an object" if section in NO_FUNCTIONS else "a function, or an object"
-    raise ValueError(f"expected {kind} with a method {method!r}, got {name}")
+    raise SettingError(f"expected {kind} with a method {method!r}, got {name}")
 
 
 def _has(part: object, method: str) -> bool:
@@ -56,7 +56,8 @@ class _Retriever:
         hidden = [query.without_gold() for query in queries]
         run = self._part.retrieve(hidden, k)
         _check_run(run, self.name)
-        return RetrievalRun({query.id: run.get(query.id, NO_HITS) for query in hidden}).top(k)
+        hits = {query.id: run.get(query.id, NO_HITS).top(k) for query in hidden}
+        return RetrievalRun(hits, self.name)
 
 
 class _Rewriter:
@@ -86,7 +87,8 @@ class _Reranker:
         hidden = [query.without_gold() for query in queries]
         reranked = self._part.rerank(run, corpus, hidden, depth)
         _check_run(reranked, self.name)
-        return RetrievalRun({query.id: reranked.get(query.id, NO_HITS) for query in hidden})
+        hits = {query.id: reranked.get(query.id, NO_HITS).top(depth) for query in hidden}
+        return RetrievalRun(hits, self.name)
 
 
 def _check_run(run: object, name: str) -> None:

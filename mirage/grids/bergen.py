@@ -53,7 +53,7 @@ METRICS = ("qa_match", "qa_exact", "qa_f1", "qa_char3_recall")
 Entry = dict[str, Any]
 
 
-class NotConvertedError(Exception):
+class NotConvertedError(DatasetError):
     """A file that has no counterpart in a grid; the message is the reason."""
 
 
@@ -202,7 +202,7 @@ class _Converter:
             name = self._name(path.relative_to(self.root / kind))
             document = _resolve(_load(path), self.settings)
             changes = self._add_entry(kind, name, document)
-        except (NotConvertedError, DatasetError) as error:
+        except DatasetError as error:
             reason = str(error).removeprefix(f"{path}: ")
             self.files.append(FileResult(relative, kind, reason=reason))
         else:

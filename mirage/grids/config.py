@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from mirage._base.inputs import read_text
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.grids._entries import (
     FOLDER,
     PARTS,
@@ -207,7 +207,7 @@ class GridConfig(BaseModel):
                 )
             try:
                 entry.bind(name, parts)
-            except ValueError as error:
+            except SettingError as error:
                 raise ValueError(f"{name}: {error}") from None
         for name in parts:
             if name not in sections:
