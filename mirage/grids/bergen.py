@@ -261,6 +261,7 @@ class _Converter:
                 "question and answers, and use form: answers with their path"
             )
         entry = QUERIES[target](arguments, changes)
+        _note_unused(arguments, QUERY_ARGUMENTS, changes)
         _check(entries.DatasetEntry, entry)
         if part.get("doc"):
             self.corpora[name] = self._corpus(*_target(part["doc"]), changes)
@@ -407,6 +408,7 @@ def _model(arguments: Entry) -> str:
     return name
 
 
+QUERY_ARGUMENTS = {"split", "lang", "langcode", "language", "irds_name", "hf_path", "label"}
 SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
 
 

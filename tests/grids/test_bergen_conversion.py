@@ -119,7 +119,7 @@ FILES = {
     "prompt/none.yaml": 'system: ""\nuser: ""\n',
     "dataset/kilt_nq.yaml": data("KILTNQ", "KILT100w", split="validation")
     .replace("validation:", "dev:"),
-    "dataset/popqa.yaml": data("POPQA", "KILT100w", split="test"),
+    "dataset/popqa.yaml": data("POPQA", "KILT100w", split="test", idx_max=50),
     "dataset/wiki_qa.yaml": data("WIKIQA", "KILT100w"),
     "dataset/mkqa/mkqa_fr.retrieve_fr.yaml": data("MKQA", "Wiki_monolingual_100w", lang="fr"),
     "dataset/mkqa/mkqa_fr.retrieve_en_fr.yaml": MERGED,
@@ -226,6 +226,7 @@ def test_models_become_entries(conversion: Conversion) -> None:
         "oracle_answer": {"kind": "oracle-answer"},
     }  # fmt: skip
     results = by_path(conversion)
+    assert "idx_max: 50 is left out" in results["dataset/popqa.yaml"].changes
     assert "max_len: 256 is left out" in results["retriever/e5.yaml"].changes
     assert any("--pooling cls" in change for change in results["retriever/cls.yaml"].changes)
     assert any("bitsandbytes" in change for change in results["generator/four.yaml"].changes)
