@@ -215,40 +215,48 @@ class MirageDataset(NearNames, Sequence[Query]):
     @classmethod
     def from_qa(
         cls,
-        path: str | Path,
+        path: str | Path | Sequence[Path],
         form: str = "answers",
         *,
         language: str | None = None,
         qrels: str | Path | None = None,
+        fields: Mapping[str, str] | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> MirageDataset:
         """Read a published dataset of questions with short answers or relevance judgments.
 
         :mod:`mirage.sources.qa` has the readers, and describes how each converts a file.
 
         Args:
-            path: File, gzipped or not; for BEIR the folder.
-            form: Format: ``answers`` (plain JSON Lines), ``kilt``, ``mkqa``, ``xor-tydi`` or
+            path: File (JSON Lines, gzipped or not, or Parquet), or several; for BEIR the folder.
+            form: Format: ``answers`` (plain rows), ``kilt``, ``mkqa``, ``xor-tydi`` or
                 ``beir``.
             language: ISO 639-1 code of queries without a language of their own. For files in
                 several languages, the language to read.
             qrels: TREC, BEIR or KILT file of relevance judgments. It replaces the relevance of the
                 queries.
+            fields: Names of fields in rows of the format ``answers``, such as ``{"answers":
+                "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
+            where: Values of the fields of the rows to read, such as ``{"label": 1}``.
 
         Raises:
             DatasetError: If the file is invalid. The message names the file, the line and the
                 problem.
             SettingError: If the format needs a language and none is passed.
-            UnknownNameError: If there is no such format or language.
+            UnknownNameError: If there is no such format, language or field.
         """
         from mirage.sources import qa
 
         queries: dict[str, Query] = {}
-        for query in qa.queries(path, form, language=language, qrels=qrels):
-            _check_addition(query, queries, str(path))
+        source = Path(path) if isinstance(path, str | Path) else path[0]
+        for query in qa.queries(
+            path, form, language=language, qrels=qrels, fields=fields, where=where
+        ):
+            _check_addition(query, queries, str(source))
             queries[query.id] = query
         if not queries:
-            raise DatasetError(f"{path}: no query in this file")
-        return cls(queries.values(), name=utf8_text(Path(path).name.partition(".")[0]))
+            raise DatasetError(f"{source}: no query in this file")
+        return cls(queries.values(), name=utf8_text(source.name.partition(".")[0]))
 
     @classmethod
     def from_hub(

@@ -189,6 +189,18 @@ def test_a_grid_is_planned_run_and_compared(
     assert generated.split()[1:4] == ["6", "6", "0"]
 
 
+def test_own_parts_are_cells_of_a_grid(
+    step: Step, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the script writes into the current folder
+    printed = step("own_parts.py")
+    rows = [line.split() for line in printed.splitlines() if line.split()[1:2] == ["mine"]]
+    recall = {row[0]: float(row[5].strip("*")) for row in rows if len(row) > 5}
+    assert recall["bm25"] > recall["titles"] > 0.2
+    generated = next(line for line in step("own_parts.py").splitlines() if "generate" in line)
+    assert generated.split()[1:4] == ["4", "4", "0"]
+
+
 def test_a_pipeline_is_measured_ranked_and_reported(step: Step, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     printed = step("pipeline.py", str(page))

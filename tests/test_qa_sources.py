@@ -218,3 +218,60 @@ def test_popqa_is_read_with_its_answers(tmp_path: Path) -> None:
     assert (first.id, first.text) == ("4222362", "What is George Rankin's occupation?")
     assert first.answers == (("politician", "political leader", "político"),)
     assert second.answers == (("[sic] as written",),)
+
+
+def test_fields_may_have_other_names(tmp_path: Path) -> None:
+    rows = [
+        {
+            "text": "Who?",
+            "qa_pairs": [{"short": ["Ada", "A. L."]}, {"short": ["Bo"]}],
+            "best": {"text": "Ada and Bo."},
+            "language": "en",
+        },
+        {"text": "Where?", "qa_pairs": [], "best": {"text": "Here."}, "language": "en"},
+    ]
+    path = json_lines(tmp_path / "asqa.jsonl", rows)
+    fields = {"answers": "qa_pairs.short", "reference": "best.text"}
+    first, second = MirageDataset.from_qa(path, language="sw", fields=fields)
+    assert (first.id, first.language, first.text) == ("0", "en", "Who?")
+    assert first.answers == (("Ada", "A. L."), ("Bo",))
+    assert first.reference == "Ada and Bo."
+    assert second.answers == ()
+    with pytest.raises(DatasetError, match=r"line 1: field 'best.txt' is missing; the row has"):
+        MirageDataset.from_qa(path, fields={"answers": "best.txt"})
+    with pytest.raises(UnknownNameError, match="did you mean 'answers'"):
+        MirageDataset.from_qa(path, fields={"answer": "best"})
+    with pytest.raises(SettingError, match="only the format 'answers' has fields"):
+        MirageDataset.from_qa(path, "kilt", fields=fields)
+
+
+def test_several_parquet_files_are_one_dataset(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    paths = [tmp_path / "0000.parquet", tmp_path / "0001.parquet"]
+    for n, path in enumerate(paths):
+        rows = [{"q": f"Who {n}?", "answer": ["Ada"]}, {"q": f"Where {n}?", "answer": []}]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    dataset = MirageDataset.from_qa(paths, language="en", fields={"question": "q"})
+    assert [query.text for query in dataset] == ["Who 0?", "Where 0?", "Who 1?", "Where 1?"]
+    assert dataset.query_ids == ("0", "1", "2", "3")
+    assert dataset["2"].answers == (("Ada",),)
+
+
+def test_rows_are_selected_and_merged(tmp_path: Path) -> None:
+    rows = [
+        {"question_id": "a-1", "question": "Who?", "answer": "Ada.", "label": 1},
+        {"question_id": "a-1", "question": "Who?", "answer": "Nobody.", "label": 0},
+        {"question_id": "a-1", "question": "Who?", "answer": "A. L.", "label": 1},
+        {"question_id": "b-2", "question": "Where?", "answer": "Here.", "label": 1},
+    ]
+    path = json_lines(tmp_path / "wiki.jsonl", rows)
+    dataset = MirageDataset.from_qa(path, language="en", where={"label": 1})
+    assert [query.answers for query in dataset] == [(("Ada.", "A. L."),), (("Here.",),)]
+    only = MirageDataset.from_qa(path, language="en", where={"question_id": "b-*"})
+    assert only.query_ids == ("b-2",)
+    with pytest.raises(DatasetError, match="line 1: field 'labl' is missing"):
+        MirageDataset.from_qa(path, language="en", where={"labl": 1})
+    changed = json_lines(path, [*rows, rows[0] | {"question": "When?"}])
+    with pytest.raises(DatasetError, match="line 5: query 'a-1' has another text"):
+        MirageDataset.from_qa(changed, language="en", where={"label": 1})

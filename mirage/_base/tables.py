@@ -110,7 +110,16 @@ class Printed(ABC):
         """Return the tables to display."""
 
     def __str__(self) -> str:
-        return "\n\n".join(to_text(part) for table in self._tables() for part in parts(table))
+        return self.to_text()
+
+    def to_text(self, width: int = WIDTH) -> str:
+        """Return the tables as plain text.
+
+        Args:
+            width: Number of terminal columns to fit into.
+        """
+        tables = (part for table in self._tables() for part in parts(table, width))
+        return "\n\n".join(to_text(table, width) for table in tables)
 
     def to_markdown(self) -> str:
         """Return the tables in GitHub's Markdown."""
@@ -142,8 +151,8 @@ def ranked_cells(
     )
 
 
-def to_text(table: Table) -> str:
-    """Return a table for a terminal of 80 columns, with ``*`` before marked rows.
+def to_text(table: Table, width: int = WIDTH) -> str:
+    """Return a table for a terminal of ``width`` columns, with ``*`` before marked rows.
 
     Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
 
@@ -155,13 +164,13 @@ def to_text(table: Table) -> str:
               2  b
     """
     marks = [" ", *("*" if marked else " " for marked in table.marks)]
-    columns = [_format_column(table, j) for j in range(len(table.header))]
+    columns = [_format_column(table, j, width) for j in range(len(table.header))]
     lines = [
         GAP.join((mark, *cells)).rstrip()
         for mark, cells in zip(marks, zip(*columns, strict=True), strict=True)
     ]
-    notes = [line for note in table.notes for line in _wrap(note)]
-    return "\n".join([*_wrap(table.title), *lines, *notes])
+    notes = [line for note in table.notes for line in _wrap(note, width)]
+    return "\n".join([*_wrap(table.title, width), *lines, *notes])
 
 
 def to_markdown(table: Table) -> str:
@@ -238,8 +247,8 @@ def to_latex(table: Table) -> str:
 # Plain text ---------------------------------------------------------------------------------------
 
 
-def parts(table: Table) -> tuple[Table, ...]:
-    """Split a table into parts that fit a terminal.
+def parts(table: Table, width: int = WIDTH) -> tuple[Table, ...]:
+    """Split a table into parts that fit a terminal of ``width`` columns.
 
     Each part has all rows and some columns of numbers. If the columns of texts leave no space for
     numbers, rows are numbered instead, and the texts are in the notes.
@@ -249,22 +258,22 @@ def parts(table: Table) -> tuple[Table, ...]:
     widths = [
         max(_width(one_line(row[j])) for row in (table.header, *table.rows)) for j in number_columns
     ]
-    room = WIDTH - 1  # without the column of the marks
+    room = width - 1  # without the column of the marks
     text_width = sum(
         max(_width(one_line(row[j])) for row in (table.header, *table.rows)) + len(GAP)
         for j in text_columns
     )
     if widths and text_width + max(widths) + len(GAP) > room and len(text_columns) > 1:
-        return parts(_number_rows(table, text_columns))
+        return parts(_number_rows(table, text_columns), width)
     # Fill each part with as many columns of numbers as fit; a part has at least one.
     groups: list[list[int]] = [[]]
     line_width = text_width
-    for j, width in zip(number_columns, widths, strict=True):
-        if groups[-1] and line_width + width + len(GAP) > room:
+    for j, column_width in zip(number_columns, widths, strict=True):
+        if groups[-1] and line_width + column_width + len(GAP) > room:
             groups.append([])
             line_width = text_width
         groups[-1].append(j)
-        line_width += width + len(GAP)
+        line_width += column_width + len(GAP)
     return tuple(
         _part(table, text_columns, group, first=group is groups[0], last=group is groups[-1])
         for group in groups
@@ -302,7 +311,7 @@ def _number_rows(table: Table, text_columns: list[int]) -> Table:
     )
 
 
-def _format_column(table: Table, j: int) -> list[str]:
+def _format_column(table: Table, j: int, table_width: int) -> list[str]:
     """Return the padded cells of a column, header first."""
     cells = [one_line(row[j]) for row in (table.header, *table.rows)]
     width = max(map(_width, cells))
@@ -314,7 +323,7 @@ def _format_column(table: Table, j: int) -> list[str]:
     other_width = sum(
         max(_width(one_line(row[k])) for row in (table.header, *table.rows)) for k in other_columns
     )
-    room = WIDTH - 1 - len(GAP) * len(table.header) - other_width
+    room = table_width - 1 - len(GAP) * len(table.header) - other_width
     width = min(width, room)
     truncated = [_truncate(cell, width) for cell in cells]
     return [_isolate(cell) + " " * (width - _width(cell)) for cell in truncated]
@@ -351,15 +360,15 @@ def _has_right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(c) in ("R", "AL") for c in text)
 
 
-def _wrap(note: str) -> Iterator[str]:
+def _wrap(note: str, width: int) -> Iterator[str]:
     """Yield the lines of a note, broken at blanks; all lines but the first are indented."""
     line = ""
     for word in one_line(note).split():
-        if line.strip() and _width(line) + 1 + _width(word) > WIDTH:
+        if line.strip() and _width(line) + 1 + _width(word) > width:
             yield _isolate_words(line)
-            line = GAP + _truncate(word, WIDTH - len(GAP))
+            line = GAP + _truncate(word, width - len(GAP))
         else:
-            line = f"{line} {word}" if line else _truncate(word, WIDTH)
+            line = f"{line} {word}" if line else _truncate(word, width)
     if line:
         yield _isolate_words(line)
 

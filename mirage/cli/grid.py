@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from mirage._base.tables import WIDTH
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
 from mirage.cli._inputs import check_folder, file_of, named_texts
@@ -36,6 +40,13 @@ Table = Annotated[
         ".json or .html.",
         "--out",
     ),
+]
+Width = Annotated[
+    int | None,
+    option("N", "Terminal columns to fit into.  [default: those of the terminal]", min=40),
+]
+Order = Annotated[
+    str | None, option("METRIC", "Sort the rows by a metric.  [default: order in the file]")
 ]
 Page = Annotated[
     Path | None,
@@ -93,6 +104,8 @@ def run(
     ] = None,
     file: Table = None,
     page: Page = None,
+    order: Order = None,
+    width: Width = None,
     history: options.History = None,
     trust: options.TrustGrid = False,
     as_json: options.Json = False,
@@ -112,7 +125,7 @@ def run(
         _record(table, pipelines, history, commit)
     if page is not None:
         _write_page(table, pipelines, page, limit)
-    _show(table, file, as_json)
+    _show(_ordered(table, order), file, as_json, width)
 
 
 @commands.command(epilog=example("mirage grid table mkqa.yaml --out table.tex --report mkqa.html"))
@@ -121,6 +134,8 @@ def table(
     limit: Limit = None,
     file: Table = None,
     page: Page = None,
+    order: Order = None,
+    width: Width = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the table of finished cells, without running anything.
@@ -133,7 +148,7 @@ def table(
     table = pipelines.table(limit=limit)
     if page is not None:
         _write_page(table, pipelines, page, limit)
-    _show(table, file, as_json, failing=False)
+    _show(_ordered(table, order), file, as_json, width, failing=False)
 
 
 @commands.command(
@@ -171,6 +186,32 @@ def compare(
         for row in differences
     ]
     out_either(differences, plain, as_json)
+
+
+@commands.command(
+    epilog=example(
+        "mirage grid from-bergen bergen/config", "mirage grid from-bergen bergen --out bergen.yaml"
+    )
+)
+def from_bergen(
+    folder: Annotated[Path, argument("FOLDER", "The folder config of BERGEN, or that above it.")],
+    file: Annotated[Path | None, option("FILE", "Write the grid file.", "--out")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Convert the configuration of BERGEN into a grid file.
+
+    Prints which files were converted, what differs, and why others have no counterpart. The
+    files are only read: nothing in them is executed.
+    """
+    from mirage._base.files import write_text
+    from mirage.grids.bergen import convert
+
+    check_folder(file)
+    conversion = convert(folder, "bergen" if file is None else file.stem)
+    if file is not None:
+        write_text(file, conversion.to_yaml())
+    plain = {"grid": conversion.grid, "files": [each._asdict() for each in conversion.files]}
+    out_either(conversion, plain, as_json)
 
 
 def _grid(path: Path, trust: bool = False) -> Grid:
@@ -212,10 +253,24 @@ def _record(table: ResultTable, grid: Grid, history: Path, commit: str) -> None:
             History(history).append(baseline, commit, features=names)
 
 
-def _show(table: ResultTable, file: Path | None, as_json: bool, failing: bool = True) -> None:
+def _ordered(table: ResultTable, order: str | None) -> ResultTable:
+    if order is not None and order not in table.metrics:
+        raise UnknownNameError("metric", order, table.metrics)
+    return table if order is None else replace(table, order=order)
+
+
+def _show(
+    table: ResultTable,
+    file: Path | None,
+    as_json: bool,
+    width: int | None,
+    failing: bool = True,
+) -> None:
     if file is not None:
         table.write(file)
-    out_either(table, json.loads(table.to_json()), as_json)
+    # A file or pipe has no width, and gets that of every other table.
+    columns = width or (shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
+    out_either(table.to_text(columns), json.loads(table.to_json()), as_json)
     if failing:
         fall_short(f"{cell.name}: {cell.failure}" for cell in table if cell.failure)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mirage.generation.replies import Reply
     from mirage.generation.responses import respond
     from mirage.generation.short_answers import OracleAnswer, ShortAnswerPrompt
+    from mirage.generation.templates import TemplatePrompt
 
 __all__ = [
     "Answer",
@@ -28,6 +29,7 @@ __all__ = [
     "ReplayGenerator",
     "Reply",
     "ShortAnswerPrompt",
+    "TemplatePrompt",
     "TransformersGenerator",
     "VLLMGenerator",
     "respond",
@@ -42,6 +44,7 @@ _NAMES = {
     "mirage.generation.replies": ("Reply",),
     "mirage.generation.responses": ("respond",),
     "mirage.generation.short_answers": ("OracleAnswer", "ShortAnswerPrompt"),
+    "mirage.generation.templates": ("TemplatePrompt",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

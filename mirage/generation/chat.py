@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -52,7 +53,7 @@ def completion_ids(
     text = plain_messages([turn], tokenizer)[0]["content"]
     if tokenizer.chat_template is not None:
         plain = plain_messages([*messages, turn], tokenizer)
-        whole = tokenizer.apply_chat_template(plain, tokenize=False)
+        whole = _apply_template(plain, tokenizer)
         prompt = _prompt(messages, tokenizer)
         # Some templates write a finished turn differently from the start of an open turn.
         if whole.startswith(prompt):
@@ -95,5 +96,17 @@ def _prompt(messages: Sequence[Message], tokenizer: Any) -> str:
     plain = plain_messages(messages, tokenizer)
     if tokenizer.chat_template is None:
         return "\n\n".join(message["content"] for message in plain)
-    text: str = tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True)
-    return text
+    return _apply_template(plain, tokenizer, add_generation_prompt=True)
+
+
+def _apply_template(messages: Sequence[dict[str, str]], tokenizer: Any, **options: bool) -> str:
+    """Return the text of a chat; a system message joins the next one if there is no such role."""
+    try:
+        text: str = tokenizer.apply_chat_template(messages, tokenize=False, **options)
+        return text
+    except import_module("jinja2").TemplateError:
+        if len(messages) < 2 or messages[0]["role"] != "system":
+            raise
+    system, first, *rest = messages
+    merged = first | {"content": f"{system['content']}\n\n{first['content']}"}
+    return _apply_template([merged, *rest], tokenizer, **options)

@@ -126,7 +126,12 @@ class RagPrompt:
             random.Random(query_seed(self.seed, query)).shuffle(passages)
         space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
         return fitted(
-            query, passages, lambda p: _text(query, p), self.passage_tokens, space, self.count
+            query,
+            passages,
+            lambda p: user_message(_text(query, p)),
+            self.passage_tokens,
+            space,
+            self.count,
         )
 
 
@@ -155,7 +160,7 @@ def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
 def fitted(
     query: Query,
     passages: Sequence[Passage],
-    text: Callable[[list[Passage]], str],
+    messages: Callable[[list[Passage]], tuple[Message, ...]],
     passage_tokens: int,
     space: int,
     count: Callable[[str], int],
@@ -165,7 +170,7 @@ def fitted(
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages
     ]
-    while (tokens := count(content := text(remaining))) > space:
+    while (tokens := sum(count(turn["content"]) for turn in messages(remaining))) > space:
         if len(remaining) <= 1:
             raise GenerationError(
                 f"query {query.id!r}: the prompt has {tokens} tokens even with {len(remaining)} of "
@@ -173,8 +178,12 @@ def fitted(
                 "answer; pass prompt= with a larger context"
             )
         remaining.pop()
-    message = {"role": "user", "content": content}
-    return Prompt((message,), tuple(passage.id for passage in remaining))
+    return Prompt(messages(remaining), tuple(passage.id for passage in remaining))
+
+
+def user_message(text: str) -> tuple[Message, ...]:
+    """Return a chat of one message of the user."""
+    return ({"role": "user", "content": text},)
 
 
 def passage_entry(passage: Passage) -> str:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, GenerationError
 from mirage.generation.base import answered, recording
-from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room
+from mirage.generation.prompts import CONTEXT_TOKENS, Prompt, fitted, room, user_message
 from mirage.languages import Language
+from mirage.llm import Message
 from mirage.llm.client import estimate_tokens
 from mirage.llm.questions import fenced
 from mirage.models import Passage, Query, Run
@@ -90,11 +91,11 @@ class ShortAnswerPrompt:
     def __call__(self, query: Query) -> Prompt:
         """Return the prompt for a query."""
 
-        def text(passages: list[Passage]) -> str:
-            return self._text(query, passages)
+        def messages(passages: list[Passage]) -> tuple[Message, ...]:
+            return user_message(self._text(query, passages))
 
         space = room(self.context_tokens, self.answer_tokens, self.passage_tokens)
-        return fitted(query, query.passages, text, self.passage_tokens, space, self.count)
+        return fitted(query, query.passages, messages, self.passage_tokens, space, self.count)
 
     def _text(self, query: Query, passages: list[Passage]) -> str:
         code = query.language if self.language == "query" else self.language

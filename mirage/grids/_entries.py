@@ -28,7 +28,8 @@ from pydantic import (
 
 from mirage._base.inputs import files_below
 from mirage._base.quoting import utf8_text
-from mirage.errors import DatasetError, SettingError
+from mirage.errors import DatasetError, MirageError, SettingError
+from mirage.grids import _own
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 FOLDER = "folder"
 """The key of the validation context for the folder that paths are relative to."""
+
+PARTS = "parts"
+"""The key of the validation context for the user's own parts, by name."""
 
 UNTRUSTED = "untrusted"
 """The key of the validation context for the path of a file that is not trusted with API keys."""
@@ -150,6 +154,69 @@ class _RecordedEntry(Entry):
         return self.model_copy(update={"path": Path(path)})
 
 
+class OwnEntry(Entry):
+    """A part of the user's own, an object that is passed to :meth:`mirage.grids.Grid.read`.
+
+    ``version`` identifies the results of the part in the store. It is optional if the part has an
+    attribute ``fingerprint``.
+    """
+
+    kind: Literal["own"]
+    version: str | int | None = None
+    _name: str = PrivateAttr("")
+    _part: Any = PrivateAttr(None)
+
+    def bind(self, name: str, parts: Mapping[str, Any]) -> None:
+        """Set the part, which is missing if a stored table is read without it.
+
+        Args:
+            name: The section and the name of the entry.
+            parts: The user's parts, by the name of the entry.
+
+        Raises:
+            SettingError: If the object cannot be such a part, or has no identity.
+        """
+        self._name = name
+        section, _, key = name.partition(".")
+        self._part = parts.get(key)
+        if self._part is not None:
+            _own.check(section, self._part)
+        if self.version is None and not isinstance(self._fingerprint, str):
+            raise SettingError(
+                "a part of your own needs an identity, under which its results are "
+                "stored: set 'version: 1' here, or a text as its attribute 'fingerprint', and "
+                "change it whenever the part changes"
+            )
+
+    @property
+    def _fingerprint(self) -> object:
+        # The fingerprint of a class may be a property, which only its objects have.
+        return getattr(self._part, "fingerprint", None)
+
+    def key(self) -> dict[str, Any]:
+        """Return the name of the part and its version, or else its fingerprint."""
+        identity = self._fingerprint if self.version is None else str(self.version)
+        return {"kind": self.kind, "name": self._name, "version": identity}
+
+    def part(self) -> Any:
+        """Return the part.
+
+        Raises:
+            SettingError: If it was not passed.
+        """
+        if self._part is None:
+            name = self._name.partition(".")[2]
+            raise SettingError(
+                f"{self._name} is a part of your own, which only Python has: run the grid with "
+                f"Grid.read(path, parts={{{name!r}: ...}}).run()"
+            )
+        return self._part
+
+    def make(self, **context: Any) -> Any:
+        """Return the object that takes the part's place in a pipeline."""
+        return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
+
+
 class EndpointEntry(Entry):
     """A model behind an HTTP endpoint, with an environment variable for its API key.
 
@@ -246,43 +313,72 @@ class DatasetEntry(Entry):
     """Queries: a file in one of the formats that :class:`mirage.MirageDataset` reads.
 
     The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
-    and ``trec`` are topics with ``qrels``. :meth:`mirage.MirageDataset.from_qa` describes the other
-    forms. ``cluster`` is the metadata key whose value is the cluster of a query.
+    ``mirage-bench`` are those of the benchmark on the hub, and ``trec`` are topics with ``qrels``.
+    :meth:`mirage.MirageDataset.from_qa` describes the other forms, ``fields`` and ``where``. In
+    place of ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and
+    ``split``. ``cluster`` is the metadata key whose value is the cluster of a query.
     """
 
-    form: Literal["answers", "kilt", "mkqa", "xor-tydi", "beir", "jsonl", "trec", "bundled"]
+    form: Literal[
+        "answers",
+        "kilt",
+        "mkqa",
+        "xor-tydi",
+        "beir",
+        "jsonl",
+        "trec",
+        "bundled",
+        "mirage-bench",
+    ]
     path: ResolvedPath | None = None
+    hub: Annotated[str, Field(pattern=r"^\w[\w.-]*(/\w[\w.-]*)?$")] | None = None
+    config: Annotated[str, Field(pattern=r"^[\w-][\w. -]*$")] = "default"
+    split: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")] = "test"
     language: LanguageCode | None = None
     qrels: ResolvedPath | None = None
+    fields: dict[str, str] = Field(default_factory=dict)
+    where: dict[str, str | int | bool] | None = None
     cluster: str | None = None
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
-        if (self.form == "bundled") != (self.path is None):
-            raise ValueError(
-                "a bundled dataset has no path" if self.path else f"form {self.form!r} needs a path"
-            )
-        if self.form in ("bundled", "trec") and self.language is None:
+        sources = [each for each in (self.path, self.hub) if each is not None]
+        if self.form in ("bundled", "mirage-bench"):
+            if sources:
+                raise ValueError(f"form {self.form!r} has no path and no hub")
+        elif len(sources) != 1 or (self.hub and self.form not in ("answers", "kilt", "mkqa")):
+            on_hub = " or hub" if self.form in ("answers", "kilt", "mkqa") else ""
+            raise ValueError(f"form {self.form!r} needs a path{on_hub}")
+        if self.form in ("bundled", "mirage-bench", "trec") and self.language is None:
             raise ValueError(f"form {self.form!r} needs a language")
         if self.form == "trec" and self.qrels is None:
             raise ValueError("form 'trec' needs qrels")
+        if (self.fields or self.where) and self.form != "answers":
+            raise ValueError(f"only the form 'answers' has fields and where, not {self.form!r}")
         return self
 
     def dataset(self) -> MirageDataset:
         """Return the queries."""
         from mirage.dataset import MirageDataset
+        from mirage.sources.hub import split_files
 
-        if self.path is None:
-            dataset = MirageDataset.bundled(str(self.language))
-        elif self.form == "jsonl":
-            dataset = MirageDataset.load(self.path)
-        elif self.form == "trec":
-            dataset = MirageDataset.from_trec(
-                self.path, str(self.qrels), language=str(self.language)
-            )
+        language, path = str(self.language), self.path
+        if self.form == "bundled":
+            dataset = MirageDataset.bundled(language)
+        elif self.form == "mirage-bench":
+            dataset = MirageDataset.from_hub(language)
+        elif path is not None and self.form == "jsonl":
+            dataset = MirageDataset.load(path)
+        elif path is not None and self.form == "trec":
+            dataset = MirageDataset.from_trec(path, str(self.qrels), language=language)
         else:
             dataset = MirageDataset.from_qa(
-                self.path, self.form, language=self.language, qrels=self.qrels
+                path or split_files(str(self.hub), self.config, self.split),
+                self.form,
+                language=self.language,
+                qrels=self.qrels,
+                fields=self.fields,
+                where=self.where,
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
@@ -300,11 +396,13 @@ class CorpusEntry(Entry):
 
     ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
     Rows of data files are used as passages without change, unless ``chunk`` is set. ``dataset`` is
-    the name of a dataset whose queries have passages.
+    the name of a dataset whose queries have passages. ``of`` are the names of other corpora whose
+    union this one is; passages get the name of their corpus before their id, as in ``fr/12#0``.
     """
 
     path: str | tuple[str, ...] = ()
     dataset: str | None = None
+    of: tuple[str, ...] = ()
     language: LanguageCode | None = None
     chunk: ChunkEntry | None = None
 
@@ -316,8 +414,10 @@ class CorpusEntry(Entry):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if bool(self.path) == (self.dataset is not None):
-            raise ValueError("a corpus needs either a path or a dataset, and not both")
+        if sum(map(bool, (self.path, self.dataset, self.of))) != 1:
+            raise ValueError(
+                "a corpus needs either a path, a dataset, or the corpora that it is of"
+            )
         return self
 
     def key(self) -> dict[str, Any]:
@@ -325,6 +425,8 @@ class CorpusEntry(Entry):
         from mirage.corpus.documents import files
 
         values = super().key()
+        if not self.of:
+            del values["of"]  # stores of earlier versions do not have it
         # Paths are relative, so that the key stays the same if the folder is moved.
         files_by_source = [files(source) for source in self.path]
         values["path"] = [
@@ -373,7 +475,7 @@ class LLMRewriter(LLMEntry):
     language: LanguageCode | None = None
 
 
-RewriterEntry = Annotated[RecordedRewriter | LLMRewriter, Field(discriminator="kind")]
+RewriterEntry = Annotated[RecordedRewriter | LLMRewriter | OwnEntry, Field(discriminator="kind")]
 
 
 class _IndexEntry(Entry):
@@ -470,7 +572,8 @@ class RunEntry(_RecordedEntry):
 
 
 RetrieverEntry = Annotated[
-    BM25Entry | DenseEntry | SparseEntry | HybridEntry | RunEntry, Field(discriminator="kind")
+    BM25Entry | DenseEntry | SparseEntry | HybridEntry | RunEntry | OwnEntry,
+    Field(discriminator="kind"),
 ]
 
 
@@ -503,7 +606,8 @@ class LLMRerankerEntry(LLMEntry):
 
 
 RerankerEntry = Annotated[
-    CrossEncoderEntry | EndpointRerankerEntry | LLMRerankerEntry, Field(discriminator="kind")
+    CrossEncoderEntry | EndpointRerankerEntry | LLMRerankerEntry | OwnEntry,
+    Field(discriminator="kind"),
 ]
 
 
@@ -529,7 +633,7 @@ class SentencePrunerEntry(Entry):
         return SentencePruner(scorer, threshold=self.threshold, share=self.share)
 
 
-ProcessorEntry = SentencePrunerEntry
+ProcessorEntry = Annotated[SentencePrunerEntry | OwnEntry, Field(discriminator="kind")]
 
 
 # Generation ---------------------------------------------------------------------------------------
@@ -570,7 +674,47 @@ class RagPromptEntry(Entry):
         return values
 
 
-PromptEntry = Annotated[ShortAnswerPromptEntry | RagPromptEntry, Field(discriminator="kind")]
+class ExampleEntry(BaseModel):
+    """A solved example (few-shot) of a template."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str
+    answer: str
+    passages: str = ""
+
+
+class TemplatePromptEntry(Entry):
+    """A prompt in the user's own words; see :class:`mirage.generation.TemplatePrompt`."""
+
+    MAKES = "mirage.generation.TemplatePrompt"
+
+    order: ClassVar[Literal["rank"]] = "rank"
+
+    kind: Literal["template"]
+    user: str
+    system: str = ""
+    closed_book_user: str = ""
+    closed_book_system: str = ""
+    passage: str = "{title}\n{text}"
+    examples: tuple[ExampleEntry, ...] = ()
+    passage_tokens: Positive = 800
+    context_tokens: Positive | None = None
+    answer_tokens: Positive = 128
+
+    @model_validator(mode="after")
+    def _check_templates(self) -> Self:
+        try:
+            self.make()
+        except MirageError as error:
+            raise ValueError(str(error)) from None
+        return self
+
+
+PromptEntry = Annotated[
+    ShortAnswerPromptEntry | RagPromptEntry | TemplatePromptEntry | OwnEntry,
+    Field(discriminator="kind"),
+]
 
 
 class OpenAIEntry(LLMEntry):
@@ -653,6 +797,6 @@ class OracleAnswerEntry(Entry):
 
 
 GeneratorEntry = Annotated[
-    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry,
+    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry | OwnEntry,
     Field(discriminator="kind"),
 ]

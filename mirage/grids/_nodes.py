@@ -8,7 +8,9 @@ from typing import Any
 
 from mirage.dataset import MirageDataset
 from mirage.features.base import GIVEN
-from mirage.features.registry import DEFINITIONS, canonical_name, facts
+from mirage.features.registry import facts
+from mirage.grids._entries import OwnEntry
+from mirage.grids._metrics import is_feature, is_measure
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
@@ -17,11 +19,6 @@ DEFAULT_ORDER = "rank"
 
 Settings = Mapping[str, str]
 """The settings of one cell, by axis."""
-
-
-def is_feature(metric: str) -> bool:
-    """Return whether a metric is a feature of responses, as opposed to a retrieval metric."""
-    return canonical_name(metric).partition("@")[0] in DEFINITIONS
 
 
 class Nodes:
@@ -49,7 +46,8 @@ class Nodes:
                 queries = self.dataset(entry.dataset)
                 texts = (passage.model_dump_json() for q in queries for passage in q.passages)
                 settings["dataset"] = _digest(texts)
-            self._corpora[name] = Node("corpus", name, settings, (), entry, name)
+            parts = tuple(map(self.corpus, entry.of))
+            self._corpora[name] = Node("corpus", name, settings, parts, entry, name)
         return self._corpora[name]
 
     def index(self, retriever: str, corpus: str) -> Node:
@@ -86,8 +84,8 @@ class Nodes:
             case "rrf":
                 settings["rrf"] = entry.k
                 inputs = tuple(self.retrieve(cell, each, max(k, entry.depth)) for each in entry.of)
-            case "run":
-                settings["run"] = self._key("retriever", name, cell)
+            case "run" | "own":
+                settings[entry.kind] = self._key("retriever", name, cell)
             case "bm25" | "dense" | "sparse":
                 inputs = (self.index(name, cell["corpus"]),)
                 if entry.rewriter is not None:
@@ -150,7 +148,10 @@ class Nodes:
             return None
         if not self.config.generators[generator].PROMPTED:
             return None
-        order = DEFAULT_ORDER if prompt == NONE else self.config.prompts[prompt].order
+        entry = self.config.prompts.get(prompt)
+        if isinstance(entry, OwnEntry):
+            return None
+        order = DEFAULT_ORDER if entry is None else entry.order
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
@@ -184,7 +185,7 @@ class Nodes:
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
         """Return the metrics that have no value on any query of a dataset, with the reason."""
         reasons = {}
-        for name in self.config.metrics:
+        for name in [*filter(is_feature, self.config.metrics), *self.measures]:
             needs = facts(name).needs if is_feature(name) else ("relevant passages",)
             missing = [
                 need
@@ -201,7 +202,7 @@ class Nodes:
     @property
     def measures(self) -> list[str]:
         """The retrieval metrics of the grid."""
-        return [name for name in self.config.metrics if not is_feature(name)]
+        return [name for name in self.config.metrics if is_measure(name)]
 
     @property
     def groups(self) -> list[list[str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,11 +14,15 @@ from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError
-from mirage.grids.cells import Cell, Score, differing_axes
+from mirage.grids.cells import RESOURCES, Cell, Score, differing_axes
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 
 COUNTS = ("n", "failed", "unmeasured")
+Style = Literal["interval", "side", "mean"]
+STYLES: tuple[Style, ...] = ("interval", "side", "mean")
+"""What a table shows beside a mean, from the widest to the narrowest."""
+
 FAILED = "failed"
 NO_SETTING = "-"
 
@@ -28,37 +33,69 @@ def readable_table(
     axes: Sequence[str],
     metrics: Sequence[str],
     notes: Sequence[str],
+    best: Mapping[str, Collection[int]] = {},
+    style: Style = "interval",
 ) -> Table:
-    """Return the printed table, with one row per cell and the intervals of its scores.
+    """Return the printed table, with one row per cell and one column per metric.
 
-    Settings and numbers of queries that all cells share are notes below the table. If the numbers
-    differ, or some queries have no value, they get a column.
+    Settings and numbers of queries that all cells share are notes below the table. Cells that
+    failed, or have another number of queries, refer to a footnote.
+
+    Args:
+        name: The title.
+        cells: The cells, one per row.
+        axes: The axes of the cells.
+        metrics: The metrics, one per column.
+        notes: Lines below the table.
+        best: The positions of the best cells, which are marked, by metric.
+        style: What is shown beside a mean: its interval, the longer side of it, or nothing.
     """
     differing = differing_axes(cells, axes) or ("cell",)
-    metrics_with_counts = _metrics_with_counts(cells, metrics)
-    header = [*differing]
+    usual = {metric: _usual_counts(cells, metric) for metric in metrics}
+    footnotes: dict[str, str] = {}
+    columns = [[cell.settings.get(axis, "") or NO_SETTING for cell in cells] for axis in differing]
     for metric in metrics:
-        header += [metric, f"{metric} n"] if metric in metrics_with_counts else [metric]
-    header += ["n"] if "" in metrics_with_counts else []
-    rows = []
-    for cell in cells:
-        row = [cell.settings.get(axis, "") or NO_SETTING for axis in differing]
-        unscored = [metric for metric in metrics if metric not in cell.scores]
-        for metric in metrics:
-            score = cell.scores.get(metric)
-            row.append(FAILED if cell.failure and metric in unscored[:1] else format_score(score))
-            row += [score.counts if score else ""] if metric in metrics_with_counts else []
-        if "" in metrics_with_counts:
-            row.append(next((score.counts for score in cell.scores.values()), ""))
-        rows.append(tuple(row))
+        marks = best.get(metric, ())
+        texts, references = [], []
+        for i, cell in enumerate(cells):
+            score, remark = cell.scores.get(metric), ""
+            text = format_score(score, style, "*" if i in marks else " " if marks else "")
+            if score is None and cell.failure and _first_unscored(cell, metrics) == metric:
+                text, remark = FAILED, f"failed: {cell.failure}"
+            elif score is not None and score.counts != usual[metric]:
+                remark = f"n = {score.counts}"
+            texts.append(text)
+            references.append(_reference(remark, footnotes))
+        width = max(map(len, references), default=0)
+        columns.append(
+            [text + ref.ljust(width) for text, ref in zip(texts, references, strict=True)]
+        )
+    lines = [f"({key}) {remark}" for remark, key in footnotes.items()]
     return Table(
         title=name,
-        header=tuple(header),
-        rows=tuple(rows),
-        notes=(*_notes(cells, axes, differing, metrics, metrics_with_counts), *notes),
+        header=(*differing, *metrics),
+        rows=tuple(zip(*columns, strict=True)),
+        notes=(*lines, *_notes(cells, axes, differing, usual, any(best.values()), style), *notes),
         name=len(differing) - 1,
         texts=tuple(range(len(differing) - 1)),
     )
+
+
+def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
+    return next((metric for metric in metrics if metric not in cell.scores), "")
+
+
+def _reference(remark: str, footnotes: dict[str, str]) -> str:
+    """Return the reference to a footnote, which is added if it is new."""
+    if not remark:
+        return ""
+    if remark not in footnotes:
+        number, letters = len(footnotes) + 1, ""
+        while number:
+            number, digit = divmod(number - 1, 26)
+            letters = chr(ord("a") + digit) + letters
+        footnotes[remark] = letters
+    return f" ({footnotes[remark]})"
 
 
 def settings_line(cell: Cell, axes: Sequence[str]) -> str:
@@ -66,37 +103,41 @@ def settings_line(cell: Cell, axes: Sequence[str]) -> str:
     return " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in axes)
 
 
-def format_score(score: Score | None) -> str:
-    """Return a mean with its interval, with three decimals, or one decimal if it is 10 or more."""
+def format_score(score: Score | None, style: Style = "interval", mark: str = "") -> str:
+    """Return a mean with its interval, with three decimals, or one decimal if it is 10 or more.
+
+    Args:
+        score: The score; the text is empty if there is none.
+        style: What is shown beside the mean.
+        mark: A character after the mean.
+    """
     if score is None or math.isnan(score.mean):
         return "" if score is None else "-"
     digits = 1 if abs(score.mean) >= 10 else 3
+    if 0 < abs(score.mean) < 0.001:
+        return f"{score.mean:.2g}{mark}"
     low, high = score.interval
-    ends = "" if math.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{score.mean:.{digits}f}{ends}"
+    ends = ""
+    if not math.isnan(low) and style == "interval":
+        ends = f" [{low:.{digits}f}, {high:.{digits}f}]"
+    elif not math.isnan(low) and style == "side":
+        ends = f" ±{max(high - score.mean, score.mean - low):.{digits}f}"
+    return f"{score.mean:.{digits}f}{mark}{ends}"
 
 
-def _metrics_with_counts(cells: Sequence[Cell], metrics: Sequence[str]) -> set[str]:
-    """Return the metrics whose counts need a column, or ``{""}`` if all metrics share one."""
-    scored = [cell.scores for cell in cells if cell.scores]
-    metrics_with_counts = set()
-    for metric in metrics:
-        counts = {scores[metric][2:] for scores in scored if metric in scores}
-        if len(counts) > 1 or any(any(missing) for _, *missing in counts):
-            metrics_with_counts.add(metric)
-    if metrics_with_counts and all(
-        len({score[2:] for score in scores.values()}) == 1 for scores in scored
-    ):
-        return {""}
-    return metrics_with_counts
+def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
+    """Return the number of queries that most cells have, and how many lack a value."""
+    counts = Counter(cell.scores[metric].counts for cell in cells if metric in cell.scores)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
 def _notes(
     cells: Sequence[Cell],
     axes: Sequence[str],
     differing: Sequence[str],
-    metrics: Sequence[str],
-    metrics_with_counts: set[str],
+    usual: Mapping[str, str],
+    has_best: bool,
+    style: Style,
 ) -> Iterator[str]:
     shared = [
         f"{axis}: {next(cell.settings[axis] for cell in cells if cell.settings.get(axis))}"
@@ -105,27 +146,30 @@ def _notes(
     ]
     if shared:
         yield ", ".join(shared)
-    metrics_by_n: dict[int, list[str]] = {}
-    for metric in metrics:
-        ns = {cell.scores[metric].n for cell in cells if metric in cell.scores}
-        if (
-            len(ns) == 1
-            and "" not in metrics_with_counts
-            and metric not in metrics_with_counts
-            and max(ns)
-        ):
-            metrics_by_n.setdefault(max(ns), []).append(metric)
-    for n, names in metrics_by_n.items():
-        prefix = "" if len(names) == len(metrics) else f"{', '.join(names)}: "
-        yield f"{prefix}{n} queries"
+    metrics_by_counts: dict[str, list[str]] = {}
+    for metric, counts in usual.items():
+        if counts.strip("0"):
+            metrics_by_counts.setdefault(counts, []).append(metric)
+    for counts, names in metrics_by_counts.items():
+        prefix = "" if len(names) == len(usual) else f"{', '.join(names)}: "
+        number, _, missing = counts.partition(" ")
+        yield f"{prefix}{number} queries{f' {missing}' if missing else ''}"
     if any(not math.isnan(s.interval[0]) for cell in cells for s in cell.scores.values()):
-        yield "in brackets: 95 % intervals"
-    reasons: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.failure:
-            reasons.setdefault(cell.failure, []).append(settings_line(cell, differing))
-    for reason, names in reasons.items():
-        yield f"failed: {', '.join(names)}: {reason}"
+        yield _STYLE_NOTES[style]
+    if has_best:
+        yield (
+            "*: the best cell of its dataset, and those that are not significantly different "
+            "(paired test, Holm, 0.05; without the oracle)"
+        )
+    if unscored := {metric: RESOURCES[metric] for metric in usual if metric in RESOURCES}:
+        yield ", ".join(f"{metric}: {text}" for metric, text in unscored.items())
+
+
+_STYLE_NOTES: Mapping[Style, str] = {
+    "interval": "in brackets: 95 % intervals",
+    "side": "±: the longer side of the 95 % interval",
+    "mean": "95 % intervals: use a wider terminal, or write .csv, .md or .json",
+}
 
 
 def html_page(table: Table) -> str:
@@ -190,15 +234,19 @@ class _Table(Record):
     name: str
     metrics: tuple[str, ...]
     notes: tuple[str, ...]
+    order: str = ""
     cells: tuple[_Cell, ...]
 
 
-def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Sequence[str]) -> str:
+def to_json(
+    name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Sequence[str], order: str
+) -> str:
     """Return the whole table as one JSON object, in which NaN is ``null``."""
     whole = {
         "name": name,
         "metrics": list(metrics),
         "notes": list(notes),
+        **({"order": order} if order else {}),
         "cells": [
             {
                 "settings": dict(cell.settings),
@@ -226,8 +274,8 @@ def to_json(name: str, cells: Sequence[Cell], metrics: Sequence[str], notes: Seq
 
 def from_json(
     text: str, source: str
-) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the name, cells, metrics and notes of a table in JSON."""
+) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...], str]:
+    """Return the name, cells, metrics, notes and order of a table in JSON."""
     try:
         row = json.loads(text)
     except ValueError as error:
@@ -256,7 +304,7 @@ def from_json(
                 cell.clusters,
             )
         )
-    return document.name, tuple(cells), document.metrics, document.notes
+    return document.name, tuple(cells), document.metrics, document.notes, document.order
 
 
 def _score(score: _Score) -> Score:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +24,7 @@ from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import Cell
+from mirage.grids.cells import RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.models import Passage, Query, Run
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from mirage.executors import Executor
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
+    from mirage.llm.budget import Usage
 
 BATCH = 64
 """Number of queries after which results are written to disk."""
@@ -128,6 +131,8 @@ class Runner:
         entry = self.config.corpora[name]
 
         def passages() -> Iterable[Passage]:
+            if entry.of:
+                return (with_prefix(part, p) for part in entry.of for p in self.corpus(part))
             if entry.dataset is None:
                 return entry.passages()
             all_passages = (
@@ -135,6 +140,10 @@ class Runner:
             )
             # Several queries may show the same passage.
             return {passage.id: passage for passage in all_passages}.values()
+
+        def with_prefix(part: str, passage: Passage) -> Passage:
+            document = None if passage.document is None else f"{part}/{passage.document}"
+            return passage.model_copy(update={"id": f"{part}/{passage.id}", "document": document})
 
         def fill(folder: Path) -> dict[str, int]:
             size = len(Corpus.build(passages(), folder, language=entry.language))
@@ -204,6 +213,10 @@ class Runner:
         def answer(path: Path) -> dict[str, Any]:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
+            usage: Usage | None = getattr(getattr(generator, "llm", None), "usage", None)
+            before = replace(usage) if usage is not None else None
+            answered = _answered_ids(path)
+            start = time.monotonic()
             # `respond` hides the gold answers from the generator, but the oracle needs them.
             if entry.kind == "oracle-answer":
                 run = generator.run(queries, out=path, progress=self.progress)
@@ -218,7 +231,23 @@ class Runner:
                 )
             failed = [response.query_id for response in run.failed]
             again = len(failed) if entry.RETRIES else 0
-            return {"items": len(run), "total": len(run), "again": again, "failed": failed}
+            new = [each for each in run if each.query_id not in answered]
+            work: dict[str, Any] = {"queries": len(new), "seconds": time.monotonic() - start}
+            if usage is not None and before is not None and self.executor is None:
+                work |= {
+                    "calls": usage.calls - before.calls,
+                    "tokens": usage.tokens - before.tokens,
+                    "cost": usage.cost - before.cost if entry.price is not None else None,
+                }
+            given = {query.id: len(query.passages) for query in queries}
+            shown = [
+                (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
+            ]
+            work["prompts"] = len(shown)
+            work["truncated"] = sum(len(ids) < given[id_] for id_, ids in shown)
+            return {
+                "items": len(run), "total": len(run), "again": again, "failed": failed, "work": work
+            }  # fmt: skip
 
         path = self._step(node, RESPONSES, answer, len(self.dataset(cell["dataset"])))
         if node not in self._manifests:
@@ -241,6 +270,7 @@ class Runner:
                 Cell.measured(cell, ids, values, failed=failed, bounds=bounds, clusters=clusters)
             )
         scores = {name: score for part in parts for name, score in part.scores.items()}
+        scores |= self._resources(cell)
         columns = {name: column for part in parts for name, column in part.values.items()}
         measured = [name for name in self.config.metrics if name in scores]
         return Cell(
@@ -248,9 +278,34 @@ class Runner:
             {name: scores[name] for name in measured},
             _join_failures(failures),
             query_ids=ids,
-            values={name: columns[name] for name in measured},
+            values={name: columns[name] for name in measured if name in columns},
             clusters=clusters,
         )
+
+    def _resources(self, cell: Settings) -> dict[str, Score]:
+        """Return the time, tokens and cost per query of a cell, and its truncated prompts."""
+        if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
+            return {}
+        try:
+            manifest = self._generate(cell)[1]
+        except MirageError:
+            return {}
+        # Stores of earlier versions do not have it.
+        work: Mapping[str, Any] = manifest.get("work") or {}
+        calls = work.get("calls", work.get("queries"))
+        divisors = {
+            "seconds": "queries",
+            "tokens": "calls",
+            "cost": "calls",
+            "truncated": "prompts",
+        }
+        # Answers from the cache took no time, so without a call nothing is known.
+        scores = {}
+        for name, divisor in divisors.items():
+            number, amount = work.get(divisor), work.get(name)
+            if amount is not None and number and calls:
+                scores[name] = Score(amount / number, n=number)
+        return scores
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
         """Yield a function for each group of metrics of a cell that can be computed separately.
@@ -337,6 +392,10 @@ class Runner:
         entry: Any = self.config.retrievers[name].at(cell)
         if entry.kind == "run":
             return RunRetriever(entry.path, corpus)
+        if entry.kind == "own":
+            key = f"{name} {cell['corpus']}"
+            own: Retriever = self._get_or_create("own", key, lambda: entry.make(corpus=corpus))
+            return own
 
         def open_index() -> Retriever:
             embedder = self._get_or_create("embedder", name, lambda: entry.embedder(self.budget))
@@ -388,7 +447,7 @@ class Runner:
         entry: Any = self.config.generators[cell["generator"]].at(cell)
         return self._get_or_create(
             "generator",
-            f"{entry!r} {name}",
+            f"{cell['generator']} {entry!r} {name}",
             lambda: entry.make(prompt=prompt, budget=self.budget, seed=seed),
         )
 
@@ -584,6 +643,13 @@ class Runner:
 
 def _raise_setting_error(reason: str) -> _Measurement:
     raise SettingError(reason)
+
+
+def _answered_ids(path: Path) -> set[str]:
+    """Return the ids of the queries that have an answer in an unfinished file of responses."""
+    if not path.exists():
+        return set()
+    return {str(row.get("query_id")) for _, row in read_rows(path) if row.get("text") is not None}
 
 
 def _join_failures(reasons: Collection[str]) -> str:

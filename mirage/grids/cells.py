@@ -25,6 +25,15 @@ AXES = (
 """The axes by which cells differ, in the order of a pipeline."""
 
 
+RESOURCES = {
+    "seconds": "time of generation per query",
+    "tokens": "tokens of prompt and answer per query",
+    "cost": "cost of generation per query",
+    "truncated": "share of prompts that lack a passage for want of space",
+}
+"""Measures of the work of a generator, which have no value per query."""
+
+
 class Score(NamedTuple):
     """The score of one cell on one metric.
 

@@ -34,6 +34,13 @@ PER_COMPARISON = 40
 """Permutations per comparison; with fewer, Holm's correction could reject none of many rows."""
 
 
+BEST_PERMUTATIONS = 2_000
+"""Permutations of the tests that mark the best cells of a table."""
+
+ALPHA = 0.05
+"""The significance level of these tests."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CellDifference(CorrectedDifference):
     """The mean of ``cell`` minus that of ``baseline`` on one metric and the same ``n`` queries.
@@ -179,6 +186,40 @@ def compare_cells(
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
     return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes))
+
+
+def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:
+    """Return the positions of the best cells of each dataset on one metric.
+
+    These are the cell with the best mean, and those whose difference from it is not significant in
+    a paired permutation test, with Holm's correction for the cells of the dataset. Cells of the
+    retriever ``oracle`` are left out, because it reads the qrels. Datasets with a single cell have
+    no best one.
+
+    Args:
+        cells: The cells.
+        metric: The name of a metric. Cells without values per query are left out.
+        higher: Whether higher values are better.
+    """
+    by_dataset: dict[str, list[int]] = {}
+    for i, cell in enumerate(cells):
+        has_values = metric in cell.values and not np.isnan(cell.scores[metric].mean)
+        if has_values and cell.settings.get("retriever") != "oracle":
+            by_dataset.setdefault(cell.settings.get("dataset", ""), []).append(i)
+    best: set[int] = set()
+    for positions in by_dataset.values():
+        if len(positions) < 2:
+            continue
+        sign = 1 if higher else -1
+        top = max(positions, key=lambda i: sign * cells[i].scores[metric].mean)
+        others = [i for i in positions if i != top]
+        gaps, codes = _differences([(cells[i], cells[top]) for i in others], metric)
+        permutations = max(BEST_PERMUTATIONS, PER_COMPARISON * len(others))
+        tests = _test_differences(gaps, codes, 1 - ALPHA, permutations, seed=0)
+        corrected = holm([test.p for test in tests]).tolist()
+        pairs = zip(others, tests, corrected, strict=True)
+        best |= {top, *(i for i, test, p in pairs if test.n and p > ALPHA)}
+    return best
 
 
 def _test_differences(

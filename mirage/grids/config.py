@@ -7,12 +7,21 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from mirage._base.inputs import read_text
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.grids._entries import (
     FOLDER,
+    PARTS,
     UNTRUSTED,
     CorpusEntry,
     DatasetEntry,
@@ -20,6 +29,7 @@ from mirage.grids._entries import (
     Entry,
     GeneratorEntry,
     ModelName,
+    OwnEntry,
     ProcessorEntry,
     PromptEntry,
     RerankerEntry,
@@ -141,7 +151,8 @@ class ModelsEntry(Entry):
 class GridConfig(BaseModel):
     """The validated content of a grid file: sections of entries, axes, and metrics.
 
-    ``level`` is the unit of retrieval metrics: passages or documents.
+    ``level`` is the unit of retrieval metrics: passages or documents. ``order`` is the metric by
+    which the rows of the printed table are sorted.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -160,6 +171,7 @@ class GridConfig(BaseModel):
     llm_eval: JudgeEntry | None = None
     models: ModelsEntry = ModelsEntry()
     level: Literal["passage", "document"] = "passage"
+    order: str = ""
     seed: int = 0
 
     @property
@@ -171,6 +183,55 @@ class GridConfig(BaseModel):
             for name, entry in getattr(self, section).items()
             if isinstance(entry, EndpointEntry)
         }
+
+    @property
+    def own_parts(self) -> dict[str, OwnEntry]:
+        """The entries of the user's own parts, by section and name."""
+        return {
+            f"{section}.{name}": entry
+            for section in (*SECTIONS.values(), "rewriters")
+            for name, entry in getattr(self, section).items()
+            if isinstance(entry, OwnEntry)
+        }
+
+    @model_validator(mode="after")
+    def _bind_parts(self, info: ValidationInfo) -> Self:
+        parts: Mapping[str, Any] = (info.context or {}).get(PARTS) or {}
+        sections = {name.partition(".")[2]: name.partition(".")[0] for name in self.own_parts}
+        for name, entry in self.own_parts.items():
+            section, _, key = name.partition(".")
+            if sections[key] != section:
+                raise ValueError(
+                    f"{name}: {sections[key]} has a part of your own with the same name; use "
+                    "another name, because parts are passed by name"
+                )
+            try:
+                entry.bind(name, parts)
+            except SettingError as error:
+                raise ValueError(f"{name}: {error}") from None
+        for name in parts:
+            if name not in sections:
+                raise ValueError(f"parts: {UnknownNameError('entry of kind own', name, sections)}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_templates(self) -> Self:
+        for cell in self.grid.combinations():
+            entry = self.prompts.get(cell["prompt"])
+            if entry is None or entry.kind != "template":
+                continue
+            has_slot = "{passages}" in entry.user
+            if cell["retriever"] != NONE and not has_slot:
+                raise ValueError(
+                    f"prompts.{cell['prompt']}: the grid shows passages in it, so 'user' needs the "
+                    "slot {passages}"
+                )
+            if cell["retriever"] == NONE and has_slot and not entry.closed_book_user:
+                raise ValueError(
+                    f"prompts.{cell['prompt']}: the grid has cells without retrieval (closed "
+                    "book), so the template needs closed_book_user"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_references(self) -> Self:
@@ -202,6 +263,11 @@ class GridConfig(BaseModel):
         for name, corpus in self.corpora.items():
             if corpus.dataset is not None:
                 yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
+            for part in corpus.of:
+                plain_corpora = [key for key, each in self.corpora.items() if not each.of]
+                yield f"corpora.{name}.of", "corpus that is no union", part, plain_corpora
+        if self.order:
+            yield "order", "metric of the grid", self.order, self.metrics
         for rule in self.grid.exclude:
             for axis in rule:
                 yield "grid.exclude", "axis", axis, [*AXES, *DEPTHS]
@@ -217,7 +283,9 @@ class GridConfig(BaseModel):
 # Reading ------------------------------------------------------------------------------------------
 
 
-def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
+def read_config(
+    path: str | Path, *, parts: Mapping[str, Any] | None = None, trust: bool = False
+) -> GridConfig:
     """Read the YAML file of a grid; paths in it are relative to its folder.
 
     Reading the file never executes code: tags that would create Python objects are errors. Unknown
@@ -225,6 +293,7 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
 
     Args:
         path: The file.
+        parts: The objects of the entries of kind ``own``, by name.
         trust: Send the API keys that the file refers to, to the addresses in the file. By default
             a key is sent only to an address that it belongs to.
     """
@@ -247,7 +316,8 @@ def read_config(path: str | Path, *, trust: bool = False) -> GridConfig:
         )
     lines = dict(_lines(path, node, ()))
     try:
-        context = {FOLDER: path.resolve().parent, UNTRUSTED: None if trust else path}
+        folder = path.resolve().parent
+        context = {FOLDER: folder, PARTS: parts, UNTRUSTED: None if trust else path}
         return GridConfig.model_validate(document, context=context)
     except ValidationError as error:
         raise DatasetError(_format_error(path, error, lines, document)) from None

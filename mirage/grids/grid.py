@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mirage._base.files import check_name
 from mirage._base.progress import progress_bar
@@ -70,11 +70,16 @@ class Grid:
         self.folder = Path(folder)
 
     @classmethod
-    def read(cls, path: str | Path, *, trust: bool = False) -> Grid:
+    def read(
+        cls, path: str | Path, *, parts: Mapping[str, Any] | None = None, trust: bool = False
+    ) -> Grid:
         """Read a grid from a YAML file; paths in it are relative to its folder.
 
         Args:
             path: The file.
+            parts: The user's own parts, by the name of their entry of ``kind: own``: retrievers,
+                rewriters, rerankers, processors, generators and prompts. Only :meth:`run` and
+                :meth:`shown` need them, if the entries have a ``version``.
             trust: Send the API keys that the file refers to, to the addresses in the file. By
                 default only the key in ``OPENAI_API_KEY`` is sent, to OpenAI and to the host of
                 ``OPENAI_BASE_URL``, and a grid that would send any other key does not run.
@@ -83,7 +88,7 @@ class Grid:
             DatasetError: If the file is invalid; the message names the file, the line and the
                 problem.
         """
-        return cls(read_config(path, trust=trust), Path(path).parent)
+        return cls(read_config(path, parts=parts, trust=trust), Path(path).parent)
 
     @property
     def name(self) -> str:
@@ -320,7 +325,7 @@ class Grid:
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
         notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
         table_cells = tuple(map(self._without_unused_axes, cells))
-        return ResultTable(self.name, table_cells, self.config.metrics, notes)
+        return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
@@ -362,6 +367,8 @@ class Grid:
         if not stored_only:
             for entry in self.config.endpoints.values():
                 entry.check_key()
+            for own in self.config.own_parts.values():
+                own.part()
         result_store = store if isinstance(store, ResultStore) else self.store(store)
         nodes = Nodes(self.config)
         return Runner(

@@ -309,13 +309,11 @@ class _Planner:
     def _base_tokens(self, node: Node, cell: Settings) -> int:
         """Estimate the tokens of a prompt without its passages."""
         queries = self.nodes.dataset(node.source)[:SAMPLE]
-        if node.step == "generate" and node.entry.kind == "openai":
-            has_prompt = cell["prompt"] != NONE
-            prompt = (
-                self.config.prompts[cell["prompt"]].make(seed=self.config.seed)
-                if has_prompt
-                else RagPrompt()
-            )
+        is_chat = node.step == "generate" and node.entry.kind == "openai"
+        entry = self.config.prompts.get(cell["prompt"])
+        # A prompt of the user's own is not called before the run, and may be missing.
+        if is_chat and (entry is None or entry.kind != "own"):
+            prompt = RagPrompt() if entry is None else entry.make(seed=self.config.seed)
             without_passages = (query.model_copy(update={"passages": ()}) for query in queries)
             prompts = [
                 "".join(m["content"] for m in prompt(query).messages) for query in without_passages

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mirage._base.files import write_text
-from mirage._base.tables import Printed, Table, frame_of
+from mirage._base.tables import WIDTH, Printed, Table, frame_of, parts, to_text
 from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
-from mirage.grids.cells import AXES, Cell, Score, axes_of, differing_axes
-from mirage.grids.comparisons import CellComparisons, compare_cells
+from mirage.grids._metrics import higher_is_better
+from mirage.grids.cells import AXES, RESOURCES, Cell, Score, axes_of, differing_axes
+from mirage.grids.comparisons import CellComparisons, best_cells, compare_cells
 from mirage.grids.pivots import Pivot, pivot_cells
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ class ResultTable(Printed, Sequence[Cell]):
             ``failure``.
         metrics: The names of the metrics, in the order of the columns.
         notes: Lines that are printed below the table.
+        order: The metric by which printed rows are sorted within their dataset, best first. By
+            default they have the order of ``cells``.
 
     Example:
         >>> from mirage.grids import Cell, ResultTable
@@ -48,6 +54,7 @@ class ResultTable(Printed, Sequence[Cell]):
     cells: tuple[Cell, ...]
     metrics: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    order: str = ""
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -161,7 +168,7 @@ class ResultTable(Printed, Sequence[Cell]):
         return compare_cells(
             self.name,
             self.cells,
-            metrics or self.metrics,
+            metrics or [metric for metric in self.metrics if metric not in RESOURCES],
             baseline,
             level=level,
             permutations=permutations,
@@ -200,10 +207,57 @@ class ResultTable(Printed, Sequence[Cell]):
         failures = f", {failed} of them failed" if failed else ""
         return f"ResultTable({self.name!r}, {len(self)} cells{failures}, {', '.join(self.metrics)})"
 
-    def _tables(self) -> tuple[Table]:
+    def _tables(self, style: rendering.Style = "interval") -> tuple[Table]:
+        order, best = self._rows
         return (
-            rendering.readable_table(self.name, self.cells, self.axes, self.metrics, self.notes),
+            rendering.readable_table(
+                self.name,
+                [self.cells[i] for i in order],
+                self.axes,
+                self.metrics,
+                self.notes,
+                {metric: {order.index(i) for i in cells} for metric, cells in best.items()},
+                style,
+            ),
         )
+
+    def to_text(self, width: int = WIDTH) -> str:
+        """Return the table as plain text with one row per cell.
+
+        If the columns do not fit, intervals are shortened or left out; if they still do not fit,
+        the columns are split.
+
+        Args:
+            width: Number of terminal columns to fit into.
+        """
+        tables = [self._tables(style)[0] for style in rendering.STYLES]
+        split = [parts(table, width) for table in tables]
+        whole = (part for part, table in zip(split, tables, strict=True) if part == (table,))
+        numbered = (part for part in split if len(part) == 1)
+        fitting = next(whole, None) or next(numbered, None) or split[0]
+        return "\n\n".join(to_text(table, width) for table in fitting)
+
+    @cached_property
+    def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
+        """The positions of the cells in the order of the rows, and those of the best cells."""
+        best = {}
+        for metric in self.metrics:
+            if (higher := higher_is_better(metric)) is not None:
+                best[metric] = best_cells(self.cells, metric, higher=higher)
+        order = list(range(len(self)))
+        if self.order:
+            self._check([self.order])
+            datasets = list(dict.fromkeys(cell.settings.get("dataset", "") for cell in self))
+            sign = 1 if higher_is_better(self.order) is False else -1
+
+            def rank(i: int) -> tuple[int, bool, float]:
+                score = self.cells[i].scores.get(self.order)
+                mean = np.nan if score is None else score.mean
+                dataset = datasets.index(self.cells[i].settings.get("dataset", ""))
+                return dataset, bool(np.isnan(mean)), sign * np.nan_to_num(mean)
+
+            order.sort(key=rank)
+        return order, best
 
     def to_csv(self) -> str:
         """Return the table as CSV: one line per cell and metric, numbers in full.
@@ -230,7 +284,7 @@ class ResultTable(Printed, Sequence[Cell]):
 
     def to_json(self) -> str:
         """Return the whole table with the value of every query; :meth:`from_json` reads it."""
-        return rendering.to_json(self.name, self.cells, self.metrics, self.notes)
+        return rendering.to_json(self.name, self.cells, self.metrics, self.notes, self.order)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the table") -> ResultTable:
@@ -243,8 +297,7 @@ class ResultTable(Printed, Sequence[Cell]):
         Raises:
             DatasetError: If the text is not such a table; the message names the position.
         """
-        name, cells, metrics, notes = rendering.from_json(text, source)
-        return cls(name, cells, metrics, notes)
+        return cls(*rendering.from_json(text, source))
 
     def write(self, path: str | Path) -> None:
         """Write the table in the format that the suffix of the file name selects.

@@ -44,6 +44,7 @@ __all__ = [
     "read_judgments",
     "read_outputs",
     "read_queries",
+    "split_files",
 ]
 
 QUERIES = "nthakur/mirage-bench"
@@ -54,6 +55,9 @@ DATASETS = (QUERIES, OUTPUTS, JUDGMENTS)
 
 REFERENCE_MODEL = "gpt-4-azure"
 """The model whose output is used as the reference of a query, as in the benchmark."""
+
+PARQUET = "refs/convert/parquet"
+"""The revision with Parquet files ``{config}/{split}/*.parquet`` of any dataset on the hub."""
 
 _LOG = logger("mirage.hub")
 
@@ -177,6 +181,57 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
     if files := _files(folder, code):
         return Split(files, folder.name)
     raise DatasetError(f"{name} at revision {folder.name} has no files {code}/dev-*.parquet")
+
+
+def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
+    """Return the Parquet files of one split of any dataset; download them if they are not cached.
+
+    The hub converts its datasets to Parquet, at the revision :data:`PARQUET`.
+
+    Args:
+        name: Name of the dataset, such as ``akariasai/PopQA``.
+        config: Name of the configuration (subset).
+        split: Name of the split.
+
+    Raises:
+        DatasetError: If there are no such files, or the hub cannot be reached.
+        MissingPackageError: If the extra ``hub`` is not installed.
+    """
+    client = package("huggingface_hub")
+    pattern = f"{config}/{split}/*.parquet"
+
+    def snapshot(*, local: bool) -> tuple[Path, ...]:
+        folder = client.snapshot_download(
+            name,
+            repo_type="dataset",
+            revision=PARQUET,
+            allow_patterns=pattern,
+            local_files_only=local,
+        )
+        return tuple(sorted(Path(folder).glob(pattern)))
+
+    try:
+        files = snapshot(local=True)
+    except client.errors.LocalEntryNotFoundError:
+        files = ()
+    if files:
+        return files
+    try:
+        # This request fails at once if there is no network; a download would keep retrying.
+        seconds = client.constants.HF_HUB_ETAG_TIMEOUT
+        client.HfApi().dataset_info(name, revision=PARQUET, timeout=seconds)
+        files = snapshot(local=False)
+    except Exception as error:  # the client's HTTP library, and so the error's type, may vary
+        raise DatasetError(
+            f"{name} is not in the cache and cannot be downloaded ({type(error).__name__}: "
+            f"{' '.join(str(error).split())}). On a machine with a network, run:\n  hf download "
+            f"{shell_word(name)} --repo-type dataset --revision {PARQUET} --include "
+            f"{shell_word(pattern)} --local-dir FOLDER\nthen copy the files here, and name them by "
+            "path"
+        ) from None
+    if not files:
+        raise DatasetError(f"{name} has no files {pattern} at {PARQUET}: check config and split")
+    return files
 
 
 def _unreachable_message(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import read_rows, validated
+from mirage._base.files import table_rows, validated
 from mirage.errors import DatasetError
 from mirage.models import Query
 
@@ -41,7 +41,7 @@ def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
         ...     [query.answers for query in queries(path)]
         [(('Ada', 'A. L.'),)]
     """
-    for where, row in read_rows(Path(path)):
+    for where, row in table_rows(Path(path)):
         outputs = _outputs(row, where)
         forms = list(dict.fromkeys(o["answer"] for o in outputs if o.get("answer")))
         fields = {

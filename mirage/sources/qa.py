@@ -8,11 +8,13 @@ forms of one answer, and each form is right.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import read_rows, validated
+from mirage._base.files import table_rows, validated
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query
@@ -26,28 +28,42 @@ QUESTIONS = ("question", "query", "text", "input")
 ANSWERS = ("answers", "answer", "golden_answers", "possible_answers", "labels")
 LANGUAGE = ("language", "lang")
 
+FIELDS = {
+    "id": IDS,
+    "question": QUESTIONS,
+    "answers": ANSWERS,
+    "language": LANGUAGE,
+    "reference": ("reference",),
+}
+"""The names that a field may have in rows of the format ``answers``, by its name here."""
+
 
 def queries(
-    path: str | Path,
+    path: str | Path | Sequence[Path],
     form: str,
     *,
     language: str | None = None,
     qrels: str | Path | None = None,
+    fields: Mapping[str, str] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> Iterator[Query]:
     """Yield the queries of a file or a BEIR folder.
 
     Args:
-        path: The file, gzipped or not, or the folder.
+        path: The file (JSON Lines, gzipped or not, or Parquet), several files, or the folder.
         form: Name of the format, one of :data:`FORMS`.
         language: ISO 639-1 code. It is the language of queries without one; from a file in several
             languages, only queries in this language are read.
         qrels: A file with relevance that replaces the queries' own: lines of TREC or BEIR, or a
             KILT file (``.jsonl``). For example, MKQA has the query ids of KILT's Natural Questions.
+        fields: The names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
+            :func:`answers`.
+        where: The rows to read, such as ``{"label": 1}``; see :func:`answers`.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
-        SettingError: If the format requires a language.
-        UnknownNameError: If there is no such format or language.
+        SettingError: If the format requires a language, or has no names of fields to set.
+        UnknownNameError: If there is no such format, language or field.
     """
     if form not in FORMS:
         raise UnknownNameError("format of questions and answers", form, FORMS)
@@ -55,8 +71,15 @@ def queries(
     # Files in these formats do not name a language, or have several.
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
         raise SettingError(f"queries in the format {form!r} need a language")
+    if (fields or where) and form != "answers":
+        raise SettingError(f"only the format 'answers' has fields to name, and not {form!r}")
     judged = None if qrels is None else _relevance(Path(qrels))
-    for query in FORMS[form](Path(path), code):
+    paths = [Path(path)] if isinstance(path, str | Path) else path
+    if form == "answers":
+        rows = answers(paths, code, fields, where)
+    else:
+        rows = chain.from_iterable(FORMS[form](each, code) for each in paths)
+    for query in rows:
         if judged is None:
             yield query
         else:
@@ -65,8 +88,13 @@ def queries(
             yield query.model_copy(update={"relevant": relevant})
 
 
-def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
-    """Yield the queries of plain JSON Lines with an id, a question and its answers per row.
+def answers(
+    path: str | Path | Sequence[Path],
+    language: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    where: Mapping[str, object] | None = None,
+) -> Iterator[Query]:
+    """Yield the queries of plain rows with an id, a question and its answers.
 
     The fields may have any of their usual names: ``id`` (``query_id``, ``_id``, ``qid``,
     ``question_id``, ``example_id``), ``question`` (``query``, ``text``, ``input``) and ``answers``
@@ -74,16 +102,26 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
     of forms of one answer, or a list of such lists for several answers. A text that is a JSON list,
     as ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511), is read as that list.
 
+    ``fields`` names fields that are called otherwise. A name with dots, such as
+    ``qa_pairs.short_answers``, leads into objects, and into the objects of lists. If ``fields`` is
+    set and rows have no id, their number from 0 is the id. With ``where``, rows with one id, such
+    as the right sentences of WikiQA, are one query, and their answers are forms of one answer.
+
     A row may name its language in ``language`` or ``lang``. A row with ``language`` and ``text`` is
     one of this library's queries, in which a flat list means several answers.
 
     Args:
-        path: The file.
+        path: The file of JSON Lines or Parquet, or several files.
         language: ISO 639-1 code for rows without a language.
+        fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language`` and
+            ``reference`` (a complete answer).
+        where: Values that the fields of a row must have to be read. A text with ``*`` matches as a
+            file name does, such as ``{"id": "arabic-*"}``.
 
     Raises:
         DatasetError: If a row is not valid or has no language; the message names the file and the
             line.
+        UnknownNameError: If ``fields`` has another key.
 
     Example:
         >>> import tempfile
@@ -93,18 +131,63 @@ def answers(path: str | Path, language: str | None = None) -> Iterator[Query]:
         ...     [query.answers for query in answers(path, "en")]
         [(('Ada', 'A. L.'),)]
     """
-    for where, row in read_rows(Path(path)):
-        if {"language", "text"} <= row.keys():
-            yield validated(Query, row, where)
-        else:
-            code = _first_value(row, LANGUAGE, where, language)
-            fields = {
-                "id": _first_value(row, IDS, where),
-                "language": code,
-                "text": _first_value(row, QUESTIONS, where),
-                "answers": _answers(_first_value(row, ANSWERS, where, []), where),
-            }
-            yield validated(Query, fields, where)
+    for name in fields or {}:
+        if name not in FIELDS:
+            raise UnknownNameError("field of a query", name, FIELDS)
+    paths = [Path(path)] if isinstance(path, str | Path) else path
+    rows = chain.from_iterable(map(table_rows, paths))
+    if where is None:
+        yield from (_query(*row, number, language, fields) for number, row in enumerate(rows))
+        return
+    merged: dict[str, Query] = {}
+    for number, (place, row) in enumerate(rows):
+        if all(_matches(_value_at(row, name, place), value) for name, value in where.items()):
+            query = _query(place, row, number, language, fields)
+            earlier = merged.setdefault(query.id, query)
+            if earlier.text != query.text:
+                raise DatasetError(f"{place}: query {query.id!r} has another text in another row")
+            forms = dict.fromkeys(form for each in (earlier, query) for form in _forms(each))
+            if earlier is not query and forms:
+                merged[query.id] = earlier.model_copy(update={"answers": (tuple(forms),)})
+    yield from merged.values()
+
+
+def _forms(query: Query) -> Iterator[str]:
+    return chain.from_iterable(query.answers)
+
+
+def _matches(value: object, pattern: object) -> bool:
+    """Return whether the value of a field is the one to read."""
+    if isinstance(pattern, str) and "*" in pattern:
+        return isinstance(value, str) and fnmatchcase(value, pattern)
+    return value == pattern
+
+
+def _query(
+    where: str,
+    row: Mapping[str, Any],
+    number: int,
+    language: str | None,
+    fields: Mapping[str, str] | None,
+) -> Query:
+    """Return the query of a row of the format ``answers``."""
+    if not fields and {"language", "text"} <= row.keys():
+        return validated(Query, dict(row), where)
+
+    def value(name: str, default: Any = None) -> Any:
+        if fields and name in fields:
+            return _value_at(row, fields[name], where)
+        return _first_value(row, FIELDS[name], where, default)
+
+    content = {
+        "id": value("id", str(number) if fields else None),
+        "language": value("language", language),
+        "text": value("question"),
+        "answers": _answers(value("answers", []), where),
+    }
+    if fields and "reference" in fields:
+        content["reference"] = value("reference")
+    return validated(Query, content, where)
 
 
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:
@@ -121,7 +204,7 @@ def mkqa(path: str | Path, language: str) -> Iterator[Query]:
         DatasetError: If a row is not valid or lacks the language; the message names the file and
             the line.
     """
-    for where, row in read_rows(Path(path)):
+    for where, row in table_rows(Path(path)):
         texts, answers_by_language = row.get("queries"), row.get("answers")
         if not isinstance(texts, dict) or not isinstance(answers_by_language, dict):
             raise DatasetError(
@@ -160,7 +243,7 @@ def xor_tydi(path: str | Path, language: str) -> Iterator[Query]:
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
     """
-    for where, row in read_rows(Path(path)):
+    for where, row in table_rows(Path(path)):
         if _first_value(row, ("lang",), where) == language:
             fields = {
                 "id": _first_value(row, ("id",), where),
@@ -187,7 +270,7 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
     folder = Path(folder)
     judged = read_qrels(folder / "qrels" / "test.tsv")
     path = next((p for p in sorted(folder.glob("queries.jsonl*"))), folder / "queries.jsonl")
-    for where, row in read_rows(path):
+    for where, row in table_rows(path):
         query_id = str(_first_value(row, ("_id", "id"), where))
         if query_id in judged:
             relevant = [id_ for id_, grade in judged[query_id].items() if grade > 0]
@@ -200,6 +283,19 @@ def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         return kilt.qrels(path)
     return read_qrels(path)
+
+
+def _value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """Return the value of a field, whose name may lead into objects and lists of objects."""
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            value = [each.get(part) for each in value]
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+        else:
+            raise DatasetError(f"{where}: field {name!r} is missing; the row has {', '.join(row)}")
+    return value
 
 
 def _first_value(

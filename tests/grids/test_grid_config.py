@@ -56,7 +56,13 @@ def test_excluded_combinations_are_not_cells(tmp_path: Path) -> None:
         ("bm25", "  bm25: !!python/object/apply:os.getcwd []", 7, "not YAML"),
         ("chat", "  chat: {kind: openai, model: m, api_key: sk-1}", 11, "write ${ENV:NAME}"),
         ("bm25", "  none: {kind: bm25}", 6, "the name 'none' is reserved or empty"),
-        ("sw", "  sw: {form: answers}", 3, "needs a path"),
+        ("sw", "  sw: {form: answers}", 3, "needs a path or hub"),
+        ("sw", "  sw: {form: answers, path: a, hub: b/c}", 3, "needs a path or hub"),
+        ("sw", "  sw: {form: xor-tydi, hub: b/c}", 3, "needs a path"),
+        ("sw", "  sw: {form: answers, hub: ../c}", 3, "should match pattern"),
+        ("sw", "  sw: {form: answers, hub: b/c, split: '*'}", 3, "should match pattern"),
+        ("sw", "  sw: {form: kilt, hub: b/c, fields: {id: a}}", 3, "only the form 'answers'"),
+        ("sw", "  sw: {form: mirage-bench}", 3, "needs a language"),
     ],
 )
 def test_an_error_names_the_line_and_the_problem(
@@ -92,3 +98,28 @@ def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     config = read_config("below/grid.yaml")
     assert config.datasets["sw"].path == path.resolve().parent / "../queries.jsonl"
+
+
+def test_a_dataset_on_the_hub_is_read_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants", reason="needs the extra 'hub'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    # The layout of the cache of the hub's client.
+    repository = tmp_path / "cache" / "datasets--akariasai--PopQA"
+    commit = "0" * 40
+    reference = repository / "refs" / "refs" / "convert" / "parquet"
+    reference.parent.mkdir(parents=True)
+    reference.write_text(commit)
+    rows = [{"id": 7, "question": "Who?", "possible": '["Ada", "A. L."]'}]
+    file = repository / "snapshots" / commit / "default" / "test" / "0000.parquet"
+    file.parent.mkdir(parents=True)
+    parquet.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), file)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    entry = "{form: answers, hub: akariasai/PopQA, language: en, fields: {answers: possible}}"
+    (dataset,) = Grid.read(grid_file(tmp_path, sw=f"  sw: {entry}")).datasets.values()
+    assert dataset["7"].answers == (("Ada", "A. L."),)
+    other = entry.replace("PopQA", "PopQA, split: train")
+    with pytest.raises(DatasetError, match="--include 'default/train/"):
+        _ = Grid.read(grid_file(tmp_path, sw=f"  sw: {other}")).datasets

@@ -26,7 +26,7 @@ import mirage
 from mirage import Pipeline
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
-from mirage.errors import SettingError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.generation import OpenAIGenerator, ShortAnswerPrompt
 from mirage.grids import Grid, ResultTable
@@ -34,6 +34,7 @@ from mirage.grids._nodes import Nodes
 from mirage.grids.store import ResultStore
 from mirage.llm import LLM, Budget
 from mirage.retrieval import BM25, evaluate
+from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.text import parse
 
 PROGRAM = """
@@ -747,3 +748,82 @@ def wait_for_output(process: subprocess.Popen[str]) -> str:
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     return text
+
+
+def test_a_union_of_corpora_keeps_passages_apart(tmp_path: Path) -> None:
+    for name in ("ab", "cd"):
+        rows = [{"id": f"{n}", "text": f"simba {letter}"} for n, letter in enumerate(name)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corpora = "{ab: {path: ab.jsonl}, cd: {path: cd.jsonl}, all: {of: [ab, cd]}}"
+    path = grid_file(
+        tmp_path,
+        sw="  sw: {form: bundled, language: sw}",
+        corpus="  corpus: all",
+        retriever="  retriever: bm25",
+        generator="  generator: none",
+        metrics='metrics: ["R@5"]',
+    )
+    text = path.read_text()
+    start, end = text.index("corpora:"), text.index("retrievers:")
+    path.write_text(f"{text[:start]}corpora: {corpora}\n{text[end:]}")
+    grid = Grid.read(path)
+    grid.run(limit=2, progress=False)
+    (union,) = (
+        Corpus.open(folder.parent / "data")
+        for folder in grid.store().folder.glob("corpus/*/manifest.json")
+        if json.loads(folder.read_text())["total"] == 4
+    )
+    assert [passage.id for passage in union] == ["ab/0", "ab/1", "cd/0", "cd/1"]
+    path.write_text(path.read_text().replace("of: [ab, cd]", "of: [ab, all]"))
+    with pytest.raises(DatasetError, match=r"corpora\.all\.of: unknown corpus that is no union"):
+        Grid.read(path)
+
+
+def test_time_tokens_cost_and_truncation_are_columns(tmp_path: Path, chat: ChatServer) -> None:
+    chat.answer = lambda _: Reply(
+        body=json.dumps(
+            {
+                "choices": [{"message": {"role": "assistant", "content": "jibu"}}],
+                "usage": {"prompt_tokens": 90, "completion_tokens": 10},
+            }
+        ).encode()
+    )
+    generator = f'kind: openai, model: chat, base_url: "{chat.url}", price: [1, 10], cache: false'
+    changes = {
+        "chat": f"  chat: {{{generator}}}",
+        "short": "  short: {kind: short-answer, context_tokens: 700, passage_tokens: 200}",
+        "retriever": "  retriever: [none, bm25]",
+        "generator": "  generator: [chat]",
+        "metrics": "metrics: [qa_match, seconds, tokens, cost, truncated]\norder: tokens",
+    }
+    grid = Grid.read(grid_file(tmp_path, chat.url, **changes))
+    table = grid.run(limit=4, progress=False)
+    for cell in table:
+        assert cell.scores["tokens"] == (100, NO_INTERVAL, 4, 0, 0)
+        assert cell.scores["cost"].mean == pytest.approx((90 + 100) / 1e6)
+        assert 0 < cell.scores["seconds"].mean < 60
+    short, long = table.where(retriever="bm25")
+    assert short.scores["truncated"].mean <= long.scores["truncated"].mean
+    assert long.scores["truncated"].mean > 0
+    assert table.cell(retriever="none").scores["truncated"].mean == 0
+    assert table.compare("qa_match")  # amounts are not compared
+    assert {row.metric for row in table.compare()} == {"qa_match"}
+    # More queries are measured by the work on the new ones.
+    again = grid.run(limit=6, progress=False)
+    assert again[0].scores["tokens"] == (100, NO_INTERVAL, 2, 0, 0)
+    with pytest.raises(DatasetError, match="order: unknown metric of the grid 'tokns'"):
+        Grid.read(grid_file(tmp_path, chat.url, metrics="metrics: [tokens]\norder: tokns"))
+
+
+def test_answers_from_the_cache_have_no_price(tmp_path: Path, chat: ChatServer) -> None:
+    changes = {
+        "retriever": "  retriever: [bm25]",
+        "show_k": "  show_k: [2]",
+        "metrics": "metrics: [seconds, tokens, cost]",
+    }
+    path = grid_file(tmp_path, chat.url, **changes)
+    (first,) = Grid.read(path).run(limit=3, progress=False)
+    assert first.scores["seconds"].n == 3
+    assert "cost" not in first.scores  # the entry has no price
+    (cached,) = Grid.read(path).run(tmp_path / "other.store", limit=3, progress=False)
+    assert not cached.scores

@@ -48,12 +48,13 @@ def test_the_text_has_scores_intervals_and_failures(table: ResultTable) -> None:
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     # The score interval of 10 of 20, by Student's t with 19 degrees of freedom, is 0.284 to 0.716.
-    assert "none       0.500 [0.284, 0.716]" in text
-    assert "17 (1 failed, 2 unmeasured)" in text
-    assert next(line for line in lines if "e5" in line).split()[1] == "failed"
-    assert "failed: e5: CUDA out of memory" in text
+    assert "none       0.500* [0.284, 0.716]" in text
+    assert next(line for line in lines if "bm25" in line).split()[4] == "(a)"
+    assert "(a) n = 17 (1 failed, 2 unmeasured)" in text
+    assert "\n20 queries\n" in text
+    assert next(line for line in lines if "e5" in line).split()[1:3] == ["failed", "(b)"]
+    assert "(b) failed: CUDA out of memory" in text
     assert "dataset: mkqa-fr, generator: solar" in text
-    assert "R@5: 20 queries" in text
     assert lines[-1] == "Made up."
 
 
@@ -173,7 +174,9 @@ def test_counts_are_printed_if_all_cells_lack_values() -> None:
         measured_cell(10, unmeasured=3, retriever="none"),
         measured_cell(12, unmeasured=3, retriever="bm25"),
     )
-    assert str(ResultTable("small", cells, ("qa_match",))).count("17 (1 failed, 2 unmeasured)") == 2
+    text = str(ResultTable("small", cells, ("qa_match",)))
+    assert "17 queries (1 failed, 2 unmeasured)" in text
+    assert "(a)" not in text
 
 
 def test_equal_values_without_bounds_have_no_interval() -> None:
@@ -198,3 +201,96 @@ def test_a_pivot_has_one_cell_per_row_and_column() -> None:
         table.pivot(["retriever"], [], ["qa_match"])
     with pytest.raises(UnknownNameError, match="unknown row and column"):
         _ = pivot[("none",), ("10", "qa_match")]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """Return the words of the rows of a table of three cells."""
+    return [line.split() for line in text.splitlines()[2:5]]
+
+
+def test_the_best_cell_and_its_equals_are_marked() -> None:
+    cells = (
+        measured_cell(20, retriever="oracle"),
+        measured_cell(19, retriever="a"),
+        measured_cell(18, retriever="b"),
+        measured_cell(3, retriever="c"),
+    )
+    text = str(ResultTable("small", cells, ("qa_match",)))
+    marked = [line.split()[0] for line in text.splitlines()[2:6] if "*" in line]
+    assert marked == ["a", "b"]
+    assert "not significantly different" in text
+    # Each dataset has its own best cell, and a single cell has no rival.
+    other = measured_cell(3, retriever="d")
+    alone = Cell.measured(
+        {**other.settings, "dataset": "other"}, IDS, other.values, bounds={"qa_match": (0, 1)}
+    )
+    lines = str(ResultTable("small", (*cells, alone), ("qa_match",))).splitlines()
+    assert [line.split()[1] for line in lines[2:7] if "*" in line] == ["a", "b"]
+    published = tuple(Cell(cell.settings, cell.scores) for cell in cells)
+    assert "*" not in str(ResultTable("small", published, ("qa_match",)))
+
+
+def test_lower_is_better_for_some_metrics_and_unknown_for_others() -> None:
+    values = {name: np.arange(20) / n for name, n in (("a", 20.0), ("b", 80.0))}
+    for metric, expected in (("incorrect_attempt", ["b"]), ("my_metric", []), ("R@5", ["a"])):
+        cells = tuple(
+            Cell.measured({"retriever": name}, IDS, {metric: column})
+            for name, column in values.items()
+        )
+        text = str(ResultTable("small", cells, (metric,)))
+        assert [line.split()[0] for line in text.splitlines()[2:4] if "*" in line] == expected
+
+
+def test_rows_are_sorted_by_a_metric_within_their_dataset() -> None:
+    cells = [
+        measured_cell(hits, retriever=name, dataset=dataset)
+        for dataset in ("x", "y")
+        for name, hits in (("a", 3), ("b", 12))
+    ]
+    cells.append(Cell({"dataset": "x", "generator": "solar", "retriever": "c"}, failure="no"))
+    table = ResultTable("small", tuple(cells), ("qa_match",), order="qa_match")
+    rows = [line.split()[:2] for line in str(table).splitlines()[2:7]]
+    assert rows == [["x", "b"], ["x", "a"], ["x", "c"], ["y", "b"], ["y", "a"]]
+    assert table[0].settings["retriever"] == "a"  # the cells themselves keep their order
+    read = ResultTable.from_json(table.to_json())
+    assert str(read) == str(table)
+    with pytest.raises(UnknownNameError, match="did you mean 'qa_match'"):
+        str(ResultTable("small", tuple(cells), ("qa_match",), order="qa_mach"))
+
+
+def test_columns_stay_in_one_block_at_the_width_asked_for() -> None:
+    metrics = tuple(f"metric_{i}" for i in range(5))
+    cells = tuple(
+        Cell({"retriever": name}, {m: Score(0.5, (0.4, 0.63), 9) for m in metrics})
+        for name in ("first", "second")
+    )
+    table = ResultTable("wide", cells, metrics)
+    for width, text, absent in (
+        (140, "0.500 [0.400, 0.630]", "±"),
+        (90, "0.500 ±0.130", "["),
+        (65, "0.500", "±0"),
+    ):
+        printed = table.to_text(width)
+        lines = printed.splitlines()
+        assert max(map(len, lines)) <= width
+        assert sum(line.startswith("   first") for line in lines) == 1
+        assert printed.count(text) == 10
+        assert absent not in "\n".join(lines[:4])
+    assert "use a wider terminal" in table.to_text(65)
+    assert str(table) == table.to_text(80)
+    narrow = table.to_text(40)
+    assert sum(line.startswith("   first") for line in narrow.splitlines()) > 1
+
+
+def test_resources_have_amounts_and_no_marks() -> None:
+    cells = tuple(
+        Cell({"generator": name}, {"cost": Score(cost, n=20), "seconds": Score(12.34, n=20)})
+        for name, cost in (("a", 0.000123), ("b", 0.5))
+    )
+    text = str(ResultTable("small", cells, ("cost", "seconds")))
+    assert [line.split()[:3] for line in text.splitlines()[2:4]] == [
+        ["a", "0.00012", "12.3"],
+        ["b", "0.500", "12.3"],
+    ]
+    assert "cost: cost of generation per query" in text
+    assert "*" not in text

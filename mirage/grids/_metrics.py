@@ -1,0 +1,35 @@
+"""The kinds of metrics of a grid: features of responses, retrieval measures, and resources."""
+
+from __future__ import annotations
+
+import re
+
+from mirage.features.registry import DEFINITIONS, canonical_name, facts
+from mirage.grids.cells import RESOURCES
+
+_MEASURE = re.compile(r"(P|R|AP|RR|nDCG|Success|Rprec|Bpref|ERR|RBP|infAP|SetP|SetR|SetF)\b.*")
+
+
+def is_feature(metric: str) -> bool:
+    """Return whether a metric is a feature of responses."""
+    return canonical_name(metric).partition("@")[0] in DEFINITIONS
+
+
+def is_measure(metric: str) -> bool:
+    """Return whether a metric is a measure of retrieval."""
+    return metric not in RESOURCES and not is_feature(metric)
+
+
+def higher_is_better(metric: str) -> bool | None:
+    """Return whether higher values of a metric are better; ``None`` if that is unknown.
+
+    Example:
+        >>> higher_is_better("R@5"), higher_is_better("cost"), higher_is_better("my_metric")
+        (True, False, None)
+    """
+    if metric in RESOURCES:
+        return False
+    if is_feature(metric):
+        direction = facts(metric).direction
+        return {"higher": True, "lower": False}.get(direction)
+    return True if _MEASURE.fullmatch(metric) else None

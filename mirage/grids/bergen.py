@@ -1,0 +1,868 @@
+"""Conversion of BERGEN's configuration into a grid file.
+
+BERGEN (Rau et al. 2024, arXiv 2407.01102) is configured by a folder of Hydra files: one YAML file
+per retriever, reranker, context processor, query generator, generator, prompt and dataset. Most of
+them name a Python class (``_target_``) with its arguments. The files are only read: nothing in them
+is imported or evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Formatter
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from mirage._base.inputs import read_text
+from mirage._base.tables import Printed, Table
+from mirage.errors import DatasetError
+from mirage.grids import _entries as entries
+from mirage.grids.config import AxesEntry, GridConfig
+from mirage.languages import LANGUAGES
+
+__all__ = ["Conversion", "FileResult", "convert"]
+
+VLLM = "http://localhost:8000/v1"
+EMBEDDINGS = "http://localhost:8080/v1"
+TRANSLATOR = "gpt-4o-mini"
+
+SECTIONS: Mapping[str, tuple[str, Any]] = {
+    "dataset": ("datasets", entries.DatasetEntry),
+    "retriever": ("retrievers", entries.RetrieverEntry),
+    "reranker": ("rerankers", entries.RerankerEntry),
+    "context_processor": ("processors", entries.ProcessorEntry),
+    "query_generator": ("rewriters", entries.RewriterEntry),
+    "generator": ("generators", entries.GeneratorEntry),
+    "prompt": ("prompts", entries.PromptEntry),
+}
+"""The section of a grid file and its type of entries, by the folder of BERGEN's configuration."""
+
+OTHER_FOLDERS = {
+    "train": "training is the command mirage finetune, which has BERGEN's settings as defaults",
+}
+
+METRICS = ("qa_match", "qa_exact", "qa_f1", "qa_char3_recall")
+
+Entry = dict[str, Any]
+
+
+class NotConvertedError(DatasetError):
+    """A file that has no counterpart in a grid; the message is the reason."""
+
+
+class FileResult(NamedTuple):
+    """The outcome of one file.
+
+    Attributes:
+        path: The path of the file relative to the folder.
+        kind: The folder of the file, such as ``retriever``.
+        name: The name of the entry in the grid.
+        reason: Why the file has no counterpart; empty if it was converted.
+        changes: What differs from BERGEN or is left to do.
+    """
+
+    path: str
+    kind: str
+    name: str = ""
+    reason: str = ""
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion(Printed):
+    """A grid that was converted from BERGEN's configuration; prints as a report.
+
+    Attributes:
+        grid: The content of the grid file.
+        files: The outcome of each file, sorted by path.
+        corpora: The corpus of each dataset, by name.
+    """
+
+    grid: Mapping[str, Any]
+    files: tuple[FileResult, ...]
+    corpora: Mapping[str, str]
+
+    @property
+    def converted(self) -> tuple[FileResult, ...]:
+        """The files that have a counterpart in the grid."""
+        return tuple(file for file in self.files if not file.reason)
+
+    def to_yaml(self) -> str:
+        """Return the grid file."""
+        import yaml
+
+        head = [
+            "# Converted from BERGEN by mirage grid from-bergen. Every entry is defined below; the",
+            "# axes of `grid` use one of each, so list those that you want to combine. BERGEN's",
+            "# datasets have these corpora:",
+            *(f"#   {dataset}: {corpus}" for dataset, corpus in self.corpora.items()),
+        ]
+        text = yaml.safe_dump(dict(self.grid), sort_keys=False, allow_unicode=True, width=100)
+        return "\n".join(head) + "\n" + str(text)
+
+    def _tables(self) -> tuple[Table, ...]:
+        kinds = dict.fromkeys(file.kind for file in self.files)
+        rows = []
+        for kind in kinds:
+            files = [file for file in self.files if file.kind == kind]
+            converted = [file for file in files if not file.reason]
+            changed = sum(bool(file.changes) for file in converted)
+            counts = (len(files), len(converted), changed, len(files) - len(converted))
+            rows.append((kind, *map(str, counts)))
+        total = (len(self.files), len(self.converted))
+        share = f"{100 * total[1] / total[0]:.0f} %" if total[0] else "none"
+        summary = Table(
+            f"{total[1]} of {total[0]} files converted ({share})",
+            ("kind", "files", "converted", "with changes", "not converted"),
+            tuple(rows),
+            name=0,
+            notes=(*_grouped("not converted", self._reasons()), *_grouped("", self._changes())),
+        )
+        return (summary,)
+
+    def _reasons(self) -> Iterator[tuple[str, str]]:
+        return ((file.reason, file.path) for file in self.files if file.reason)
+
+    def _changes(self) -> Iterator[tuple[str, str]]:
+        return ((change, file.name) for file in self.files for change in file.changes)
+
+
+def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
+    """Yield one line per distinct text with the names that it applies to."""
+    by_text: dict[str, list[str]] = {}
+    for text, name in pairs:
+        by_text.setdefault(text, []).append(name)
+    for text, names in by_text.items():
+        listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+        yield f"{f'{label}: ' if label else ''}{listed}: {text}"
+
+
+def convert(folder: str | Path, name: str = "bergen") -> Conversion:
+    """Convert a folder of BERGEN's configuration.
+
+    Args:
+        folder: The folder ``config`` of BERGEN, or the one that contains it.
+        name: The name of the grid.
+
+    Raises:
+        DatasetError: If the folder has no such files, or none can be converted.
+    """
+    root = Path(folder)
+    root = root / "config" if (root / "config").is_dir() else root
+    kinds = [kind for kind in (*SECTIONS, *OTHER_FOLDERS) if (root / kind).is_dir()]
+    if not kinds:
+        raise DatasetError(
+            f"{root}: not a configuration of BERGEN: there is no folder {', '.join(SECTIONS)}"
+        )
+    converter = _Converter(root)
+    for kind in kinds:
+        for path in sorted((root / kind).rglob("*.y*ml")):
+            converter.add(kind, path)
+    if not converter.sections["datasets"]:
+        raise DatasetError(f"{root}: no dataset can be converted; {converter.first_reason()}")
+    return converter.conversion(name)
+
+
+class _Converter:
+    """The entries that were converted up to now."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sections: dict[str, dict[str, Entry]] = {
+            name: {} for name in ("datasets", "corpora", "rewriters", "retrievers", "rerankers",
+                                  "processors", "generators", "prompts")
+        }  # fmt: skip
+        self.files: list[FileResult] = []
+        self.corpora: dict[str, str] = {}
+        self.settings = self._settings()
+
+    def _settings(self) -> dict[str, Any]:
+        """Return BERGEN's main settings, which other files may refer to."""
+        path = self.root / "rag.yaml"
+        document = _load(path) if path.is_file() else {}
+        return document if isinstance(document, dict) else {}
+
+    def first_reason(self) -> str:
+        """Return the first reason why a file was not converted."""
+        return next((f"{file.path}: {file.reason}" for file in self.files if file.reason), "")
+
+    def add(self, kind: str, path: Path) -> None:
+        """Convert one file."""
+        relative = path.relative_to(self.root).as_posix()
+        try:
+            if kind in OTHER_FOLDERS:
+                raise NotConvertedError(OTHER_FOLDERS[kind])
+            name = self._name(path.relative_to(self.root / kind))
+            document = _resolve(_load(path), self.settings)
+            changes = self._add_entry(kind, name, document)
+        except DatasetError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            self.files.append(FileResult(relative, kind, reason=reason))
+        else:
+            self.files.append(FileResult(relative, kind, name, changes=changes))
+
+    def _name(self, path: Path) -> str:
+        """Return the name of an entry: the path without a folder that the file name repeats."""
+        *folders, stem = path.with_suffix("").parts
+        parts = [each for each in folders if not stem.startswith(each)]
+        name = "-".join((*parts, stem))
+        return f"{name}-file" if name in ("none", "oracle") else name
+
+    def _add_entry(self, kind: str, name: str, document: Any) -> tuple[str, ...]:
+        """Add the entry of a document, and return the changes that it needs."""
+        if not isinstance(document, Mapping):
+            raise NotConvertedError("the file is not a mapping")
+        changes: list[str] = []
+        section, entry_type = SECTIONS[kind]
+        if kind == "dataset":
+            entry = self._dataset(name, document, changes)
+        elif kind == "prompt":
+            entry = _prompt(document, changes)
+        else:
+            target, arguments = _target(document)
+            converters = CONVERTERS[kind]
+            if target not in converters:
+                raise NotConvertedError(
+                    f"{target} is Python code of BERGEN without a counterpart: pass a part of your "
+                    "own (kind: own)"
+                )
+            converted = converters[target](arguments, changes)
+            if converted is None:
+                return tuple(changes)
+            entry = converted
+        _check(entry_type, entry)
+        self.sections[section][name] = entry
+        return tuple(changes)
+
+    def _dataset(self, name: str, document: Mapping[str, Any], changes: list[str]) -> Entry:
+        """Return the queries of a dataset, and add its corpus."""
+        wanted = str(self.settings.get("eval_split", "dev"))
+        for split in dict.fromkeys((wanted, "dev", "test", "train")):
+            part = document.get(split) or {}
+            if not isinstance(part, Mapping):
+                raise NotConvertedError(f"{split} is not a mapping")
+            if part.get("query"):
+                break
+        else:
+            raise NotConvertedError("no split has queries")
+        if split != wanted:
+            changes.append(f"the split {wanted!r} has no queries, so {split!r} is used")
+        target, arguments = _target(part["query"])
+        if target not in QUERIES:
+            raise NotConvertedError(
+                f"{target} is Python code of BERGEN: write its questions as JSON Lines with id, "
+                "question and answers, and use form: answers with their path"
+            )
+        entry = QUERIES[target](arguments, changes)
+        _note_unused(arguments, QUERY_ARGUMENTS, changes)
+        _check(entries.DatasetEntry, entry)
+        if part.get("doc"):
+            self.corpora[name] = self._corpus(*_target(part["doc"]), changes)
+        return entry
+
+    def _corpus(self, target: str, arguments: Entry, changes: list[str]) -> str:
+        """Add the corpus of a dataset, and return its name."""
+        if target == "MergedDocDataset":
+            parts = [str(each) for each in arguments.get("in_dataset_names", ())]
+            names = [self._corpus(*_merged_part(part), changes) for part in parts]
+            name = str(arguments.get("out_dataset_name") or "-".join(names))
+            self.sections["corpora"].setdefault(name, {"of": names})
+            return name
+        if target in CORPORA:
+            name, entry = CORPORA[target](arguments, changes)
+        else:
+            name = target
+            entry = {"path": f"data/{target}.jsonl"}
+            changes.append(
+                f"{target} is Python code of BERGEN: write its passages as JSON Lines with id and "
+                f"text to data/{target}.jsonl"
+            )
+        _check(entries.CorpusEntry, entry)
+        self.sections["corpora"].setdefault(name, entry)
+        return name
+
+    def conversion(self, name: str) -> Conversion:
+        """Return the grid, with one entry on each axis."""
+        defaults: dict[str, str] = {}
+        for each in self.settings.get("defaults") or ():
+            if isinstance(each, Mapping):
+                defaults |= {str(axis): str(value) for axis, value in each.items() if value}
+        axes: dict[str, Any] = {}
+        for kind, axis in (
+            ("dataset", "dataset"),
+            ("retriever", "retriever"),
+            ("reranker", "reranker"),
+            ("generator", "generator"),
+            ("prompt", "prompt"),
+        ):
+            names = self.sections[SECTIONS[kind][0]]
+            default = defaults.get(kind, "").replace("/", "-")
+            if names:
+                axes[axis] = [default if default in names else next(iter(names))]
+        corpus = self.corpora.get(axes["dataset"][0])
+        if corpus is None:
+            for axis in ("retriever", "reranker"):
+                axes.pop(axis, None)
+        else:
+            axes["corpus"] = [corpus]
+        for key, axis in (
+            ("retrieve_top_k", "retrieve_k"),
+            ("rerank_top_k", "rerank_k"),
+            ("generation_top_k", "show_k"),
+        ):
+            if isinstance(self.settings.get(key), int):
+                axes[axis] = [self.settings[key]]
+        grid = {
+            "name": name,
+            **{section: content for section, content in self.sections.items() if content},
+            "grid": {axis: axes[axis] for axis in AxesEntry.model_fields if axis in axes},
+            "metrics": list(METRICS),
+        }
+        _check(GridConfig, grid)
+        return Conversion(grid, tuple(self.files), dict(sorted(self.corpora.items())))
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+_INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
+
+
+def _load(path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(read_text(path, "settings"))
+    except (yaml.YAMLError, RecursionError) as error:
+        problem = str(getattr(error, "problem", None) or error).partition("\n")[0]
+        raise NotConvertedError(f"not YAML ({problem})") from None
+
+
+def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return a document in which Hydra's interpolations are replaced, from it or the settings."""
+    documents = (value, *documents) if depth == 0 and isinstance(value, Mapping) else documents
+    if depth > 20:
+        raise NotConvertedError("its interpolations refer to each other, or it is too deep")
+    if isinstance(value, Mapping):
+        return {str(k): _resolve(v, *documents, depth=depth + 1) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_resolve(each, *documents, depth=depth + 1) for each in value]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    whole = _INTERPOLATION.fullmatch(value)
+    if whole:
+        return _resolve(_lookup(whole[1], documents), *documents, depth=depth + 1)
+    text = _INTERPOLATION.sub(lambda match: str(_lookup(match[1], documents)), value)
+    if text == value:
+        raise NotConvertedError(f"the interpolation in {value!r} is not of the form ${{a.b}}")
+    return _resolve(text, *documents, depth=depth + 1)
+
+
+def _lookup(key: str, documents: tuple[Mapping[str, Any], ...]) -> Any:
+    for document in documents:
+        value: Any = document
+        for part in key.strip().split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is not None:
+            return value
+    raise NotConvertedError(f"the interpolation ${{{key}}} has no value in the file or in rag.yaml")
+
+
+def _target(document: Any) -> tuple[str, Entry]:
+    """Return the class that a document names, and its arguments.
+
+    A class of BERGEN's models is named with its file, such as ``llm.LLM``, because several files
+    have a class of the same name.
+    """
+    arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
+    if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
+        raise NotConvertedError("the file names no class (_target_)")
+    path = str(arguments["_target_"])
+    parts = path.split(".")
+    is_model = parts[0] == "models" and len(parts) > 1
+    name = ".".join(parts[-2:]) if is_model else parts[-1]
+    return name, {str(key): value for key, value in arguments.items() if key != "_target_"}
+
+
+def _check(entry_type: Any, entry: Entry) -> None:
+    """Refuse an entry that a grid file cannot have, such as one in an unsupported language."""
+    try:
+        TypeAdapter(entry_type).validate_python(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = first["msg"].removeprefix("Value error, ")
+        keys = ".".join(str(part) for part in first["loc"])
+        raise NotConvertedError(f"{keys}: {message}" if keys else message) from None
+
+
+def _model(arguments: Entry) -> str:
+    name = arguments.get("model_name")
+    if not isinstance(name, str) or name in ("", "???"):
+        raise NotConvertedError("model_name is not set in the file; add an entry with the model")
+    return name
+
+
+QUERY_ARGUMENTS = {"split", "lang", "langcode", "language", "irds_name", "hf_path", "label"}
+SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
+
+
+def _note_unused(arguments: Entry, used: set[str], changes: list[str]) -> None:
+    """Note the arguments that the entry does not have; those that affect only speed are dropped."""
+    for key, value in arguments.items():
+        if key not in used | SPEED and value is not None:
+            changes.append(f"{key}: {value!r} is left out")
+
+
+# Prompts ------------------------------------------------------------------------------------------
+
+SLOTS = {"question": "{question}", "query": "{question}", "docs": "{passages}"}
+
+
+def _prompt(document: Mapping[str, Any], changes: list[str]) -> Entry:
+    keys = {
+        "user": "user",
+        "system": "system",
+        "user_without_docs": "closed_book_user",
+        "system_without_docs": "closed_book_system",
+    }
+    entry: Entry = {"kind": "template"}
+    for key, ours in keys.items():
+        text = document.get(key)
+        if text is not None and not isinstance(text, str):
+            raise NotConvertedError(f"{key} is not a text")
+        if text:
+            entry[ours] = template(text)
+    if "user" not in entry:
+        raise NotConvertedError("the prompt is empty, so the model would not see the question")
+    entry["passage"] = "Document {number}: {title} {text}"
+    if extra := [key for key in document if key not in keys]:
+        changes.append(f"{', '.join(extra)}: left out")
+    return entry
+
+
+def template(text: str) -> str:
+    """Return a prompt of BERGEN as a template with slots.
+
+    A prompt is plain text with ``{question}`` and ``{docs}``, or the source of a Python string such
+    as ``f"Question: {question}"``, which BERGEN evaluates. Here it is parsed and never evaluated.
+
+    Raises:
+        NotConvertedError: If it has other expressions than the question and the documents.
+
+    Example:
+        >>> template('f"Context: {docs}\\n\\nQuestion: {question}"')
+        'Context: {passages}\\n\\nQuestion: {question}'
+    """
+    source = text.strip()
+    if re.match(r"eval\s*\(|[rRfFuU]{0,2}['\"]", source):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # BERGEN writes "\ " for a blank after a colon
+                tree = ast.parse(source.replace("\n", "\\n"), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            if source.startswith(("f", "eval")):
+                raise NotConvertedError(f"not a Python string: {source[:60]!r}") from None
+        else:
+            return _literal(tree).replace(":\\ ", ": ")
+    parts = []
+    try:
+        for literal, slot, form, conversion in Formatter().parse(text):
+            parts.append(literal.replace("{", "{{").replace("}", "}}"))
+            if slot is not None:
+                if form or conversion or slot not in SLOTS:
+                    raise NotConvertedError(f"the prompt uses {{{slot}}}; {_ONLY}")
+                parts.append(SLOTS[slot])
+    except ValueError as error:
+        raise NotConvertedError(f"not a template ({error})") from None
+    return "".join(parts).replace(":\\ ", ": ")
+
+
+_ONLY = "a template has only the question and the documents, so pass a prompt of your own"
+
+
+def _literal(node: ast.expr) -> str:
+    """Return the template of a Python expression of texts and slots."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return text.replace("{", "{{").replace("}", "}}")
+        case ast.JoinedStr(values=values):
+            return "".join(map(_literal, values))
+        case ast.FormattedValue(value=ast.Name(id=name), conversion=-1, format_spec=None) if (
+            name in SLOTS
+        ):
+            return SLOTS[name]
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _literal(left) + _literal(right)
+        case ast.Call(func=ast.Name(id="eval"), args=[argument], keywords=[]):
+            return _literal(argument)
+        case ast.Name(id=name) if name in SLOTS:
+            return SLOTS[name]
+    expression = node.value if isinstance(node, ast.FormattedValue) else node
+    raise NotConvertedError(f"the prompt uses the expression {ast.unparse(expression)!r}; {_ONLY}")
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def _bm25(arguments: Entry, changes: list[str]) -> Entry:
+    changes.append("BERGEN's BM25 (Pyserini) stems English words and drops stop words")
+    _note_unused(arguments, {"model_name"}, changes)
+    return {"kind": "bm25"}
+
+
+def _oracle(arguments: Entry, changes: list[str]) -> None:  # noqa: ARG001
+    changes.append("this is the built-in retriever oracle: list it in grid.retriever")
+
+
+def _dense(arguments: Entry, changes: list[str]) -> Entry:
+    model = _model(arguments)
+    if arguments.get("query_encoder_name") not in (None, model):
+        raise NotConvertedError("queries and passages have two encoders; a retriever has one")
+    similarity = _class_of(arguments.get("similarity"))
+    entry = {
+        "kind": "dense",
+        "model": model,
+        "similarity": "cosine" if similarity == "CosineSim" else "dot",
+    }
+    for theirs, ours in (("prompt_q", "query_prefix"), ("prompt_d", "passage_prefix")):
+        if arguments.get(theirs):
+            entry[ours] = str(arguments[theirs])
+    if _class_of(arguments.get("pooler")) == "ClsPooler":
+        changes.append(
+            "pools the first token: if the model has no files of sentence-transformers, which name "
+            "the pooling, serve it (text-embeddings-inference --pooling cls) and set "
+            f"base_url: {EMBEDDINGS}"
+        )
+    used = {"model_name", "query_encoder_name", "pooler", "similarity", "prompt_q", "prompt_d"}
+    _note_unused(arguments, used, changes)
+    return entry
+
+
+def _class_of(value: Any) -> str:
+    target = value.get("_target_") if isinstance(value, Mapping) else value
+    return str(target or "").rpartition(".")[2]
+
+
+def _splade(arguments: Entry, changes: list[str]) -> Entry:
+    model = _model(arguments)
+    if arguments.get("query_encoder_name") not in (None, model):
+        raise NotConvertedError("queries and passages have two encoders; a retriever has one")
+    _note_unused(arguments, {"model_name", "query_encoder_name"}, changes)
+    return {"kind": "sparse", "model": model}
+
+
+def _dense_llm(arguments: Entry, changes: list[str]) -> Entry:
+    if arguments.get("adapters"):
+        raise NotConvertedError("an encoder with an adapter; serve it and set base_url")
+    entry = _dense(arguments | {"pooler": None, "adapters": None}, changes)
+    changes.append(f"a decoder as encoder: serve it (vllm serve --task embed) at {VLLM}")
+    return entry | {"base_url": VLLM}
+
+
+def _cross_encoder(arguments: Entry, changes: list[str]) -> Entry:
+    _note_unused(arguments, {"model_name"}, changes)
+    return {"kind": "cross-encoder", "model": _model(arguments)}
+
+
+def _dslr(arguments: Entry, changes: list[str]) -> Entry:
+    threshold = arguments.get("threshold")
+    if not isinstance(threshold, int | float) or not 0 < threshold < 1:
+        raise NotConvertedError("threshold must be a probability between 0 and 1")
+    # BERGEN's threshold is a probability, and the pruner's a logit.
+    logit = round(math.log(threshold / (1 - threshold)), 6)
+    _note_unused(arguments, {"model_name", "threshold", "always_select_title"}, changes)
+    return {"kind": "sentence-pruner", "model": _model(arguments), "threshold": logit}
+
+
+def _copy(arguments: Entry, changes: list[str]) -> None:  # noqa: ARG001
+    changes.append("queries are used as they are if a retriever has no rewriter")
+
+
+NLLB = {
+    "arb_Arab": "ar", "ben_Beng": "bn", "deu_Latn": "de", "eng_Latn": "en", "spa_Latn": "es",
+    "pes_Arab": "fa", "fin_Latn": "fi", "fra_Latn": "fr", "hin_Deva": "hi", "ind_Latn": "id",
+    "jpn_Jpan": "ja", "kor_Hang": "ko", "rus_Cyrl": "ru", "swh_Latn": "sw", "tel_Telu": "te",
+    "tha_Thai": "th", "yor_Latn": "yo", "zho_Hans": "zh",
+}  # fmt: skip
+"""ISO 639-1 codes by the codes of the translation model NLLB."""
+
+
+def _translate(arguments: Entry, changes: list[str]) -> Entry:
+    code = str(arguments.get("tgt_lang"))
+    if code not in NLLB:
+        raise NotConvertedError(f"tgt_lang {code!r} is not among the languages of the library")
+    changes.append(f"{TRANSLATOR} translates in place of NLLB: set the model, and rewriter: in "
+                   "the retrievers that use it")  # fmt: skip
+    return {"kind": "llm", "model": TRANSLATOR, "language": NLLB[code]}
+
+
+def _transformers(arguments: Entry, changes: list[str]) -> Entry:
+    model = _model(arguments)
+    quantization = str(arguments.get("quantization") or "no").lower()
+    used = {"model_name", "max_new_tokens", "max_length", "quantization", "local_path"}
+    _note_context(arguments, changes)
+    _note_unused(arguments, used, changes)
+    if quantization == "int4":
+        changes.append(f"4 bits: start vllm serve MODEL --quantization bitsandbytes at {VLLM}")
+        return _served(model, arguments)
+    if quantization == "int8":
+        changes.append("8 bits are left out: the model runs in the type of its checkpoint")
+    entry = {"kind": "transformers", "model": model}
+    if isinstance(arguments.get("max_new_tokens"), int):
+        entry["max_new_tokens"] = arguments["max_new_tokens"]
+    if isinstance(arguments.get("batch_size"), int):
+        entry["batch_size"] = arguments["batch_size"]
+    return entry
+
+
+def _served(model: str, arguments: Entry) -> Entry:
+    tokens = arguments.get("max_new_tokens")
+    limit = {"max_tokens": tokens} if isinstance(tokens, int) else {}
+    return {"kind": "openai", "model": model, "base_url": VLLM, **limit}
+
+
+def _vllm(arguments: Entry, changes: list[str]) -> Entry:
+    changes.append(f"start vllm serve MODEL at {VLLM}")
+    _note_context(arguments, changes)
+    used = {"model_name", "max_new_tokens", "max_length", "quantization", "gpu_memory_utilization"}
+    _note_unused(arguments, used, changes)
+    return _served(_model(arguments), arguments)
+
+
+def _openai(arguments: Entry, changes: list[str]) -> Entry:
+    _note_context(arguments, changes)
+    _note_unused(arguments, {"model_name", "max_new_tokens", "max_length"}, changes)
+    entry = _served(_model(arguments), arguments)
+    del entry["base_url"]
+    return entry | {"api_key": "${ENV:OPENAI_API_KEY}"}
+
+
+def _note_context(arguments: Entry, changes: list[str]) -> None:
+    if isinstance(arguments.get("max_length"), int):
+        changes.append("max_length is the context_tokens of the prompt, by default 8192")
+
+
+def _oracle_answer(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
+    return {"kind": "oracle-answer"}
+
+
+Converter = Callable[[Entry, list[str]], Entry | None]
+
+CONVERTERS: Mapping[str, Mapping[str, Converter]] = {
+    "retriever": {
+        "bm25.BM25": _bm25,
+        "dense.Dense": _dense,
+        "dense_llm.DenseLLM": _dense_llm,
+        "splade.Splade": _splade,
+        "oracle_provenance.OracleProvenance": _oracle,
+    },
+    "reranker": {"crossencoder.CrossEncoder": _cross_encoder},
+    "context_processor": {"dslr_ce.DSLR_CE": _dslr},
+    "query_generator": {"copy.CopyQuery": _copy, "translate_query.TranslateQuery": _translate},
+    "generator": {
+        "llm.LLM": _transformers,
+        "hf.HF": _transformers,
+        "vllm.VLLM": _vllm,
+        "llm_vllm.LLM": _vllm,
+        "llm_openai.OpenAI": _openai,
+        "openai.OpenAI": _openai,
+        "oracle_answer.OracleAnswer": _oracle_answer,
+    },
+}
+"""Functions from the arguments of a class to an entry, by folder and class."""
+
+
+# Data ---------------------------------------------------------------------------------------------
+
+_SPLITS = {"validation": "dev", "dev": "dev", "train": "train", "test": "test"}
+
+
+def _kilt(task: str) -> Callable[[Entry, list[str]], Entry]:
+    def make(arguments: Entry, changes: list[str]) -> Entry:
+        split = _SPLITS.get(str(arguments.get("split")), "dev")
+        file = f"{task}-{split}-kilt.jsonl"
+        changes.append(f"put https://dl.fbaipublicfiles.com/KILT/{file} into data/")
+        if task == "triviaqa":
+            changes.append("KILT's TriviaQA has no questions: add them with KILT's script")
+        return {"form": "kilt", "path": f"data/{file}", "language": "en"}
+
+    return make
+
+
+def _hub(
+    name: str,
+    config: str = "default",
+    language: str = "en",
+    where: Entry | None = None,
+    **fields: str,
+) -> Callable[[Entry, list[str]], Entry]:
+    def make(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
+        entry = {"form": "answers", "hub": name, "config": config}
+        entry["split"] = str(arguments.get("split") or "test")
+        rest = {"language": language, "fields": fields, "where": where}
+        return entry | {key: value for key, value in rest.items() if value}
+
+    return make
+
+
+def _jsonl(url: str, **fields: str) -> Callable[[Entry, list[str]], Entry]:
+    def make(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
+        changes.append(f"put {url} into data/")
+        path = f"data/{url.rpartition('/')[2]}"
+        return {"form": "answers", "path": path, "language": "en", "fields": fields}
+
+    return make
+
+
+def _mkqa(arguments: Entry, changes: list[str]) -> Entry:
+    changes.append(
+        "put mkqa.jsonl.gz of apple/ml-mkqa and KILT's nq-train-kilt.jsonl into data/; BERGEN "
+        "leaves out questions that KILT lacks"
+    )
+    language = str(arguments.get("lang"))
+    path = "data/mkqa.jsonl.gz"
+    return {"form": "mkqa", "path": path, "language": language, "qrels": "data/nq-train-kilt.jsonl"}
+
+
+def _xor(arguments: Entry, changes: list[str]) -> Entry:
+    changes.append("put xor_dev_full_v1_1.jsonl of XOR-TyDi QA into data/")
+    path = "data/xor_dev_full_v1_1.jsonl"
+    return {"form": "xor-tydi", "path": path, "language": str(arguments.get("lang"))}
+
+
+def _tydi(arguments: Entry, changes: list[str]) -> Entry:
+    name = str(arguments.get("language") or "english")
+    maker = _hub(
+        "google-research-datasets/tydiqa", "secondary_task", str(arguments.get("langcode") or "en"),
+        {"id": f"{name}-*"}, answers="answers.text",
+    )  # fmt: skip
+    return maker(arguments, changes)
+
+
+def _bioasq(arguments: Entry, changes: list[str]) -> Entry:
+    if not arguments.get("hf_path"):
+        raise NotConvertedError("the files of BioASQ need a registration; give hf_path")
+    maker = _hub(str(arguments["hf_path"]), question="content", answers="label")
+    return maker(arguments, changes)
+
+
+def _techqa(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
+    changes.append("only the split 'test'; BERGEN joins train, validation and test")
+    return _hub("rojagtap/tech-qa", answers="answer")({}, changes)
+
+
+def _beir(arguments: Entry, changes: list[str]) -> Entry:
+    parts = str(arguments.get("irds_name")).split("/")
+    if parts[0] != "beir" or len(parts) < 2:
+        raise NotConvertedError(
+            f"ir_datasets {'/'.join(parts)!r}: only those of beir are converted"
+        )
+    changes.append(f"put BEIR's folder {parts[1]} into data/")
+    return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}
+
+
+QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
+    "KILTNQ": _kilt("nq"),
+    "KILTTriviaqa": _kilt("triviaqa"),
+    "KILTHotpotqa": _kilt("hotpotqa"),
+    "KILTAidayago2": _kilt("aidayago2"),
+    "KILTCweb": _kilt("cweb"),
+    "KILTEli5": _kilt("eli5"),
+    "KILTFever": _kilt("fever"),
+    "KILTStructuredZeroshot": _kilt("structured_zeroshot"),
+    "KILTSTrex": _kilt("trex"),
+    "KILTWned": _kilt("wned"),
+    "KILTWow": _kilt("wow"),
+    "MKQA": _mkqa,
+    "XORQA": _xor,
+    "TydiQA": _tydi,
+    "IRDSQueryProcessor": _beir,
+    "BIOASQ12B": _bioasq,
+    "TechQA": _techqa,
+    "POPQA": _hub("akariasai/PopQA", answers="possible_answers"),
+    "ASQA": _hub("din0s/asqa", question="ambiguous_question", answers="qa_pairs.short_answers"),
+    "SCIQ": _hub("allenai/sciq", answers="correct_answer"),
+    "truthful_qa": _hub("truthfulqa/truthful_qa", "generation", answers="best_answer"),
+    "WIKIQA": _hub("microsoft/wiki_qa", where={"label": 1}, id="question_id"),
+    "NQOpen": _hub("google-research-datasets/nq_open", "nq_open", answers="answer"),
+    "SquadQuestions": _hub("rajpurkar/squad", "plain_text", answers="answers.text"),
+    "wikimultihopqa": _hub(
+        "scholarly-shadows-syndicate/2wikimultihopqa_with_q_gpt35", answers="answer"
+    ),
+    "SimpleQA": _hub("basicv8vc/SimpleQA", question="problem", answers="answer"),
+    "Frames": _hub("google/frames-benchmark", question="Prompt", answers="Answer"),
+    "TimeSensitiveQA": _hub("diwank/time-sensitive-qa", id="idx", answers="targets"),
+    "KILTMULTIQA": _hub("dmrau/combined_qa", question="content", answers="label"),
+    "MultiQA": _hub("dmrau/multi_qa", question="content", answers="label"),
+    "BIOASQ11B_Ragged": _hub("jenhsia/ragged", "bioasq", question="input", answers="output.answer"),
+    "CodeRAGBench_HumanEval": _hub(
+        "code-rag-bench/humaneval", id="task_id", question="prompt", answers="canonical_solution"
+    ),
+    "CodeRAGBench_MBPP": _hub("code-rag-bench/mbpp", id="task_id", question="text", answers="code"),
+    "FiQA": _hub("LLukas22/fiqa", question="question", answers="answer"),
+    "SearchQA": _hub("kyunghyuncho/search_qa", "train_test_val", answers="answer"),
+    "CovidQA": _hub("deepset/covid_qa_deepset", answers="answers.text"),
+    "ParaphraseRC": _hub("ibm/duorc", "ParaphraseRC", where={"no_answer": False}, id="question_id"),
+    **{
+        f"RobustQA_{domain.title()}": _jsonl(
+            "https://raw.githubusercontent.com/awslabs/rag-qa-arena/refs/heads/main/data/"
+            f"annotations_{domain}_with_citation.jsonl",
+            id="qid",
+            answers="answer",
+        )
+        for domain in ("lifestyle", "recreation", "science", "technology", "writing")
+    },
+}
+"""Functions from the arguments of a class of queries to a dataset, by class."""
+
+
+def _kilt_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
+    changes.append(
+        "put KILT's kilt_knowledgesource.json into data/; BERGEN leaves out its list items, and "
+        "its passages have other ids"
+    )
+    path = "data/kilt_knowledgesource.json"
+    return "kilt-100w", {"path": path, "language": "en", "chunk": {"size": 100}}
+
+
+def _wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
+    code = str(arguments.get("lang"))
+    changes.append(
+        f"hf download wikimedia/wikipedia --repo-type dataset --include '20231101.{code}/*' "
+        "--local-dir data/wikipedia"
+    )
+    path = f"data/wikipedia/20231101.{code}/*.parquet"
+    entry: Entry = {"path": path, "chunk": {"size": 100}}
+    if code in LANGUAGES:
+        entry["language"] = code
+    else:
+        changes.append(f"{code} is not a language of the library; its words are split by blanks")
+    return f"wiki-100w-{code}", entry
+
+
+def _beir_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
+    path = f"{_beir(arguments, [])['path']}/corpus.jsonl"
+    return f"beir-{path.split('/')[1]}", {"path": path, "language": "en"}
+
+
+def _merged_part(name: str) -> tuple[str, Entry]:
+    """Return the class and arguments of a corpus by its name in a merged one."""
+    if name == "kilt-100w":
+        return "KILT100w", {}
+    if name.startswith("wiki-100w-"):
+        return "Wiki_monolingual_100w", {"lang": name.removeprefix("wiki-100w-")}
+    return name, {}
+
+
+CORPORA: Mapping[str, Callable[[Entry, list[str]], tuple[str, Entry]]] = {
+    "KILT100w": _kilt_corpus,
+    "Wiki_monolingual_100w": _wikipedia,
+    "IRDSDocProcessor": _beir_corpus,
+}
+"""Functions from the arguments of a class of passages to a name and a corpus, by class."""

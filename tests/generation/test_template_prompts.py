@@ -1,0 +1,119 @@
+"""Prompts in the user's own words."""
+
+from __future__ import annotations
+
+import pytest
+import tiny_llm
+
+from mirage.errors import GenerationError, SettingError, UnknownNameError
+from mirage.generation import TemplatePrompt
+from mirage.generation.chat import prompt_ids
+from mirage.models import Passage, Query
+
+QUERY = Query(
+    id="q",
+    language="sw",
+    text="Nani {passages}?",
+    passages=(Passage(id="1#0", text="Ada {question}.", title="T"), Passage(id="2#0", text="Bo.")),
+)
+CLOSED = QUERY.model_copy(update={"passages": ()})
+
+
+def test_slots_are_filled_once() -> None:
+    prompt = TemplatePrompt(
+        "{passages}\n{{{question}}}", "In {language}.", passage="[{number}] {id} {title}: {text}"
+    )(QUERY)
+    assert prompt.messages == (
+        {"role": "system", "content": "In Swahili."},
+        {
+            "role": "user",
+            "content": "[1] 1#0 T: Ada {question}.\n\n[2] 2#0 : Bo.\n{Nani {passages}?}",
+        },
+    )
+    assert prompt.shown == ("1#0", "2#0")
+
+
+def test_closed_book_has_its_own_texts() -> None:
+    texts = ("{passages} {question}", "S", "Closed: {question}", "C")
+    assert TemplatePrompt(*texts)(CLOSED).messages == (
+        {"role": "system", "content": "C"},
+        {"role": "user", "content": "Closed: Nani {passages}?"},
+    )
+    (message,) = TemplatePrompt("{passages} {question}")(CLOSED).messages
+    assert message["content"] == "Nani {passages}?"
+    assert TemplatePrompt("{question}")(QUERY).shown == ()
+
+
+def test_examples_are_earlier_turns() -> None:
+    examples = [
+        {"question": "Who {x}?", "answer": "{Ada}"},
+        {"question": "Where?", "answer": "Here.", "passages": "It is here."},
+    ]
+    prompt = TemplatePrompt(
+        "{passages} | {question}", closed_book_user="{question}", examples=examples
+    )
+    assert [(turn["role"], turn["content"]) for turn in prompt(CLOSED).messages] == [
+        ("user", "Who {x}?"),
+        ("assistant", "{Ada}"),
+        ("user", "It is here. | Where?"),
+        ("assistant", "Here."),
+        ("user", "Nani {passages}?"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{question.text}", "not a plain slot"),
+        ("{question[0]}", "not a plain slot"),
+        ("{question!r}", "not a plain slot"),
+        ("{question:>9}", "not a plain slot"),
+        ("{question:{language}}", "not a plain slot"),
+        ("{}", "not a plain slot"),
+        ("{question", "not a template"),
+        ("question", "has no {question}"),
+    ],
+)
+def test_a_template_only_has_plain_slots(template: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        TemplatePrompt(template)
+
+
+def test_names_are_checked_before_the_first_query() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'question'"):
+        TemplatePrompt("{question} {qeustion}")
+    with pytest.raises(UnknownNameError, match="slot of passage 'question'"):
+        TemplatePrompt("{question}", passage="{question} {text}")
+    with pytest.raises(SettingError, match="closed_book_user: remove"):
+        TemplatePrompt("{question}", closed_book_user="{passages} {question}")
+    with pytest.raises(SettingError, match="'answer' is missing"):
+        TemplatePrompt("{question}", examples=[{"question": "?"}])
+    with pytest.raises(UnknownNameError, match="did you mean 'answer'"):
+        TemplatePrompt("{question}", examples=[{"question": "?", "anwser": "!"}])
+
+
+def test_the_prompt_fits_into_its_context() -> None:
+    passages = tuple(Passage(id=str(i), text="neno " * 300) for i in range(9))
+    long = QUERY.model_copy(update={"passages": passages})
+    prompt = TemplatePrompt("{passages} {question}", passage_tokens=100, context_tokens=700)
+    ids = prompt(long).shown
+    assert 1 < len(ids) < 9
+    # A system message and examples take the room of passages.
+    longer = TemplatePrompt(
+        "{passages} {question}", "neno " * 60, passage_tokens=100, context_tokens=700
+    )
+    assert len(longer(long).shown) < len(ids)
+    with pytest.raises(GenerationError, match="has room for"):
+        TemplatePrompt("{passages} {question}", "neno " * 900, context_tokens=700)(long)
+
+
+def test_a_chat_template_without_system_messages_gets_them_with_the_question() -> None:
+    pytest.importorskip("transformers", reason="needs the extra 'neural'")
+    strict = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        + tiny_llm.TEMPLATE
+    )
+    prompt = TemplatePrompt("{question}", "Be brief.")(QUERY)
+    tokenizer = tiny_llm.tokenizer_of(["Be brief. Nani?"], template=strict)
+    text = tokenizer.decode(prompt_ids(prompt.messages, tokenizer))
+    assert text == "<|start|>user\nBe brief.\n\nNani {passages}?<|end|>\n<|start|>assistant\n"

@@ -1,0 +1,354 @@
+"""BERGEN's configuration as a grid; the files are our own, in the form that BERGEN's have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from mirage.cli import app
+from mirage.errors import DatasetError
+from mirage.generation import TemplatePrompt
+from mirage.grids import Grid
+from mirage.grids.bergen import Conversion, FileResult, NotConvertedError, convert, template
+from mirage.grids.config import read_config
+
+
+def model(target: str, **arguments: object) -> str:
+    return yaml.safe_dump({"init_args": {"_target_": f"models.{target}", **arguments}})
+
+
+def data(query: str, doc: str | None, **arguments: object) -> str:
+    document: dict[str, object] = {"train": {"doc": None, "query": None}}
+    document["dev"] = {
+        "query": {"init_args": {"_target_": f"modules.processors.any.{query}", **arguments}},
+        "doc": None
+        if doc is None
+        else {"init_args": {"_target_": f"modules.dataset_processor.{doc}", **arguments}},
+    }
+    return yaml.safe_dump(document)
+
+
+MERGED = """\
+dev:
+  doc:
+    init_args:
+      _target_: modules.dataset_processor.MergedDocDataset
+      in_dataset_names: [kilt-100w, wiki-100w-fr, wiki-100w-it]
+      in_dataset_splits: [full, train, train]
+      out_dataset_name: wiki-100w-en-fr
+      split: train
+  query:
+    init_args: {_target_: modules.dataset_processor.MKQA, split: train, lang: fr}
+"""
+
+FILES = {
+    "retriever/words.yaml": model("retrievers.bm25.BM25", model_name="bm25"),
+    "retriever/e5.yaml": model(
+        "retrievers.dense.Dense",
+        model_name="some/e5",
+        max_len=256,
+        pooler={"_target_": "models.retrievers.dense.MeanPooler"},
+        similarity={"_target_": "models.retrievers.dense.CosineSim"},
+        prompt_q="query: ",
+        prompt_d="passage: ",
+    ),
+    "retriever/cls.yaml": model(
+        "retrievers.dense.Dense",
+        model_name="some/cls",
+        pooler={"_target_": "models.retrievers.dense.ClsPooler"},
+        similarity={"_target_": "models.retrievers.dense.DotProduct"},
+    ),
+    "retriever/two.yaml": model(
+        "retrievers.dense.Dense", model_name="some/doc", query_encoder_name="some/query"
+    ),
+    "retriever/llm.yaml": model("retrievers.dense_llm.DenseLLM", model_name="some/decoder"),
+    "retriever/terms.yaml": model("retrievers.splade.Splade", model_name="some/splade"),
+    "retriever/adapter.yaml": model("retrievers.repllama.RepLlama", model_name="some/lora"),
+    "retriever/oracle_provenance.yaml": model("retrievers.oracle_provenance.OracleProvenance"),
+    "reranker/pairs.yaml": model(
+        "rerankers.crossencoder.CrossEncoder", model_name="some/pairs", max_len=512
+    ),
+    "context_processor/dslr/half.yaml": model(
+        "context_processors.dslr_ce.DSLR_CE",
+        model_name="some/pairs",
+        threshold=0.5,
+        always_select_title=True,
+    ),
+    "context_processor/prune/prune.yaml": model("context_processors.provence.Provence"),
+    "query_generator/copy.yaml": model("query_generators.copy.CopyQuery"),
+    "query_generator/translate/fr.yaml": model(
+        "query_generators.translate_query.TranslateQuery",
+        model_name="some/nllb",
+        src_lang="fra_Latn",
+        tgt_lang="eng_Latn",
+    ),
+    "generator/plain.yaml": model(
+        "generators.llm.LLM", model_name="some/llm", max_new_tokens=128, max_length=2048,
+        quantization=None, batch_size=4,
+    ),
+    "generator/four.yaml": model(
+        "generators.llm.LLM", model_name="some/llm", max_new_tokens=64, quantization="int4"
+    ),
+    "generator/eight.yaml": model(
+        "generators.llm.LLM", model_name="some/llm", quantization="int8"
+    ),
+    "generator/served.yaml": model(
+        "generators.vllm.VLLM", model_name="some/llm", max_new_tokens=32
+    ),
+    "generator/gpt.yaml": model("generators.llm_openai.OpenAI", model_name="gpt-4o-mini"),
+    "generator/again.yaml": 'size: 77\n' + model(
+        "generators.vllm.VLLM", model_name="some/${dataset_folder}", max_new_tokens="${size}"
+    ),
+    "generator/oracle_answer.yaml": model("generators.oracle_answer.OracleAnswer"),
+    "generator/compressed.yaml": model("generators.llm_cocom.LLMCocom", model_name="x"),
+    "generator/unset.yaml": model("generators.llm.LLM", model_name=None),
+    "generator/other_llm.yaml": model("generators.llm_xrag.LLM", model_name="x"),
+    "generator/lost.yaml": model("generators.llm.LLM", model_name="${nowhere.name}"),
+    "prompt/basic.yaml": (
+        'system: "Be brief."\nuser: f"Texts:\\n{docs}\\n\\nQuestion:\\ {question}"\n'
+        'system_without_docs: "Be brief."\nuser_without_docs: f"Question:\\ {question}"\n'
+    ),
+    "prompt/plain.yaml": 'user: "Texts:\\n{docs}\\nQuestion: {question}"\n',
+    "prompt/de/own.yaml": 'user: eval(f"{docs} Frage:\\ {question}")\n',
+    "prompt/upper.yaml": 'user: f"{docs} {question.upper()}"\n',
+    "prompt/none.yaml": 'system: ""\nuser: ""\n',
+    "dataset/kilt_nq.yaml": data("KILTNQ", "KILT100w", split="validation")
+    .replace("validation:", "dev:"),
+    "dataset/popqa.yaml": data("POPQA", "KILT100w", split="test", idx_max=50),
+    "dataset/wiki_qa.yaml": data("WIKIQA", "KILT100w"),
+    "dataset/mkqa/mkqa_fr.retrieve_fr.yaml": data("MKQA", "Wiki_monolingual_100w", lang="fr"),
+    "dataset/mkqa/mkqa_fr.retrieve_en_fr.yaml": MERGED,
+    "dataset/mkqa/mkqa_it.retrieve_it.yaml": data("MKQA", "Wiki_monolingual_100w", lang="it"),
+    "dataset/xor/xor_ru.yaml": data("XORQA", "Wiki_monolingual_100w", lang="ru"),
+    "dataset/tydi.yaml": data("TydiQA", None, langcode="sw", language="swahili"),
+    "dataset/beir/scifact.yaml": data(
+        "IRDSQueryProcessor", "IRDSDocProcessor", irds_name="beir/scifact/test"
+    ),
+    "dataset/science.yaml": data("RobustQA_Science", "LoTTE"),
+    "dataset/code.yaml": data("SomeQueries", None),
+    "dataset/broken.yaml": "dev: [",
+    "train/lora.yaml": "trainer: {}\n",
+    "rag.yaml": (
+        "defaults: [_self_, {retriever: words}, {generator: null}, {prompt: plain}]\n"
+        "retrieve_top_k: 40\nrerank_top_k: 30\ngeneration_top_k: 5\ndataset_folder: folder\n"
+        "eval_split: dev\n"
+    ),
+}  # fmt: skip
+
+REASONS = {
+    "retriever/two.yaml": "two encoders",
+    "retriever/adapter.yaml": "repllama.RepLlama is Python code of BERGEN",
+    "context_processor/prune/prune.yaml": "provence.Provence is Python code",
+    "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",
+    "generator/unset.yaml": "model_name is not set",
+    "generator/other_llm.yaml": "llm_xrag.LLM is Python code",
+    "generator/lost.yaml": "${nowhere.name} has no value",
+    "prompt/upper.yaml": "uses the expression 'question.upper()'",
+    "prompt/none.yaml": "the prompt is empty",
+    "dataset/mkqa/mkqa_it.retrieve_it.yaml": "unknown language 'it'",
+    "dataset/code.yaml": "write its questions as JSON Lines",
+    "dataset/broken.yaml": "not YAML",
+    "train/lora.yaml": "mirage finetune",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        path = tmp_path / "bergen" / "config" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "bergen"
+
+
+@pytest.fixture
+def conversion(folder: Path) -> Conversion:
+    return convert(folder)
+
+
+def by_path(conversion: Conversion) -> Mapping[str, FileResult]:
+    return {file.path: file for file in conversion.files}
+
+
+def test_every_file_is_converted_or_has_a_reason(conversion: Conversion) -> None:
+    results = by_path(conversion)
+    assert results.keys() == FILES.keys() - {"rag.yaml"}
+    assert {path for path, file in results.items() if file.reason} == REASONS.keys()
+    for path, reason in REASONS.items():
+        assert reason in results[path].reason
+    printed = str(conversion)
+    assert printed.startswith(f"{len(FILES) - 1 - len(REASONS)} of {len(FILES) - 1} files")
+    for path in REASONS:
+        assert path in printed
+
+
+def test_models_become_entries(conversion: Conversion) -> None:
+    grid = conversion.grid
+    assert grid["retrievers"] == {
+        "words": {"kind": "bm25"},
+        "e5": {
+            "kind": "dense",
+            "model": "some/e5",
+            "similarity": "cosine",
+            "query_prefix": "query: ",
+            "passage_prefix": "passage: ",
+        },
+        "cls": {"kind": "dense", "model": "some/cls", "similarity": "dot"},
+        "llm": {
+            "kind": "dense",
+            "model": "some/decoder",
+            "similarity": "dot",
+            "base_url": "http://localhost:8000/v1",
+        },
+        "terms": {"kind": "sparse", "model": "some/splade"},
+    }
+    assert grid["rerankers"] == {"pairs": {"kind": "cross-encoder", "model": "some/pairs"}}
+    # A probability of 0.5 is a logit of 0.
+    assert grid["processors"] == {
+        "dslr-half": {"kind": "sentence-pruner", "model": "some/pairs", "threshold": 0.0}
+    }
+    assert grid["rewriters"]["translate-fr"]["language"] == "en"
+    server = {"kind": "openai", "model": "some/llm", "base_url": "http://localhost:8000/v1"}
+    assert grid["generators"] == {
+        "plain": {
+            "kind": "transformers", "model": "some/llm", "max_new_tokens": 128, "batch_size": 4
+        },
+        "four": server | {"max_tokens": 64},
+        "eight": {"kind": "transformers", "model": "some/llm"},
+        "served": server | {"max_tokens": 32},
+        "gpt": {"kind": "openai", "model": "gpt-4o-mini", "api_key": "${ENV:OPENAI_API_KEY}"},
+        "again": server | {"model": "some/folder", "max_tokens": 77},
+        "oracle_answer": {"kind": "oracle-answer"},
+    }  # fmt: skip
+    results = by_path(conversion)
+    assert "idx_max: 50 is left out" in results["dataset/popqa.yaml"].changes
+    assert "max_len: 256 is left out" in results["retriever/e5.yaml"].changes
+    assert any("--pooling cls" in change for change in results["retriever/cls.yaml"].changes)
+    assert any("bitsandbytes" in change for change in results["generator/four.yaml"].changes)
+    assert any(
+        "8 bits are left out" in change for change in results["generator/eight.yaml"].changes
+    )
+
+
+def test_prompts_become_templates(conversion: Conversion) -> None:
+    prompts = conversion.grid["prompts"]
+    assert list(prompts) == ["basic", "de-own", "plain"]
+    assert prompts["basic"] == {
+        "kind": "template",
+        "user": "Texts:\n{passages}\n\nQuestion: {question}",
+        "system": "Be brief.",
+        "closed_book_user": "Question: {question}",
+        "closed_book_system": "Be brief.",
+        "passage": "Document {number}: {title} {text}",
+    }
+    assert prompts["de-own"]["user"] == "{passages} Frage: {question}"
+
+
+def test_data_become_datasets_and_corpora(conversion: Conversion) -> None:
+    datasets, corpora = conversion.grid["datasets"], conversion.grid["corpora"]
+    assert datasets["kilt_nq"]["path"] == "data/nq-dev-kilt.jsonl"
+    assert datasets["popqa"] == {
+        "form": "answers", "hub": "akariasai/PopQA", "config": "default", "split": "test",
+        "language": "en", "fields": {"answers": "possible_answers"},
+    }  # fmt: skip
+    assert datasets["wiki_qa"]["where"] == {"label": 1}
+    assert datasets["tydi"]["where"] == {"id": "swahili-*"}
+    assert datasets["mkqa_fr.retrieve_fr"] == datasets["mkqa_fr.retrieve_en_fr"]
+    assert datasets["beir-scifact"] == {
+        "form": "beir", "path": "data/scifact", "language": "en"
+    }  # fmt: skip
+    assert corpora["wiki-100w-en-fr"] == {"of": ["kilt-100w", "wiki-100w-fr", "wiki-100w-it"]}
+    assert "language" not in corpora["wiki-100w-it"]
+    assert conversion.corpora == {
+        "kilt_nq": "kilt-100w",
+        "popqa": "kilt-100w",
+        "wiki_qa": "kilt-100w",
+        "mkqa_fr.retrieve_fr": "wiki-100w-fr",
+        "mkqa_fr.retrieve_en_fr": "wiki-100w-en-fr",
+        "xor_ru": "wiki-100w-ru",
+        "beir-scifact": "beir-scifact",
+        "science": "LoTTE",
+    }
+
+
+def test_the_grid_can_be_read_and_planned(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "grid.yaml"
+    result = CliRunner().invoke(app, ["grid", "from-bergen", str(folder), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "files converted" in result.output
+    assert "#   popqa: kilt-100w" in out.read_text()
+    config = read_config(out)
+    assert config.name == "grid"
+    assert (config.grid.retriever, config.grid.prompt) == (("words",), ("plain",))
+    assert (config.grid.retrieve_k, config.grid.rerank_k, config.grid.show_k) == (
+        (40,),
+        (30,),
+        (5,),
+    )
+    assert len(Grid.read(out).cells) == 1
+    printed = CliRunner().invoke(app, ["grid", "from-bergen", str(folder / "config"), "--json"])
+    files = json.loads(printed.stdout)["files"]
+    assert {file["path"] for file in files if file["reason"]} == REASONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('f"{docs}\\n\\n{question}"', "{passages}\n\n{question}"),
+        ("f'Q:\\ {question}'", "Q: {question}"),
+        ('f"""Say {{yes}}: {question}"""', "Say {{yes}}: {question}"),
+        ('"A " + f"{question}" + "{x}"', "A {question}{{x}}"),
+        ("Plain {question} and {docs}", "Plain {question} and {passages}"),
+        ("Plain {{json}} {question}", "Plain {{json}} {question}"),
+        ('"quoted" {question}', '"quoted" {question}'),
+    ],
+)
+def test_python_strings_are_parsed(source: str, expected: str) -> None:
+    assert template(source) == expected
+    TemplatePrompt(expected)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"{question!r}"',
+        'f"{question:>10}"',
+        "f\"{__import__('os').system('touch here')}\"",
+        "eval(question)() + f'{question}'",
+        'f"{question[0]}"',
+        'f"{other}"',
+        'f"{question',
+        "{question.__class__}",
+        "{other} {question}",
+        "{question",
+    ],
+)
+def test_other_expressions_are_refused_and_never_run(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotConvertedError):
+        template(source)
+    assert not list(tmp_path.iterdir())
+
+
+def test_interpolations_end(folder: Path) -> None:
+    (folder / "config" / "generator" / "plain.yaml").write_text(
+        "a: ${b}\nb: ${a}\n" + FILES["generator/plain.yaml"]
+    )
+    result = by_path(convert(folder))["generator/plain.yaml"]
+    assert "refer to each other" in result.reason
+
+
+def test_another_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="not a configuration of BERGEN"):
+        convert(tmp_path)
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "a.yaml").write_text("dev: {query: null}\n")
+    with pytest.raises(DatasetError, match=r"dataset/a\.yaml: no split has queries"):
+        convert(tmp_path)
