@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
-from mirage.cli._llms import LLMSettings
+from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, out_json, say, summarise
 from mirage.cli._shell import app, argument, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
@@ -77,6 +77,7 @@ def decide(
             "--judge",
         ),
     ] = None,
+    prompt: options.Prompt = None,
     file: Annotated[
         Path | None,
         option(
@@ -116,11 +117,17 @@ def decide(
 
     for output in (file, rest):
         check_folder(output)
+    if prompt is not None and model is None:
+        raise MirageError("--prompt needs --judge")
     labelled = labelled_of(labels, language, positive)
     unlabelled = _sentences(sentences, dataset, language, labelled)
     settings = LLMSettings(llm, base_url, budget)
     # If the LLM refuses or the budget ends, sentences are left over and decisions are kept.
-    judge = None if model is None else LLMSentenceJudge(settings.llm(model), failed_is_wrong=True)
+    judge = (
+        None
+        if model is None
+        else LLMSentenceJudge(settings.llm(model), prompt=prompt_of(prompt), failed_is_wrong=True)
+    )
     judged = cascade(_feature_scores(feature), judge, labelled, seed=seed, risk=risk)
     decisions = judged.scored(unlabelled)
     undecided = [row.sentence for row in decisions if row.label is None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from mirage.metaeval.judges import (
     SentenceJudge,
     ask,
     name_of,
+    prompt_digest_of,
 )
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge
@@ -63,6 +64,8 @@ class AbstainingJudge:
             chosen on these items.
         labels: The number of items that were used for calibration.
         clusters: The number of clusters of these items.
+        prompt_digest: The digest of the prompt behind the scores, if an LLM with the user's prompt
+            gave them; else empty.
     """
 
     threshold: float
@@ -75,6 +78,7 @@ class AbstainingJudge:
     error: float
     labels: int
     clusters: int
+    prompt_digest: str = ""
 
     @classmethod
     def calibrate(
@@ -319,6 +323,9 @@ class Cascade:
         negative: The other label.
         direction: A sentence on which values of the score mean the positive label; empty if the
             score declares that higher ones do.
+
+    Raises:
+        JudgmentError: The rule was calibrated with another prompt than that of ``cheap``.
     """
 
     name: str
@@ -328,6 +335,15 @@ class Cascade:
     positive: str
     negative: str
     direction: str = ""
+
+    def __post_init__(self) -> None:
+        digest = prompt_digest_of(self.cheap)
+        if self.abstaining.prompt_digest != digest:
+            raise JudgmentError(
+                f"{name_of(self.cheap)!r} has {_prompt_name(digest)}, but the rule was calibrated "
+                f"with {_prompt_name(self.abstaining.prompt_digest)}; calibrate it again, since "
+                "its risk does not hold for other scores"
+            )
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
@@ -395,6 +411,10 @@ class Cascade:
                 "LLMSentenceJudge; the method `undecided` returns the sentences that it would label"
             )
         return self.costly.estimate(self.undecided(sentences))
+
+
+def _prompt_name(digest: str) -> str:
+    return f"prompt {digest}" if digest else "the prompt that ships, or none"
 
 
 def _name(costly: SentenceJudge | None) -> str:
@@ -481,6 +501,7 @@ def cascade(
         threshold=threshold,
         balanced=balanced,
     )
+    abstaining = replace(abstaining, prompt_digest=prompt_digest_of(cheap))
     name = f"{name_of(cheap)}, else {_name(costly)}"
     return Cascade(name, cheap, costly, abstaining, decided.positive, negatives[0], direction)
 
@@ -507,8 +528,9 @@ def _combine(
             scores[test] = _fit_model(X[~test], positive[~test], labelled.source)(X[test])
     probabilities = _fit_model(X, positive, labelled.source)
     name = " + ".join(map(name_of, parts))
+    digest = "+".join(filter(None, map(prompt_digest_of, parts)))
     combined = Score(
-        name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1)
+        name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1), digest
     )
     return combined, scores
 
