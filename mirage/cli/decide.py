@@ -59,6 +59,14 @@ def decide(
     risk: Annotated[
         float, option("SHARE", "Largest acceptable share of errors among automatic decisions.")
     ] = 0.2,
+    confidence: Annotated[
+        float | None,
+        option(
+            "P",
+            "Keep --risk in this share of calibrations, such as 0.95; this needs more labels.  "
+            "[default: on average over calibrations]",
+        ),
+    ] = None,
     language: options.LabelLanguage = None,
     positive: Annotated[
         str, option("LABEL", "The label that good values of the feature predict.")
@@ -106,8 +114,8 @@ def decide(
     """Label sentences automatically, with a bounded share of errors.
 
     A feature labels the sentences that it is sure of, and leaves the others open. It is calibrated
-    on LABELS, so that with 95 % confidence at most the share --risk of its decisions is wrong. This
-    holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
+    on LABELS, so that on average over calibrations at most the share --risk of its decisions is
+    wrong. This holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
     other sentences; the share of its errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
@@ -128,7 +136,9 @@ def decide(
         if model is None
         else LLMSentenceJudge(settings.llm(model), prompt=prompt_of(prompt), failed_is_wrong=True)
     )
-    judged = cascade(_feature_scores(feature), judge, labelled, seed=seed, risk=risk)
+    judged = cascade(
+        _feature_scores(feature), judge, labelled, risk=risk, confidence=confidence, seed=seed
+    )
     decisions = judged.scored(unlabelled)
     undecided = [row.sentence for row in decisions if row.label is None]
     unsure, estimate = len(undecided), judge.estimate(undecided) if judge else None
