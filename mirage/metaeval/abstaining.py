@@ -276,13 +276,13 @@ def _pass_on_average(
             f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels like "
             "these are needed"
         )
+
+    def count(rows: Bools) -> float:
+        return float(np.count_nonzero(rows))
+
     errors = [
         conformal_error(
-            [
-                Errors(np.count_nonzero(wrong & decided & kind), np.count_nonzero(decided & kind))
-                for kind in kinds
-            ],
-            sizes,
+            [Errors(count(wrong & decided & kind), count(decided & kind)) for kind in kinds], sizes
         )
         for decided in rules
     ]
