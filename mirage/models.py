@@ -562,6 +562,8 @@ class HumanAgreement(Record):
         interval: 95 % confidence interval of the balanced accuracy.
         sentences: Number of labelled sentences.
         source: Who measured it, on which data, and how the judge was asked.
+        prompt_digest: Digest of the user's prompt, if the judge was an LLM with one; empty for the
+            prompts that ship, and for judges without a prompt.
     """
 
     judge: Name
@@ -572,6 +574,7 @@ class HumanAgreement(Record):
     interval: tuple[float, float] | None = None
     sentences: Annotated[int, Field(gt=0)] | None = None
     source: Name
+    prompt_digest: str = ""
 
     def __str__(self) -> str:
         language = (

@@ -29,13 +29,16 @@ from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
     FeatureError,
+    GenerationError,
     MirageError,
     MissingPackageError,
     UnknownNameError,
 )
 from mirage.features import FeatureSuite
+from mirage.generation import DatasetPrompt, OpenAIGenerator
 from mirage.leaderboard import Leaderboard, official
 from mirage.leaderboard._suite import TASTES
+from mirage.llm import LLM
 from mirage.models import Query, Response, Run
 from mirage.sources import hub
 from mirage.sources.hub import JUDGMENTS, OUTPUTS, QUERIES, REFERENCE_MODEL
@@ -54,6 +57,7 @@ from hub_copy import (
     prompt_of,
     write,
 )
+from llm_server import ChatServer, last_user_text
 
 
 @pytest.fixture(scope="session")
@@ -258,6 +262,18 @@ def test_harmless_noise_in_prompts_is_accepted(split: Splitter) -> None:
     assert queries[0].reference is None
     numbered = hub.read_queries(split(QUERIES, [GOOD | {"query_id": 34}]), CODE, {})
     assert numbered[0].id == "34"
+
+
+def test_the_benchmarks_prompt_is_kept_and_sent_on_request(split: Splitter) -> None:
+    dataset = MirageDataset(hub.read_queries(split(QUERIES, [GOOD]), CODE, {}))
+    assert dataset[0].metadata == {"prompt": GOOD["prompt"]}
+    with ChatServer() as chat:
+        generator = OpenAIGenerator(LLM("m", base_url=chat.url), prompt=DatasetPrompt())
+        (response,) = generator.run(dataset, progress=False)
+        assert last_user_text(chat.requests[0]) == GOOD["prompt"]
+    assert response.shown == dataset[0].passage_ids
+    with pytest.raises(GenerationError, match=r"has no prompt in metadata\['prompt'\]"):
+        DatasetPrompt()(dataset[0])
 
 
 def test_a_missing_column_names_those_that_are_there(split: Splitter) -> None:

@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from sklearn.metrics import r2_score
 
-from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, MirageError, SurrogateRanker
+from mirage import (
+    BradleyTerry,
+    FeatureSuite,
+    FeatureTable,
+    Judgments,
+    MirageDataset,
+    MirageError,
+    SurrogateRanker,
+)
 from mirage.errors import DatasetError, FeatureError, SettingError, UnknownNameError
 from mirage.llm import LLM
 from mirage.papers import (
@@ -25,11 +33,14 @@ from mirage.papers import (
     Result,
     compare_feature_sets,
     compare_regressors,
+    compare_with_paper,
     feature_importance,
     fewer_judgments,
     new_models,
+    published_table,
     r2_by_tournaments,
     read_arena,
+    surrogate_ranking,
     tau_by_language,
     tuned_models,
     tuning_settings,
@@ -603,3 +614,75 @@ def test_the_papers_settings_are_what_an_llm_sends() -> None:
     assert sent(**GENERATION)["temperature"] == 0.1
     judging = sent(**SENTENCE_JUDGES)
     assert (judging["temperature"], judging["top_p"]) == (0.1, 0.1)
+
+
+# The published tables -----------------------------------------------------------------------------
+
+
+def test_published_tables_are_those_of_the_paper(data_dir: Path) -> None:
+    path = data_dir / "published" / "mirage_bench.json"
+    paper = json.loads(path.read_text(encoding="utf-8"))
+    queries = {(row.language, row.setting): row.value for row in published_table(1)}
+    for split in ("evaluation", "training"):
+        for code, number in paper[f"{split}_queries"].items():
+            assert queries.get((code, split)) == number
+    assert {r.language: r.value for r in published_table(2)} == paper["kendall_tau_table2"]
+    values = {(r.language, r.setting, r.measure): r.value for r in published_table(3)}
+    assert values["te", "least_squares", "r2_in_paper"] == 0.31
+    assert values["ko", "boosting", "r2_in_paper"] == -0.09
+    assert values["te", "svr", "r2_train"] == 0.39
+    assert len(values) == 2 * 5 * 7
+    ours = sorted(row.value for row in published_table(4))
+    theirs = [v for row in paper["feature_ablation_tau_table4"].values() for v in row.values()]
+    assert ours == sorted(theirs)
+    for row in published_table(5):
+        printed = paper["surrogate_r2_table5"][row.language]
+        ends = [round(end - row.value, 3) for end in (row.lower, row.upper)]
+        assert (row.value, ends) == (printed["mean"], printed["ci95"])
+    with pytest.raises(SettingError, match="no numbers for table 6; choose one of 1, 2, 3, 4, 5"):
+        published_table(6)
+
+
+def test_results_are_compared_with_their_table() -> None:
+    arenas = {"ar": arena("ar")}
+    settings: dict[str, Any] = {"estimator": "ridge", "repeats": 2}
+    taus = tau_by_language(arenas, **settings)
+    (row,) = compare_with_paper(taus)
+    assert (row.ours, row.paper) == (taus.rows[0].tau, 0.951)
+    assert row.difference == pytest.approx(row.ours - 0.951)
+    (row,) = compare_with_paper(r2_by_tournaments(arenas, **settings))
+    assert (row.measure, row.paper) == ("r2_in_paper", 0.916)
+    rows = compare_with_paper(compare_regressors(arenas, ["svr", "ridge"], repeats=2)).rows
+    assert [(r.setting, r.measure, r.paper) for r in rows] == [
+        ("svr", "r2_in_paper", -0.03),
+        ("svr", "r2_train", 0.75),
+    ]  # the paper has no ridge regression
+    sets = {"all": FEATURES, "LLM-rated only": FEATURES[1:2]}
+    rows = compare_with_paper(compare_feature_sets(arenas, sets, **settings)).rows
+    assert [(r.setting, r.paper) for r in rows] == [("all", 0.938), ("LLM-rated only", 0.948)]
+    (row,) = compare_with_paper({"sw": MirageDataset.bundled("sw")})
+    assert (row.measure, row.paper) == ("queries", 481)
+    with pytest.raises(SettingError, match="plots without numbers"):
+        compare_with_paper(feature_importance(arenas, **settings))
+    with pytest.raises(SettingError, match="has none of these languages"):
+        compare_with_paper(compare_regressors({"en": arena()}, ["svr"], repeats=1))
+
+
+def test_a_surrogate_ranks_the_models_of_an_arena() -> None:
+    arenas = {"ar": arena("ar", noise=0.01)}
+    found = surrogate_ranking(arenas, estimator="ridge", repeats=3)
+    assert [row.rank for row in found] == list(range(1, 11))
+    assert np.mean([abs(row.rank - row.judge_rank) for row in found]) < 1
+    assert all(row.lower <= row.logit <= row.upper for row in found)
+    with pytest.raises(SettingError, match="has none of these languages"):
+        compare_with_paper(found)  # other models than those of the paper
+    renamed = Result(found.title, (replace(found.rows[0], model="gpt-4-azure", rank=3.0),))
+    (row,) = compare_with_paper(renamed)
+    assert (row.setting, row.ours, row.paper, row.difference) == ("gpt-4-azure", 3, 1, 2)
+
+
+@pytest.mark.parametrize("name", ["least_squares", "boosting"])
+def test_the_regressors_of_the_paper_fit_training_models_best(name: str) -> None:
+    (row,) = compare_regressors({"en": arena()}, [name], repeats=1)
+    assert row.r2_train > 0.95
+    assert row.r2_train > row.r2

@@ -9,9 +9,25 @@ from __future__ import annotations
 
 from mirage.languages import Language
 from mirage.llm.questions import Form, Question, final_verdict, verdict_break
+from mirage.llm.templates import PromptFields, Template
 from mirage.models import Passage, Query, Response, Verdict
 
-__all__ = ["judge_question", "read_verdict"]
+__all__ = ["FIELDS", "judge_question", "read_verdict"]
+
+FIELDS = PromptFields(
+    material=(
+        ("question", "question"),
+        ("passage", "passages"),
+        # The lists belong to the passages: they say which passage a number counts.
+        ("order-of-a", "passages"),
+        ("order-of-b", "passages"),
+        ("response-a", "answer_a"),
+        ("response-b", "answer_b"),
+    ),
+    required=("question", "answer_a", "answer_b"),
+    verdicts=("[[A]]", "[[B]]"),
+)
+"""The fields of a prompt for two responses."""
 
 _TASK = """\
 You are the impartial judge of two responses to one question. Two systems wrote them from passages \
@@ -67,7 +83,9 @@ _FORM: Form[Verdict] = Form(
 )
 
 
-def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
+def judge_question(
+    query: Query, a: Response, b: Response, template: Template | None = None
+) -> Question[Verdict]:
     """Return the question which of two responses is better, with ``a`` as response A.
 
     The prompt contains all passages of the query in full, with their ids. If both systems got the
@@ -84,8 +102,9 @@ def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
     passage_ids = tuple(passage.id for passage in passages)
     lists = {} if all(passage_ids[: len(order)] == order for order in orders.values()) else orders
     numbers = [""] * len(passages) if lists else [f"-{n}" for n in range(1, len(passages) + 1)]
+    language = Language.of(query.language).name
     task = _TASK.format(
-        language=Language.of(query.language).name,
+        language=language,
         citations=_CITATIONS_BY_LIST if lists else _CITATIONS,
     )
     material = (
@@ -95,7 +114,7 @@ def judge_question(query: Query, a: Response, b: Response) -> Question[Verdict]:
         ("response-a", a.text or ""),
         ("response-b", b.text or ""),
     )
-    return Question(task, _AIM, _FORM, material)
+    return Question(task, _AIM, _FORM, material, template, language)
 
 
 def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:

@@ -16,6 +16,7 @@ from mirage._base.journal import Journal
 from mirage._base.logs import logger
 from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
+from mirage.arena._prompt import FIELDS
 from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
@@ -26,11 +27,13 @@ from mirage.executors import Executor
 from mirage.human_agreement import known_agreement
 from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
+from mirage.llm.templates import template_of
 from mirage.models import HumanAgreement, Run, Vote
 
 __all__ = ["JudgeLike", "PairJudge", "PairwiseJudge", "as_judge"]
 
 _LOG = logger("mirage.arena")
+_OTHER_PROMPT = "measured with another prompt than this judge's, so it may not hold"
 
 
 class PairJudge(Protocol):
@@ -81,9 +84,14 @@ class PairwiseJudge(NearNames):
             ``"all"`` gives one judgment per judge.
         agreement: Measured agreement of these judges with people, such as
             :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
+        prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
+            and ``{answer_a}`` and ``{answer_b}``, and perhaps ``{passages}``, ``{language}``,
+            ``{marks}`` and ``{form}``. The judge's guide describes them. Texts from elsewhere stay
+            between marks that they cannot close.
 
     Raises:
         JudgmentError: There is no judge, or two judges have the same model name.
+        SettingError: ``prompt`` has an unknown field, lacks a field, or names no verdict.
     """
 
     def __init__(
@@ -93,6 +101,7 @@ class PairwiseJudge(NearNames):
         both_orders: bool = False,
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
+        prompt: str | None = None,
     ) -> None:
         if isinstance(judges, str) or not isinstance(judges, Iterable):
             judges = (judges,)
@@ -100,6 +109,7 @@ class PairwiseJudge(NearNames):
         self.both_orders = both_orders
         self.votes: Votes = votes
         self._agreement = tuple(agreement)
+        self._template = template_of(prompt, FIELDS, "a judge of pairs")
         if not self.judges:
             raise JudgmentError("there is no judge; pass an LLM such as 'gpt-4o'")
         name, count = Counter(judge.model for judge in self.judges).most_common(1)[0]
@@ -116,10 +126,23 @@ class PairwiseJudge(NearNames):
         return f"PairwiseJudge({names}, both_orders={self.both_orders}, votes={self.votes!r})"
 
     @property
+    def prompt_digest(self) -> str:
+        """The digest of your own prompt; empty for the prompt that ships."""
+        return self._template.digest if self._template else ""
+
+    @property
     def agreement(self) -> tuple[HumanAgreement, ...]:
-        """Measured and published agreement of these judges with people."""
+        """Measured and published agreement of these judges with people.
+
+        The ``source`` of figures that were measured with another prompt says so.
+        """
         published = [entry for judge in self.judges for entry in known_agreement(judge.model)]
-        return (*self._agreement, *published)
+        return tuple(
+            entry
+            if entry.prompt_digest == self.prompt_digest
+            else entry.model_copy(update={"source": f"{entry.source}; {_OTHER_PROMPT}"})
+            for entry in (*self._agreement, *published)
+        )
 
     def compare(
         self,
@@ -164,7 +187,7 @@ class PairwiseJudge(NearNames):
             DatasetError: ``out`` is not a file of votes, or another process writes it.
             LLMError: There is no key for OpenAI.
         """
-        contest = Contest(dataset, runs)
+        contest = Contest(dataset, runs, self._template)
         return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, executor, progress)
 
     def judge(
@@ -196,7 +219,7 @@ class PairwiseJudge(NearNames):
             JudgmentError: As for :meth:`compare`, or a model is compared with itself.
             UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
-        contest = Contest(dataset, runs)
+        contest = Contest(dataset, runs, self._template)
         return self._ask_all(contest, *contest.sort_out(pairs), out, executor, progress)
 
     def compare_adaptively(
@@ -248,7 +271,7 @@ class PairwiseJudge(NearNames):
             SettingError: ``judgments``, ``queries`` or ``batch`` is below 1, or ``target`` is not
                 above 0 and at most 1.
         """
-        contest = Contest(dataset, runs)
+        contest = Contest(dataset, runs, self._template)
         size = len(contest.runs) if batch is None else batch
         _check_sizes(judgments, size)
         if target is not None and not 0 < target <= 1:
@@ -300,7 +323,7 @@ class PairwiseJudge(NearNames):
         if judgments is not None:
             _check_sizes(judgments, 1)
             pairs = 1.0
-        contest = Contest(dataset, runs)
+        contest = Contest(dataset, runs, self._template)
         drawn, _ = contest.draw(queries, pairs, seed)
         orders = shown_pairs(drawn, self.both_orders)
         estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
@@ -323,7 +346,7 @@ class PairwiseJudge(NearNames):
             JudgmentError: The runs cannot be compared on this dataset.
             UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
-        contest = Contest(dataset, runs)
+        contest = Contest(dataset, runs, self._template)
         orders = shown_pairs(contest.sort_out(pairs)[0], self.both_orders)
         return sum_estimates(
             estimate(judge, map(contest.question, orders)) for judge in self.judges

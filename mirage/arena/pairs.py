@@ -15,6 +15,7 @@ from mirage.arena._prompt import judge_question
 from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
 from mirage.llm.questions import Question
+from mirage.llm.templates import Template
 from mirage.models import Run, Verdict
 
 __all__ = ["QUERIES", "Contest", "Pair", "Skipped"]
@@ -62,11 +63,15 @@ class Skipped:
 class Contest:
     """At least two runs of different models on one dataset, checked to be comparable.
 
-    Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`.
+    Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`. With a
+    ``template``, questions have the user's prompt.
     """
 
-    def __init__(self, dataset: DatasetLike, runs: Iterable[Run]) -> None:
+    def __init__(
+        self, dataset: DatasetLike, runs: Iterable[Run], template: Template | None = None
+    ) -> None:
         self.dataset: MirageDataset = as_dataset(dataset)
+        self._template = template
         sorted_runs = sorted(runs, key=lambda run: run.model)
         self.runs: dict[str, Run] = {run.model: run for run in sorted_runs}
         self._query_ids = frozenset(self.dataset.query_ids)
@@ -129,7 +134,7 @@ class Contest:
     def question(self, pair: Pair) -> Question[Verdict]:
         """Return the question for a judge about a pair that can be judged."""
         a, b = (self.runs[model][pair.query_id] for model in (pair.model_a, pair.model_b))
-        return judge_question(self.dataset[pair.query_id], a, b)
+        return judge_question(self.dataset[pair.query_id], a, b, self._template)
 
     def _missing_reason(self, model: str, query_id: str) -> str:
         """Return why a model has no response that can be judged; empty if it has one."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mirage.cli._inputs import named_numbers, named_texts
+from mirage.cli._inputs import file_of, named_numbers, named_texts
 from mirage.errors import MirageError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -33,6 +34,15 @@ def _number(text: str) -> float | None:
 
 def _yes_or_no(text: str) -> bool | None:
     return {"yes": True, "no": False}.get(text)
+
+
+def prompt_of(path: Path | None) -> str | None:
+    """Return the text of a file with a prompt, without blank lines around it."""
+    if path is None:
+        return None
+    from mirage._base.inputs import read_text
+
+    return read_text(file_of(path)).strip()
 
 
 def pair_of(option: str, text: str) -> tuple[float, float]:

@@ -182,6 +182,10 @@ DryRun = Annotated[
     bool,
     flag("Print an estimate of calls, tokens and cost without calling an LLM.", "--dry-run"),
 ]
+Prompt = Annotated[
+    Path | None,
+    option("FILE", "Your own prompt for --judge, with fields such as {question}.  [default: ours]"),
+]
 BothOrders = Annotated[
     bool,
     flag(

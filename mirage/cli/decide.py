@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, file_of, labelled_of, run_of, score_of
-from mirage.cli._llms import LLMSettings
+from mirage.cli._llms import LLMSettings, prompt_of
 from mirage.cli._output import out_either, out_json, say, summarise
 from mirage.cli._shell import app, argument, example, fall_short, flag, keeping, option
 from mirage.errors import MirageError
@@ -59,6 +59,14 @@ def decide(
     risk: Annotated[
         float, option("SHARE", "Largest acceptable share of errors among automatic decisions.")
     ] = 0.2,
+    confidence: Annotated[
+        float | None,
+        option(
+            "P",
+            "Keep --risk in this share of calibrations, such as 0.95; this needs more labels.  "
+            "[default: on average over calibrations]",
+        ),
+    ] = None,
     language: options.LabelLanguage = None,
     positive: Annotated[
         str, option("LABEL", "The label that good values of the feature predict.")
@@ -77,6 +85,7 @@ def decide(
             "--judge",
         ),
     ] = None,
+    prompt: options.Prompt = None,
     file: Annotated[
         Path | None,
         option(
@@ -105,8 +114,8 @@ def decide(
     """Label sentences automatically, with a bounded share of errors.
 
     A feature labels the sentences that it is sure of, and leaves the others open. It is calibrated
-    on LABELS, so that with 95 % confidence at most the share --risk of its decisions is wrong. This
-    holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
+    on LABELS, so that on average over calibrations at most the share --risk of its decisions is
+    wrong. This holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
     other sentences; the share of its errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
@@ -116,12 +125,20 @@ def decide(
 
     for output in (file, rest):
         check_folder(output)
+    if prompt is not None and model is None:
+        raise MirageError("--prompt needs --judge")
     labelled = labelled_of(labels, language, positive)
     unlabelled = _sentences(sentences, dataset, language, labelled)
     settings = LLMSettings(llm, base_url, budget)
     # If the LLM refuses or the budget ends, sentences are left over and decisions are kept.
-    judge = None if model is None else LLMSentenceJudge(settings.llm(model), failed_is_wrong=True)
-    judged = cascade(_feature_scores(feature), judge, labelled, seed=seed, risk=risk)
+    judge = (
+        None
+        if model is None
+        else LLMSentenceJudge(settings.llm(model), prompt=prompt_of(prompt), failed_is_wrong=True)
+    )
+    judged = cascade(
+        _feature_scores(feature), judge, labelled, risk=risk, confidence=confidence, seed=seed
+    )
     decisions = judged.scored(unlabelled)
     undecided = [row.sentence for row in decisions if row.label is None]
     unsure, estimate = len(undecided), judge.estimate(undecided) if judge else None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, runs_of
-from mirage.cli._llms import LLMSettings, naming_models
+from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, print_records, say, summarise
 from mirage.cli._shell import app, example, fall_short, flag, keeping, option
 
@@ -44,6 +44,7 @@ def judge(
         ),
     ] = None,
     both_orders: options.BothOrders = False,
+    prompt: options.Prompt = None,
     file: options.Growing = None,
     dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
@@ -69,7 +70,7 @@ def judge(
     runs = runs_of(questions.language, responses)
     settings = LLMSettings(llm, base_url, budget)
     judges = list(map(settings.llm, name))
-    arena = PairwiseJudge(judges, both_orders=both_orders)
+    arena = PairwiseJudge(judges, both_orders=both_orders, prompt=prompt_of(prompt))
     plan: dict[str, Any] = {"queries": queries, "seed": seed}
     plan |= {} if judgments is None else {"judgments": judgments}
     estimate = arena.estimate(questions, runs, **plan)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._history import current_commit
 from mirage.cli._inputs import check_folder, leaderboard_of, read_runs, response_files
-from mirage.cli._llms import LLMSettings, naming_models
+from mirage.cli._llms import LLMSettings, naming_models, prompt_of
 from mirage.cli._output import out, out_either, out_json_text, say
 from mirage.cli._shell import app, example, fall_short, keeping, option, shortfalls
 from mirage.errors import MirageError, UnknownNameError
@@ -106,6 +106,7 @@ def rank(
     ] = None,
     dry_run: options.DryRun = False,
     both_orders: options.BothOrders = False,
+    prompt: options.Prompt = None,
     base_url: options.BaseUrl = None,
     llm: options.Llm = None,
     budget: options.Budget = None,
@@ -122,7 +123,7 @@ def rank(
     responses. With --judge, an LLM compares some of the responses with those of the leaderboard, so
     that the intervals are valid even if the surrogate is wrong.
     """
-    _check_options(judge, judgments, until_width, until_against, file, dry_run, both_orders)
+    _check_options(judge, judgments, until_width, until_against, file, dry_run, both_orders, prompt)
     commit = current_commit() if history is not None else ""
     for output in (file, page):
         check_folder(output)
@@ -141,6 +142,7 @@ def rank(
             {"judgments": judgments, "seed": seed},
             {"until_width": until_width, "until_against": until_against, "out": file},
             both_orders=both_orders,
+            prompt=prompt_of(prompt),
             dry_run=dry_run,
             jobs=jobs,
             as_json=as_json,
@@ -172,8 +174,8 @@ def rank(
 def _check_options(judge: list[str] | None, *settings: object) -> None:
     if not judge and any(settings):
         raise MirageError(
-            "--judgments, --until-width, --until-against, --out, --dry-run and --both-orders need "
-            "--judge"
+            "--judgments, --until-width, --until-against, --out, --dry-run, --both-orders and "
+            "--prompt need --judge"
         )
 
 
@@ -193,6 +195,7 @@ def _judge(
     stop: dict[str, Any],
     *,
     both_orders: bool,
+    prompt: str | None,
     dry_run: bool,
     jobs: int,
     as_json: bool,
@@ -202,7 +205,7 @@ def _judge(
     from mirage.llm.estimates import sum_estimates
 
     llms = list(map(settings.llm, names))
-    plan = {"judge": PairwiseJudge(llms, both_orders=both_orders), **plan}
+    plan = {"judge": PairwiseJudge(llms, both_orders=both_orders, prompt=prompt), **plan}
     estimate = sum_estimates(board.estimate(path, name, **plan) for name, path in models.items())
     if dry_run:
         out_either(estimate, asdict(estimate), as_json)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -17,9 +18,10 @@ from mirage.errors import SettingError
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.features.rated import RatedFeature
+from mirage.features.rated import ANSWER_FIELDS, RatedFeature, named_by_prompt
 from mirage.llm import LLM, Completion, as_llm
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict
+from mirage.llm.templates import template_of
 
 Scale = Literal["binary", "graded"]
 """Labels of the judge: yes and no, or also a label for answers that are right in part."""
@@ -34,6 +36,7 @@ def llm_eval(
     scale: Scale = "binary",
     method: Literal["label", "logprobs"] = "label",
     invalid: Literal["nan", "false"] = "nan",
+    prompt: str | None = None,
 ) -> RatedFeature:
     """Return the feature by which an LLM judges whether the answer is right: 1 or 0.
 
@@ -50,9 +53,12 @@ def llm_eval(
             server has to return log probabilities. The feature is then named ``llm_eval_logprobs``.
         invalid: ``nan`` by default. ``false`` counts an output without a label as 0, as BERGEN
             does, and logs their number.
+        prompt: Your own prompt, with the fields ``{question}``, ``{reference}`` and ``{answer}``;
+            see :func:`~mirage.features.rated.named_by_prompt` for the name of the feature.
 
     Raises:
-        SettingError: ``scale``, ``method`` or ``invalid`` has an unknown value.
+        SettingError: ``scale``, ``method`` or ``invalid`` has an unknown value; or ``prompt`` has
+            an unknown field, lacks a field, or names no label.
     """
     for name, value, choices in (
         ("scale", scale, tuple(SCALES)),
@@ -68,9 +74,17 @@ def llm_eval(
     if method == "logprobs":
         name, form = f"{name}_logprobs", _first_token_form(labels)
         llm = llm.with_parameters(logprobs=True, top_logprobs=20)
-    question = partial(_question, scale, form)
+    # The first token of an output is a bare label; otherwise labels are in brackets.
+    verdicts = tuple(label if method == "logprobs" else f"[[{label}]]" for label in labels)
+    template = template_of(prompt, replace(ANSWER_FIELDS, verdicts=verdicts), "llm_eval")
     return RatedFeature(
-        name, llm, question, _FACTS, "not judged", 0.0 if invalid == "false" else None
+        named_by_prompt(name, template),
+        llm,
+        partial(_question, scale, form),
+        _FACTS,
+        "not judged",
+        0.0 if invalid == "false" else None,
+        template,
     )
 
 

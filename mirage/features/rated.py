@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mirage._base.logs import logger
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
 from mirage.generation.prompts import passage_entry
+from mirage.languages import Language
 from mirage.llm import LLM, as_llm
 from mirage.llm.questions import BRACKETS, Form, Outcome, Question, ask_all, final_verdict
+from mirage.llm.templates import PromptFields, Template, template_of
 
 _LOG = logger("mirage.features")
 
@@ -25,7 +27,7 @@ EMPTY_ANSWER = 1.0
 """The grade of an empty answer on both scales, which is given without calling the LLM."""
 
 
-def answer_overlap(llm: LLM | str) -> RatedFeature:
+def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
     """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
 
     - 1: off the point of the reference, or made up.
@@ -40,11 +42,18 @@ def answer_overlap(llm: LLM | str) -> RatedFeature:
 
     Args:
         llm: The rater, or its name.
+        prompt: Your own prompt, with the fields ``{question}``, ``{reference}`` and ``{answer}``;
+            see :func:`named_by_prompt` for the name of the feature.
+
+    Raises:
+        SettingError: ``prompt`` has an unknown field, lacks a field, or asks for no grade.
     """
-    return RatedFeature("answer_overlap", as_llm(llm), _overlap_question, _OVERLAP_FACTS)
+    template = template_of(prompt, ANSWER_FIELDS, "answer_overlap")
+    name = named_by_prompt("answer_overlap", template)
+    return RatedFeature(name, as_llm(llm), _overlap_question, _OVERLAP_FACTS, template=template)
 
 
-def fluency(llm: LLM | str) -> RatedFeature:
+def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
     """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
 
     - 1: a jumble.
@@ -59,8 +68,24 @@ def fluency(llm: LLM | str) -> RatedFeature:
 
     Args:
         llm: The rater, or its name.
+        prompt: Your own prompt, with the fields ``{question}``, ``{passages}`` and ``{response}``;
+            see :func:`named_by_prompt` for the name of the feature.
+
+    Raises:
+        SettingError: ``prompt`` has an unknown field, lacks a field, or asks for no rating.
     """
-    return RatedFeature("fluency", as_llm(llm), _fluency_question, _FLUENCY_FACTS)
+    template = template_of(prompt, _FLUENCY_FIELDS, "fluency")
+    name = named_by_prompt("fluency", template)
+    return RatedFeature(name, as_llm(llm), _fluency_question, _FLUENCY_FACTS, template=template)
+
+
+def named_by_prompt(name: str, template: Template | None) -> str:
+    """Return the name of a rated feature, such as ``fluency@1a2b3c4d`` with the user's prompt.
+
+    The digest of the prompt is part of the name. So values from two prompts are never confused, and
+    a surrogate that was trained on one prompt refuses a table with another.
+    """
+    return f"{name}@{template.digest[:8]}" if template else name
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,6 +101,7 @@ class RatedFeature:
         facts: The direction, range and needs.
         gap: Describes the missing value if a call failed.
         invalid: The value of an output that cannot be parsed; ``None`` if it has none.
+        template: The user's prompt; ``None`` for the prompt that ships.
     """
 
     name: str
@@ -84,13 +110,24 @@ class RatedFeature:
     facts: Facts
     gap: str = "not rated"
     invalid: float | None = None
+    template: Template | None = None
 
     def __repr__(self) -> str:
         return self.name
 
+    @property
+    def prompt_digest(self) -> str:
+        """The digest of the user's prompt; empty for the prompt that ships."""
+        return self.template.digest if self.template else ""
+
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
         """Return a value for each query; a failed call leaves the others intact."""
-        entries = [self.question(item) for item in batch]
+        entries = [
+            replace(entry, template=self.template, language=language_name(item))
+            if isinstance(entry := self.question(item), Question)
+            else entry
+            for item in batch
+        ]
         questions = [entry for entry in entries if isinstance(entry, Question)]
         outcomes = ask_all(self.llm, questions, progress=False)
         if self.invalid is not None and (invalid := sum(bool(each.invalid) for each in outcomes)):
@@ -122,6 +159,25 @@ _SOUGHT = "grade from 1 to 5"
 _RATING_IN_TEXT = re.compile(r"(?i)(?<![^\W_])(rating[\s*_]*+):(?=[\s*_]*+[1-5](?![0-9]))")
 # Texts in a prompt that look like a grade are altered, so that a response cannot grade itself.
 _GRADES = (BRACKETS, (_RATING_IN_TEXT, r"\1 ="))
+
+
+ANSWER_FIELDS = PromptFields(
+    material=(("question", "question"), ("reference", "reference"), ("answer", "answer")),
+    required=("reference", "answer"),
+    verdicts=("[[",),
+)
+"""The fields of a prompt that compares an answer with a reference."""
+
+_FLUENCY_FIELDS = PromptFields(
+    material=(("question", "question"), ("passage", "passages"), ("response", "response")),
+    required=("response",),
+    verdicts=("##Rating:",),
+)
+
+
+def language_name(item: Answered) -> str:
+    """Return the English name of the question's language."""
+    return Language.of(item.query.language).name
 
 
 # Answer overlap -----------------------------------------------------------------------------------

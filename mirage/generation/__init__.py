@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mirage.generation.callables import Answer, CallableGenerator, ReplayGenerator
     from mirage.generation.http import HTTPGenerator, OpenAIGenerator
     from mirage.generation.local import TransformersGenerator, VLLMGenerator
-    from mirage.generation.prompts import Prompt, RagPrompt
+    from mirage.generation.prompts import DatasetPrompt, Prompt, RagPrompt
     from mirage.generation.replies import Reply
     from mirage.generation.responses import respond
     from mirage.generation.short_answers import OracleAnswer, ShortAnswerPrompt
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "CallableGenerator",
+    "DatasetPrompt",
     "Generator",
     "HTTPGenerator",
     "OpenAIGenerator",
@@ -40,7 +41,7 @@ _NAMES = {
     "mirage.generation.callables": ("Answer", "CallableGenerator", "ReplayGenerator"),
     "mirage.generation.http": ("HTTPGenerator", "OpenAIGenerator"),
     "mirage.generation.local": ("TransformersGenerator", "VLLMGenerator"),
-    "mirage.generation.prompts": ("Prompt", "RagPrompt"),
+    "mirage.generation.prompts": ("DatasetPrompt", "Prompt", "RagPrompt"),
     "mirage.generation.replies": ("Reply",),
     "mirage.generation.responses": ("respond",),
     "mirage.generation.short_answers": ("OracleAnswer", "ShortAnswerPrompt"),

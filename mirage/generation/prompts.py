@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from mirage.dataset import MirageDataset
@@ -18,7 +18,7 @@ from mirage.errors import GenerationError, SettingError
 from mirage.languages import Language
 from mirage.llm import Message
 from mirage.llm.client import estimate_tokens
-from mirage.llm.questions import fenced
+from mirage.llm.questions import fenced, harmless
 from mirage.models import Passage, Query
 
 CONTEXT_TOKENS = 8192
@@ -135,12 +135,50 @@ class RagPrompt:
         )
 
 
+@dataclass(frozen=True)
+class DatasetPrompt:
+    """A function that returns the prompt that the dataset itself has for a query.
+
+    :meth:`mirage.MirageDataset.from_hub` keeps the prompt of MIRAGE-Bench in
+    ``query.metadata["prompt"]``. It is sent as one user message, and its passages are in the order
+    of the query. Unlike :class:`RagPrompt`, it has no marks around texts from elsewhere; tokens of
+    chat templates in it are broken. To use it, pass it to a generator as ``prompt``:
+    ``OpenAIGenerator("gpt-4o-mini", prompt=DatasetPrompt())``.
+
+    A call raises :class:`~mirage.errors.GenerationError` if the query has no prompt.
+
+    Attributes:
+        prompts: Prompts by query id; a generator takes them from the dataset.
+
+    Example:
+        >>> from mirage import MirageDataset
+        >>> query = MirageDataset.bundled("en")[0]
+        >>> DatasetPrompt({query.id: "Who?"})(query).messages
+        ({'role': 'user', 'content': 'Who?'},)
+    """
+
+    prompts: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, query: Query) -> Prompt:
+        """Return the prompt of a query."""
+        if query.id not in self.prompts:
+            raise GenerationError(
+                f"query {query.id!r} has no prompt in metadata['prompt']; use RagPrompt() instead"
+            )
+        message = {"role": "user", "content": harmless(self.prompts[query.id])}
+        return Prompt((message,), query.passage_ids)
+
+
 def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
     """Return the prompt function to use for a dataset.
 
     If a retriever ranked the passages, a :class:`RagPrompt` of order ``"auto"`` keeps their order.
-    Any other prompt is returned unchanged.
+    A :class:`DatasetPrompt` gets the prompts of the dataset. Any other prompt is returned
+    unchanged.
     """
+    if isinstance(prompt, DatasetPrompt):
+        prompts = {query.id: query.metadata.get("prompt") for query in dataset}
+        return replace(prompt, prompts={id_: text for id_, text in prompts.items() if text})
     if dataset.retrieved and isinstance(prompt, RagPrompt) and prompt.order == "auto":
         return replace(prompt, order="rank")
     return prompt

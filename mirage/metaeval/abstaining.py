@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from mirage.metaeval.judges import (
     SentenceJudge,
     ask,
     name_of,
+    prompt_digest_of,
 )
 from mirage.metaeval.labels import LabelledSentences
 from mirage.metaeval.llm_judge import LLMSentenceJudge
@@ -35,7 +36,13 @@ from mirage.metaeval.prompts import LABELS
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import mean_intervals
-from mirage.statistics.selective import Errors, errors_of, fallback, risk_p_value
+from mirage.statistics.selective import (
+    Errors,
+    conformal_error,
+    errors_of,
+    fallback,
+    risk_p_value,
+)
 
 __all__ = ["AbstainingJudge", "Cascade", "Decision", "cascade"]
 
@@ -55,7 +62,8 @@ class AbstainingJudge:
         margin: The least distance from the threshold of decided items. It is infinite, so that the
             rule abstains on all items, if calibration could not show the risk for any share.
         risk: The upper limit of the error among decided items.
-        confidence: The share of calibrations in which the error stays below the risk.
+        confidence: The share of calibrations in which the error stays below the risk; ``None`` if
+            it does so on average over calibrations.
         balanced: Whether the error is the mean of the error rates of the two labels.
         coverage: The share of the labelled items that are decided.
         coverage_interval: The 95 % confidence interval of the coverage; NaN with few clusters.
@@ -63,18 +71,21 @@ class AbstainingJudge:
             chosen on these items.
         labels: The number of items that were used for calibration.
         clusters: The number of clusters of these items.
+        prompt_digest: The digest of the prompt behind the scores, if an LLM with the user's prompt
+            gave them; else empty.
     """
 
     threshold: float
     margin: float
     risk: float
-    confidence: float
+    confidence: float | None
     balanced: bool
     coverage: float
     coverage_interval: Interval
     error: float
     labels: int
     clusters: int
+    prompt_digest: str = ""
 
     @classmethod
     def calibrate(
@@ -83,21 +94,28 @@ class AbstainingJudge:
         labels: ArrayLike,
         *,
         risk: float = 0.2,
-        confidence: float = 0.95,
+        confidence: float | None = None,
         clusters: Sequence[object] | None = None,
         threshold: float = 0.5,
         balanced: bool = False,
     ) -> AbstainingJudge:
         """Find the margin from labels.
 
-        The candidates are margins that decide 5, 10, ... 100 % of the items. Each is tested for an
-        error below the risk among decided items
+        The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
+        passes is used. By default a margin passes if the error among the items that it decides,
+        counting one more cluster as decided and wrong, is at most the risk
+        (:func:`~mirage.statistics.selective.conformal_error`). The error is then at most the risk
+        on average over calibrations, where abstaining on all items counts as no error. In a single
+        calibration it may be above the risk.
+
+        With ``confidence``, the error is at most the risk in this share of calibrations. Each
+        margin is tested for an error below the risk among decided items
         (:func:`~mirage.statistics.selective.risk_p_value`). The tests form a sequence
         (:func:`~mirage.statistics.selective.fallback`) that starts at a quarter of the items, or
-        later if a quarter is too few to pass, and again at half. The narrowest margin that passes
-        is used. The scores must not depend on these labels: a model that was fitted to them looks
-        too good.
+        later if a quarter is too few to pass, and again at half. This needs more labels, and
+        abstains throughout more often.
 
+        The scores must not depend on these labels: a model that was fitted to them looks too good.
         ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
         without clusters, at 50, 100 and 250 labels.
 
@@ -106,7 +124,8 @@ class AbstainingJudge:
                 NaN are never decided.
             labels: Whether people call each item positive.
             risk: The upper limit of the error among decided items, between 0 and 1.
-            confidence: The share of calibrations in which the limit must hold.
+            confidence: The share of calibrations in which the limit must hold; by default it holds
+                on average over calibrations.
             clusters: The cluster of each item, if items are not independent, such as the answer
                 that sentences come from; by default each item is its own cluster.
             threshold: The score that is neutral, such as 0.5 for a probability. It should come from
@@ -131,30 +150,22 @@ class AbstainingJudge:
             array([0., 1.])
         """
         for name, share in (("risk", risk), ("confidence", confidence)):
-            if not 0 < share < 1:
+            if share is not None and not 0 < share < 1:
                 raise SettingError(f"{name} must be between 0 and 1, got {name}={share}")
         if not math.isfinite(threshold):
             raise SettingError(f"threshold must be a finite number, got threshold={threshold}")
         values, positive, codes = _columns(scores, labels, clusters)
         distance = np.abs(values - threshold)
         wrong = (values >= threshold) != positive
-        alpha = 1 - confidence
-        _check_enough(positive, codes, ~np.isnan(values), risk, alpha, balanced)
+        has_score = ~np.isnan(values)
         margins = _margins(distance)
         rules = [distance >= margin for margin in margins.tolist()]
-        p_values = [
-            risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk)
-            for decided in rules
-        ]
-        # Margins that would pass with a quarter of the allowed errors. The actual errors must not
-        # influence where the sequence of tests starts.
-        can_pass = [
-            risk_p_value(_with_share(risk / 4, positive, codes, decided, balanced), risk) <= alpha
-            for decided in rules
-        ]
-        shares = [decided.sum() / np.count_nonzero(~np.isnan(values)) for decided in rules]
-        levels = alpha * _level_shares(can_pass, shares)
-        passed = np.flatnonzero(fallback(np.array(p_values), levels))
+        if confidence is None:
+            passed = _pass_on_average(wrong, positive, codes, has_score, rules, risk, balanced)
+        else:
+            alpha = 1 - confidence
+            _check_enough(positive, codes, has_score, risk, alpha, balanced)
+            passed = _pass_tests(wrong, positive, codes, has_score, rules, risk, alpha, balanced)
         margin = float(margins[passed[-1]]) if len(passed) else math.inf
         decided = distance >= margin  # empty if the margin is infinite
         column = decided[:, None].astype(np.float64)
@@ -180,7 +191,12 @@ class AbstainingJudge:
 
     def __str__(self) -> str:
         kind = "balanced error" if self.balanced else "error"
-        limit = f"{kind} at most {100 * self.risk:g} % at confidence {100 * self.confidence:g} %"
+        held = (
+            "on average over calibrations"
+            if self.confidence is None
+            else f"at confidence {100 * self.confidence:g} %"
+        )
+        limit = f"{kind} at most {100 * self.risk:g} % {held}"
         basis = f"{self.labels} labels in {self.clusters} clusters"
         if math.isinf(self.margin):
             return f"abstains throughout: {basis} do not show an {limit} of any share".replace(
@@ -233,6 +249,81 @@ def _with_share(
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
 
 
+def _pass_on_average(
+    wrong: Bools,
+    positive: Bools,
+    codes: Ints,
+    has_score: Bools,
+    rules: Sequence[Bools],
+    risk: float,
+    balanced: bool,
+) -> Ints:
+    """Return the rules whose error, with one more cluster decided and wrong, is within the risk."""
+    kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
+    totals = [int(np.count_nonzero(kind & has_score)) for kind in kinds]
+    _check_both_labels(totals, int(np.count_nonzero(has_score)), balanced)
+    sizes = [int(np.bincount(codes[kind & has_score]).max()) for kind in kinds]
+    least = conformal_error([Errors(0, total) for total in totals], sizes)
+    if least > risk:
+        labels = int(np.count_nonzero(has_score))
+        needed = labels
+        while least > risk:
+            needed += 1
+            likely = [Errors(0, total * needed / labels) for total in totals]
+            least = conformal_error(likely, sizes)
+        raise JudgmentError(
+            f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
+            f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels like "
+            "these are needed"
+        )
+
+    def count(rows: Bools) -> float:
+        return float(np.count_nonzero(rows))
+
+    errors = [
+        conformal_error(
+            [Errors(count(wrong & decided & kind), count(decided & kind)) for kind in kinds], sizes
+        )
+        for decided in rules
+    ]
+    return np.flatnonzero(np.array(errors) <= risk)
+
+
+def _pass_tests(
+    wrong: Bools,
+    positive: Bools,
+    codes: Ints,
+    has_score: Bools,
+    rules: Sequence[Bools],
+    risk: float,
+    alpha: float,
+    balanced: bool,
+) -> Ints:
+    """Return the rules whose error is shown to be below the risk, at a level for all together."""
+    p_values = [
+        risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk) for decided in rules
+    ]
+    # Margins that would pass with a quarter of the allowed errors. The actual errors must not
+    # influence where the sequence of tests starts.
+    can_pass = [
+        risk_p_value(_with_share(risk / 4, positive, codes, decided, balanced), risk) <= alpha
+        for decided in rules
+    ]
+    shares = [decided.sum() / np.count_nonzero(has_score) for decided in rules]
+    levels = alpha * _level_shares(can_pass, shares)
+    return np.flatnonzero(fallback(np.array(p_values), levels))
+
+
+def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> None:
+    """Raise an error if a required kind of items has no item."""
+    if not all(totals):
+        raise JudgmentError(
+            f"all {labels} items with a score have the same label; balanced=True needs both labels"
+            if balanced and labels
+            else "no item has a score; at least one is needed"
+        )
+
+
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
     """Return the share of the significance level of each test; tests after a start have 0."""
     first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
@@ -251,12 +342,7 @@ def _check_enough(
     """Raise an error if the labels could not show the risk even without a wrong decision."""
     labels, factor = int(np.count_nonzero(has_score)), 1.0
     kinds = _with_share(0.0, positive, codes, has_score, balanced)
-    if any(kind.decided == 0 for kind in kinds):
-        raise JudgmentError(
-            f"all {labels} items with a score have the same label; balanced=True needs both labels"
-            if balanced and labels
-            else "no item has a score; at least one is needed"
-        )
+    _check_both_labels([kind.decided for kind in kinds], labels, balanced)
 
     def p_value(factor: float) -> float:
         return risk_p_value([Errors(0.0, factor * kind.decided) for kind in kinds], risk)
@@ -319,6 +405,9 @@ class Cascade:
         negative: The other label.
         direction: A sentence on which values of the score mean the positive label; empty if the
             score declares that higher ones do.
+
+    Raises:
+        JudgmentError: The rule was calibrated with another prompt than that of ``cheap``.
     """
 
     name: str
@@ -328,6 +417,15 @@ class Cascade:
     positive: str
     negative: str
     direction: str = ""
+
+    def __post_init__(self) -> None:
+        digest = prompt_digest_of(self.cheap)
+        if self.abstaining.prompt_digest != digest:
+            raise JudgmentError(
+                f"{name_of(self.cheap)!r} has {_prompt_name(digest)}, but the rule was calibrated "
+                f"with {_prompt_name(self.abstaining.prompt_digest)}; calibrate it again, since "
+                "its risk does not hold for other scores"
+            )
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
@@ -397,6 +495,10 @@ class Cascade:
         return self.costly.estimate(self.undecided(sentences))
 
 
+def _prompt_name(digest: str) -> str:
+    return f"prompt {digest}" if digest else "the prompt that ships, or none"
+
+
 def _name(costly: SentenceJudge | None) -> str:
     return "people" if costly is None else costly.name
 
@@ -407,7 +509,7 @@ def cascade(
     labelled: LabelledSentences,
     *,
     risk: float = 0.2,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     balanced: bool = False,
     cluster: Cluster = None,
     seed: int = 0,
@@ -481,6 +583,7 @@ def cascade(
         threshold=threshold,
         balanced=balanced,
     )
+    abstaining = replace(abstaining, prompt_digest=prompt_digest_of(cheap))
     name = f"{name_of(cheap)}, else {_name(costly)}"
     return Cascade(name, cheap, costly, abstaining, decided.positive, negatives[0], direction)
 
@@ -507,8 +610,9 @@ def _combine(
             scores[test] = _fit_model(X[~test], positive[~test], labelled.source)(X[test])
     probabilities = _fit_model(X, positive, labelled.source)
     name = " + ".join(map(name_of, parts))
+    digest = "+".join(filter(None, map(prompt_digest_of, parts)))
     combined = Score(
-        name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1)
+        name, lambda new: probabilities(columns(new)).tolist(), 0.5, Facts("higher", 0, 1), digest
     )
     return combined, scores
 

@@ -122,7 +122,8 @@ def evaluate(
         if opinion.scores is not None:
             source = "cross-validation" if opinion.threshold is None else "given"
         scores = opinion.scores, thresholds, source, opinion.reading
-        results.append(JudgeResult(opinion.name, figures, chosen_labels, *scores, truth))
+        digest = opinion.prompt_digest
+        results.append(JudgeResult(opinion.name, figures, chosen_labels, *scores, truth, digest))
     return MetaEvaluation(tuple(results), truth, right, drawn, level)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "ask",
     "judge_list",
     "name_of",
+    "prompt_digest_of",
     "score",
 ]
 
@@ -71,12 +72,14 @@ class Score:
         threshold: The least number with the positive label. It should come from other data than
             those on which the score is measured. ``None`` chooses it by cross-validation.
         facts: The direction and range of the numbers, as features declare them.
+        prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
     """
 
     name: str
     function: Callable[[Sequence[AnswerSentence]], Sequence[float | NotComputed | None]]
     threshold: float | None = None
     facts: Facts = _UNDECLARED
+    prompt_digest: str = ""
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not math.isfinite(self.threshold):
@@ -128,7 +131,8 @@ def score(
     if isinstance(of, str):
         of = feature(of)
     if isinstance(of, Feature):
-        return Score(name or of.name, partial(_feature_scores, of), threshold, facts(of))
+        scores = partial(_feature_scores, of)
+        return Score(name or of.name, scores, threshold, facts(of), prompt_digest_of(of))
     function, score_name = of, name or name_of(of)
     return Score(
         score_name,
@@ -220,6 +224,7 @@ class Opinion(NamedTuple):
     scores: Floats | None
     reading: Reading
     threshold: float | None = None
+    prompt_digest: str = ""
 
     @property
     def evidence(self) -> Floats | None:
@@ -236,6 +241,7 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
     if isinstance(judge, str | Feature):
         judge = score(judge)
     name, threshold, values = name_of(judge), None, list[object]()
+    digest = prompt_digest_of(judge)
     if isinstance(judge, Score):
         values, threshold = list(judge.function(sentences)), judge.threshold
     elif isinstance(judge, SentenceJudge):
@@ -252,9 +258,15 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
     if isinstance(judge, Score) or (some_float and not isinstance(judge, SentenceJudge)):
         declared = judge.facts if isinstance(judge, Score) else _declared_facts(judge, name)
         reading = Reading.of(declared, sentences)
-        return Opinion(name, None, _numbers(values, name, sentences), reading, threshold)
+        numbers = _numbers(values, name, sentences)
+        return Opinion(name, None, numbers, reading, threshold, digest)
     labels = _labels(values, name, sentences)
-    return Opinion(name, labels, None, Reading.of(_UNDECLARED, sentences))
+    return Opinion(name, labels, None, Reading.of(_UNDECLARED, sentences), None, digest)
+
+
+def prompt_digest_of(judge: object) -> str:
+    """Return the digest of a judge's prompt if it is the user's; else an empty text."""
+    return str(getattr(judge, "prompt_digest", ""))
 
 
 def name_of(judge: JudgeLike) -> str:

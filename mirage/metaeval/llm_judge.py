@@ -13,8 +13,9 @@ from mirage.errors import JudgmentError, UnknownNameError
 from mirage.llm import LLM, as_llm
 from mirage.llm.estimates import Estimate, estimate
 from mirage.llm.questions import Outcome, Question, ask_all
+from mirage.llm.templates import template_of
 from mirage.metaeval.labels import Task
-from mirage.metaeval.prompts import LABELS, STRATEGIES, Strategy, label_question
+from mirage.metaeval.prompts import FIELDS, LABELS, STRATEGIES, Strategy, label_question
 from mirage.metaeval.sentences import AnswerSentence
 
 __all__ = ["LLMSentenceJudge"]
@@ -41,12 +42,17 @@ class LLMSentenceJudge:
         task: The property to judge: ``"faithfulness"``, with the labels "Supported" and "Not
             Supported", or ``"relevance"``, with MEMERAG's three labels.
         name: The name in tables; by default the model and the strategy.
+        prompt: Your own prompt instead of that of the strategy, with the fields ``{sentence}`` and,
+            for faithfulness, ``{passages}`` (for relevance, ``{question}``), and perhaps
+            ``{language}``, ``{marks}`` and ``{form}``; the judge's guide describes them. With
+            ``{form}``, ``strategy`` still decides whether the LLM reasons first.
         failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
             is for endpoints that refuse some sentences, such as by content filters.
         progress: Show a progress bar on stderr if that is a terminal.
 
     Raises:
         UnknownNameError: The strategy or the task is unknown.
+        SettingError: ``prompt`` has an unknown field, lacks a field, or does not name the labels.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class LLMSentenceJudge:
         *,
         task: Task = "faithfulness",
         name: str = "",
+        prompt: str | None = None,
         failed_is_wrong: bool = False,
         progress: bool = True,
     ) -> None:
@@ -64,7 +71,9 @@ class LLMSentenceJudge:
         if task not in LABELS:
             raise UnknownNameError("task of a judge of sentences", task, get_args(Task))
         self.llm: LLM = as_llm(llm)
-        self.name: str = name or f"{self.llm.model} {strategy}"
+        self._template = template_of(prompt, FIELDS[task], f"a judge of {task}")
+        own_prompt = f" prompt {self.prompt_digest[:8]}" if self._template else ""
+        self.name: str = name or f"{self.llm.model} {strategy}{own_prompt}"
         self.strategy: Strategy = strategy
         self.task: Task = task
         self.failed_is_wrong: bool = failed_is_wrong
@@ -72,6 +81,11 @@ class LLMSentenceJudge:
 
     def __repr__(self) -> str:
         return f"LLMSentenceJudge({self.llm!r}, {self.strategy!r}, task={self.task!r})"
+
+    @property
+    def prompt_digest(self) -> str:
+        """The digest of your own prompt; empty for the prompts that ship."""
+        return self._template.digest if self._template else ""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
         """Return one of the task's labels for each sentence, or ``None`` if no response has one.
@@ -96,7 +110,10 @@ class LLMSentenceJudge:
         return estimate(self.llm, dict.fromkeys(self._questions(sentences)))
 
     def _questions(self, sentences: Sequence[AnswerSentence]) -> list[Question[str]]:
-        return [label_question(sentence, self.task, self.strategy) for sentence in sentences]
+        return [
+            label_question(sentence, self.task, self.strategy, self._template)
+            for sentence in sentences
+        ]
 
     def _report(self, outcomes: Sequence[Outcome[str]]) -> None:
         """Log the number of missing labels; raise an error for failures that are not "wrong"."""

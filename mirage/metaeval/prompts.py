@@ -17,11 +17,20 @@ from typing import Literal, get_args
 from mirage.languages import Language
 from mirage.llm.controls import Break
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict, harmless
+from mirage.llm.templates import PromptFields, Template
 from mirage.metaeval.labels import Task
 from mirage.metaeval.sentences import AnswerSentence
 from mirage.models import Passage
 
-__all__ = ["LABELS", "STRATEGIES", "Strategy", "label_form", "label_question", "read_label"]
+__all__ = [
+    "FIELDS",
+    "LABELS",
+    "STRATEGIES",
+    "Strategy",
+    "label_form",
+    "label_question",
+    "read_label",
+]
 
 Strategy = Literal["zero-shot", "cot", "guidelines", "guidelines+cot"]
 """The name of a prompt."""
@@ -38,6 +47,20 @@ LABELS: dict[Task, tuple[str, ...]] = {
     ),
 }
 """The labels that a judge may give for each task, without "Challenging to determine"."""
+
+FIELDS: dict[Task, PromptFields] = {
+    "faithfulness": PromptFields(
+        material=(("question", "question"), ("passage", "passages"), ("sentence", "sentence")),
+        required=("passages", "sentence"),
+        verdicts=LABELS["faithfulness"],
+    ),
+    "relevance": PromptFields(
+        material=(("question", "question"), ("sentence", "sentence")),
+        required=("question", "sentence"),
+        verdicts=LABELS["relevance"],
+    ),
+}
+"""The fields of a prompt for one sentence, by task."""
 
 
 # Prompts ------------------------------------------------------------------------------------------
@@ -100,7 +123,9 @@ _RATIONALE_FORM = (
 )
 
 
-def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> Question[str]:
+def label_question(
+    sentence: AnswerSentence, task: Task, strategy: Strategy, template: Template | None = None
+) -> Question[str]:
     """Return the prompt that asks for the label of a sentence.
 
     For faithfulness, it contains the question, the passages that should support the sentence
@@ -109,7 +134,8 @@ def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> 
     """
     passages = sentence.cited if task == "faithfulness" else ()
     wording, guidelines = _WORDING[task]
-    language = _LANGUAGE.format(language=Language.of(sentence.query.language).name)
+    name = Language.of(sentence.query.language).name
+    language = _LANGUAGE.format(language=name)
     parts = (wording, guidelines, language) if "guidelines" in strategy else (wording, language)
     # The count tells the judge that a sentence without citations comes without passages.
     count = f" (passages: {len(passages)})" if task == "faithfulness" else ""
@@ -122,6 +148,8 @@ def label_question(sentence: AnswerSentence, task: Task, strategy: Strategy) -> 
             *((f"passage-{n}", _passage_text(p)) for n, p in enumerate(passages, 1)),
             ("sentence", sentence.text),
         ),
+        template=template,
+        language=name,
     )
 
 

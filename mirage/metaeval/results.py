@@ -75,6 +75,7 @@ class JudgeResult:
         threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
         reading: The orientation of the scores: which of them mean the positive label.
         truth: The sentences and their labels.
+        prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
     """
 
     name: str
@@ -85,6 +86,7 @@ class JudgeResult:
     threshold_source: ThresholdSource | None
     reading: Reading
     truth: Truth
+    prompt_digest: str = ""
 
     def __getitem__(self, language: str) -> JudgeFigures:
         if language not in self.figures:
@@ -134,6 +136,7 @@ class JudgeResult:
                 interval=_rounded(row.interval),
                 sentences=row.sentences,
                 source=source or self.truth.labelled.source,
+                prompt_digest=self.prompt_digest,
             )
             for code, row in self.figures.items()
             if code != MEAN

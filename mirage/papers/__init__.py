@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mirage.papers.arenas import Arena, read_arena, read_hub_arena
     from mirage.papers.finetuning import tuned_models, tuning_settings
     from mirage.papers.judging import fewer_judgments, new_models
+    from mirage.papers.published import compare_with_paper, published_table
     from mirage.papers.results import Result
     from mirage.papers.settings import GENERATION, SENTENCE_JUDGES
     from mirage.papers.surrogates import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         compare_regressors,
         feature_importance,
         r2_by_tournaments,
+        surrogate_ranking,
         tau_by_language,
     )
 
@@ -40,12 +42,15 @@ __all__ = [
     "Result",
     "compare_feature_sets",
     "compare_regressors",
+    "compare_with_paper",
     "feature_importance",
     "fewer_judgments",
     "new_models",
+    "published_table",
     "r2_by_tournaments",
     "read_arena",
     "read_hub_arena",
+    "surrogate_ranking",
     "tau_by_language",
     "tuned_models",
     "tuning_settings",
@@ -55,6 +60,7 @@ _NAMES = {
     "mirage.papers.arenas": ("Arena", "read_arena", "read_hub_arena"),
     "mirage.papers.finetuning": ("tuned_models", "tuning_settings"),
     "mirage.papers.judging": ("fewer_judgments", "new_models"),
+    "mirage.papers.published": ("compare_with_paper", "published_table"),
     "mirage.papers.results": ("Result",),
     "mirage.papers.settings": ("GENERATION", "SENTENCE_JUDGES"),
     "mirage.papers.surrogates": (
@@ -62,6 +68,7 @@ _NAMES = {
         "compare_regressors",
         "feature_importance",
         "r2_by_tournaments",
+        "surrogate_ranking",
         "tau_by_language",
     ),
 }

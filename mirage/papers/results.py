@@ -21,6 +21,7 @@ __all__ = [
     "Line",
     "NewModelRow",
     "R2Row",
+    "RankRow",
     "Result",
     "Row",
     "SettingRow",
@@ -166,6 +167,31 @@ class TauRow(Row):
     lower: float
     upper: float
     tau_train: float
+
+
+@dataclass(frozen=True)
+class RankRow(Row):
+    """Rank of a model by the surrogate, and by the judge.
+
+    Attributes:
+        model: Name of the model.
+        rank: Rank by the mean of its predicted logits over splits.
+        judge_rank: Rank by the judge's logits.
+        logit: Mean of the predicted logits over splits.
+        lower: Lower end of the middle 95 % of predicted logits over splits.
+        upper: Upper end.
+        judged: Logit by the judge.
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("model",)
+
+    model: str
+    rank: float
+    judge_rank: float
+    logit: float
+    lower: float
+    upper: float
+    judged: float
 
 
 @dataclass(frozen=True)

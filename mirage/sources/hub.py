@@ -327,8 +327,9 @@ def read_queries(
     punctuation may replace them. All other brackets are text: ids of other queries' passages, ids
     within a line, and repeated ids. A title, if the prompt has one, is part of the text.
 
-    ``relevant`` are the positive ids. A row that occurs twice counts once. A row is left out if it
-    is not valid or its prompt lacks a passage; the number of such rows is logged.
+    ``metadata["prompt"]`` is the whole prompt, and ``relevant`` are the positive ids. A row that
+    occurs twice counts once. A row is left out if it is not valid or its prompt lacks a passage;
+    the number of such rows is logged.
 
     Args:
         split: The files of :data:`QUERIES`.
@@ -384,6 +385,7 @@ def _query(
         "relevant": tuple(relevant),
         "reference": references.get(str(query_id)),
         "answerable": bool(relevant),
+        "metadata": {"prompt": prompt},
     }
     return validated(Query, fields, where)
 

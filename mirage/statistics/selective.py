@@ -1,10 +1,13 @@
 """Selective classification: the share of items that scores can decide with an error below a risk.
 
-Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are tested on
-labelled items. A rule is valid if the test shows that its error among decided items is below the
-risk. The tests are corrected together: the probability of accepting an invalid rule is at most the
-requested level (Learn then Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052;
-for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
+Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are checked
+on labelled items, in one of two ways. Conformal risk control (Angelopoulos, Bates, Fisch, Lei &
+Schuster 2024, arXiv 2208.02814) holds the error below the risk on average over sets of labels. A
+test holds it with a confidence: a rule is valid if the test shows that its error among decided
+items is below the risk. The tests are corrected together: the probability of accepting an invalid
+rule is at most the requested level (Learn then Test: Angelopoulos, Bates, Candès, Jordan & Lei
+2021, arXiv 2110.01052; for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv
+2407.18370).
 """
 
 from __future__ import annotations
@@ -92,6 +95,29 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     middles = (np.arange(200) + 0.5) / 200
     other = np.clip(2 * risk - betaincinv(*ends[0], middles), 0, 1)
     return float(1 - betainc(*ends[1], other).mean())
+
+
+def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
+    """Return the error rate of a rule if it decided one more cluster, and all of it wrongly.
+
+    If the rule that decides most items with this rate at or below the risk is used, a new cluster
+    is wrongly decided at most as often as the risk allows: the rate bounds the one that includes
+    the new cluster, in which all clusters are exchangeable (Angelopoulos et al. 2024, proof of
+    Theorem 1, with the loss of a decided item less the risk).
+
+    Args:
+        kinds: Numbers of errors and of decided items: one for all items, or two for the two labels,
+            whose error rates are averaged.
+        sizes: Largest number of items of a cluster, for each kind.
+
+    Example:
+        >>> conformal_error([Errors(1, 19)], [1])
+        0.1
+    """
+    rates = [
+        (kind.wrong + size) / (kind.decided + size) for kind, size in zip(kinds, sizes, strict=True)
+    ]
+    return float(np.mean(rates))
 
 
 def fallback(p_values: Floats, levels: Floats) -> Bools:

@@ -98,6 +98,20 @@ ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {
     "forest": lambda _, seed: _sklearn(
         "ensemble.RandomForestRegressor", n_estimators=100, random_state=seed
     ),
+    # The paper's other two, which overfit. XGBoost's defaults: 100 trees of depth 6, learning rate
+    # 0.3, L2 penalty 1; here scikit-learn's histogram trees, which are not bit-equal to XGBoost's.
+    "least_squares": lambda _, __: _sklearn("linear_model.LinearRegression"),
+    "boosting": lambda _, seed: _sklearn(
+        "ensemble.HistGradientBoostingRegressor",
+        max_iter=100,
+        learning_rate=0.3,
+        max_depth=6,
+        max_leaf_nodes=None,
+        min_samples_leaf=1,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=seed,
+    ),
 }
 """Estimators of scikit-learn: factories ``(monotone, seed) -> regressor`` by name."""
 

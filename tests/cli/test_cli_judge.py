@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command_line import IN_SWAHILI, first_passage, mirage, refusal, responses
-from llm_server import ChatServer, Reply
+from llm_server import ChatServer, Reply, last_user_text
 
 
 @pytest.fixture
@@ -93,3 +93,19 @@ def test_pairs_that_tell_most(server: ChatServer, files: list[Path], tmp_path: P
     done = judged(server, files, "--judgments", 5, "--out", path, "--json")
     assert json.loads(done.stdout)["judgments"] == 5
     assert "at most" in done.stderr
+
+
+def test_a_prompt_from_a_file_is_sent_and_a_wrong_one_refused(
+    server: ChatServer, files: list[Path], tmp_path: Path
+) -> None:
+    server.answer = lambda _: "[[A]]"
+    path = tmp_path / "prompt.txt"
+    path.write_text("\nBetter?\n{question}\n{answer_a}\n{answer_b}\n{form}\n", encoding="utf-8")
+    assert judged(server, files, "--prompt", path).exit_code == 0
+    assert last_user_text(server.requests[0]).startswith("Better?\n<question ")
+    path.write_text("{question} {response_a} {form}", encoding="utf-8")
+    endpoint = ("--judge", "j", "--base-url", server.url, "--prompt", path)
+    message = refusal("judge", *IN_SWAHILI, *files, *endpoint)
+    assert "unknown field {response_a} and lacks {answer_a}, {answer_b}" in message
+    assert "needs --judge" in refusal("decide", files[0], files[1], "--prompt", path)
+    assert "need --judge" in refusal("rank", *IN_SWAHILI, files[0], "--prompt", path)

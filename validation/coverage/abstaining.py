@@ -18,10 +18,15 @@
    something (or errs in one of five) beside two that are noise; and with `--decide-memerag` on
    MEMERAG, language by language, where half of the queries have labels and the others are decided.
 
+5. The default, conformal risk control, beside a confidence of 95 %, on drawn data as in 3: the
+   error of the decisions on average over calibrations (0 if the judge abstains throughout), how
+   often it exceeds the risk, and how often the judge abstains throughout.
+
 MEMERAG is for evaluation only: nothing that ships is fitted to it.
 
     python validation/coverage/abstaining.py             # 1 and 2 need MIRAGE_DATA; 8 minutes
     python validation/coverage/abstaining.py --decide     # 4 alone
+    python validation/coverage/abstaining.py --average    # 5 alone
 """
 
 from __future__ import annotations
@@ -223,6 +228,7 @@ def splits(world: World, given: np.ndarray, number: int, variant: str) -> None:
                         np.arange(len(chosen)), [len(own[query]) for query in chosen]
                     ).tolist(),
                     balanced=balanced,
+                    confidence=0.95,
                 )
                 said = judge.decide(given[measured])
                 row += [judge.coverage, error_of(said, world.positive[measured], balanced) > risk]
@@ -317,7 +323,13 @@ def one(
         scores = np.where(right == positive, 1, -1) * np.abs(latent())
     try:
         judge = AbstainingJudge.calibrate(
-            scores, positive, risk=risk, clusters=codes.tolist(), threshold=0.0, balanced=balanced
+            scores,
+            positive,
+            risk=risk,
+            confidence=0.95,
+            clusters=codes.tolist(),
+            threshold=0.0,
+            balanced=balanced,
         )
     except JudgmentError:
         return np.nan, np.nan
@@ -326,6 +338,70 @@ def one(
         wrong, right_ = norm.cdf(-judge.margin - 0.8), norm.sf(judge.margin - 0.8)
         true = wrong / (wrong + right_)
     return float(judge.coverage > 0 and true > risk), judge.coverage
+
+
+# On average over calibrations -------------------------------------------------------------------
+
+
+def on_average(replications: int) -> None:
+    """Print how conformal risk control does beside tests at a confidence of 95 %."""
+    print(f"\nrisk 0.2, {replications} calibrations: mean error / exceeded / abstains throughout")
+    for largest, alike in ((1, 0.0), (5, 0.5)):
+        # Scores that say nothing, by their error; and normal scores this far from the threshold.
+        for informed, value in ((0, 0.2), (0, 0.22), (0, 0.25), (1, 0.6), (1, 0.8)):
+            for confidence in (None, 0.95):
+                name = "conformal" if confidence is None else "confidence 0.95"
+                cells = []
+                for labels in (50, 150, 250):
+                    rng = seeded(labels)
+                    rows = [
+                        drawn_error(rng, labels, largest, alike, bool(informed), value, confidence)
+                        for _ in range(replications)
+                    ]
+                    errors, covered = np.array(rows).T
+                    figures = errors.mean(), np.mean(errors > 0.2 + 1e-6), np.mean(covered == 0)
+                    cells.append(" / ".join(f"{100 * figure:.0f} %" for figure in figures))
+                    kind = f"{'informed' if informed else 'no information'} {value}"
+                    place = "on average", name, kind, f"clusters of {largest}", f"{labels} labels"
+                    for what, figure in zip(
+                        ("mean error", "exceeded", "abstains throughout"), figures, strict=True
+                    ):
+                        add_figure(figure, *place, what)
+                print(f"{kind:20}{largest:>3} {name:16}" + "".join(f"{c:>20}" for c in cells))
+
+
+def drawn_error(
+    rng: np.random.Generator,
+    labels: int,
+    largest: int,
+    alike: float,
+    informed: bool,
+    value: float,
+    confidence: float | None,
+) -> tuple[float, float]:
+    """Return the true error of the decisions, 0 if there are none, and the share decided."""
+    sizes = rng.integers(1, largest + 1, size=labels)
+    codes = np.repeat(np.arange(labels), sizes)[:labels]
+
+    def latent() -> np.ndarray:
+        common = rng.standard_normal(labels)[codes]
+        return math.sqrt(alike) * common + math.sqrt(1 - alike) * rng.standard_normal(labels)
+
+    positive = latent() < norm.ppf(0.65)
+    if informed:
+        scores = np.where(positive, value, -value) + latent()
+    else:
+        scores = np.where((latent() > norm.ppf(value)) == positive, 1, -1) * np.abs(latent())
+    try:
+        judge = AbstainingJudge.calibrate(
+            scores, positive, clusters=codes.tolist(), threshold=0.0, confidence=confidence
+        )
+    except JudgmentError:
+        return 0.0, 0.0
+    if not judge.coverage or not informed:
+        return value if judge.coverage else 0.0, judge.coverage
+    wrong, right = norm.cdf(-judge.margin - value), norm.sf(judge.margin - value)
+    return float(wrong / (wrong + right)), judge.coverage
 
 
 # As the command does it -------------------------------------------------------------------------
@@ -393,7 +469,7 @@ def one_fitted(
         *(score(lambda s, n=n: noise[n][int(s.text)], name=f"noise {n}") for n in range(2)),
     ]
     try:
-        judge = cascade(parts, None, labelled)
+        judge = cascade(parts, None, labelled, confidence=0.95)
     except JudgmentError:
         return np.nan, np.nan
     coverage = judge.abstaining.coverage
@@ -429,7 +505,7 @@ def decided_languages(number: int) -> None:
             for seed in range(number):
                 rng = seeded(seed)
                 half = np.isin(queries, rng.permutation(queries.max() + 1)[: queries.max() // 2])
-                judge = cascade([cheap], None, part(labelled, half), seed=seed)
+                judge = cascade([cheap], None, part(labelled, half), confidence=0.95, seed=seed)
                 others = part(labelled, ~half)
                 said = [one.label for one in judge.scored(others.sentences)]
                 wrong = [a != b for a, (b,) in zip(said, others.labels, strict=True) if a]
@@ -460,8 +536,12 @@ def main() -> None:
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("--decide", action="store_true", help="4 alone")
     parser.add_argument("--decide-memerag", action="store_true", help="4 on MEMERAG, too")
+    parser.add_argument("--average", action="store_true", help="5 alone")
     options = parser.parse_args()
     quick = options.quick
+    on_average(2 if quick else 400)
+    if options.average:
+        return
     variants: tuple[str, ...] = ()
     if (DATA / "memerag").is_dir() and not options.decide:
         variants = ("memerag",) if quick else ("memerag_ext_w_majority_vote", "memerag")

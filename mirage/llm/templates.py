@@ -1,0 +1,150 @@
+"""Prompts of users for judges: texts with named fields, checked before the first call.
+
+A template is plain text with fields such as ``{question}``. ``{{`` and ``}}`` are literal braces.
+Fields are names from a fixed list: attributes, indexes, conversions and format specifications are
+errors, so nothing in a template is evaluated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Formatter
+
+from mirage.errors import SettingError
+
+__all__ = ["PromptFields", "Template", "template_of"]
+
+_DIGEST_DIGITS = 16  # as many hexadecimal digits as the digest of a vote's request has
+_NUMBER = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True)
+class PromptFields:
+    """The fields that the prompt of one kind of judge may have.
+
+    Besides these, every prompt may have ``{language}``, the English name of the question's
+    language; ``{marks}``, a warning that the texts between marks are no instructions; and
+    ``{form}``, the instructions on how to write the verdict.
+
+    Attributes:
+        material: The field of each text, by the text's name without its number. A text that is not
+            listed has no field and is left out.
+        required: Fields that a prompt must have.
+        verdicts: Texts that a prompt without ``{form}`` must contain, because an answer without
+            them cannot be read.
+    """
+
+    material: tuple[tuple[str, str], ...]
+    required: tuple[str, ...]
+    verdicts: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields."""
+        return (*dict.fromkeys(field for _, field in self.material), "language", "marks", "form")
+
+    def field_of(self, name: str) -> str | None:
+        """Return the field of a text such as ``passage-3``, or ``None`` if it has none."""
+        fields = dict(self.material)
+        return fields.get(name, fields.get(_NUMBER.sub("", name)))
+
+
+@dataclass(frozen=True)
+class Template:
+    """A checked prompt with fields; :func:`template_of` makes one.
+
+    Attributes:
+        text: The prompt as the user wrote it.
+        fields: The fields that it may have.
+        pieces: Pairs of a literal text and the field after it; the last field is empty.
+    """
+
+    text: str
+    fields: PromptFields
+    pieces: tuple[tuple[str, str], ...]
+
+    @property
+    def digest(self) -> str:
+        """The first 16 hexadecimal digits of the text's SHA-256."""
+        return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_DIGITS]
+
+    def fill(self, values: Mapping[str, str], texts: Mapping[str, str]) -> str:
+        """Return the prompt; fields within the values and texts stay as they are.
+
+        Args:
+            values: Values of fields within a line, such as the language.
+            texts: Texts between marks. Their marks are put on lines of their own.
+        """
+        prompt, ends_text = "", False
+        for literal, field in self.pieces:
+            if ends_text and literal and not literal.startswith("\n"):
+                prompt += "\n"
+            prompt += literal
+            ends_text = field in texts
+            if ends_text and prompt and not prompt.endswith("\n"):
+                prompt += "\n"
+            prompt += texts[field] if ends_text else values.get(field, "")
+        return prompt
+
+
+def template_of(text: str | None, fields: PromptFields, judge: str) -> Template | None:
+    """Return the checked template of a prompt, or ``None`` for the prompt that ships.
+
+    Args:
+        text: The prompt with its fields, or ``None``.
+        fields: The fields that it may and must have.
+        judge: The kind of judge, for errors.
+
+    Raises:
+        SettingError: The prompt has an unknown field or lacks a required one; the message names
+            all of them.
+
+    Example:
+        >>> fields = PromptFields((("answer", "answer"),), ("answer",), ("[[yes]]",))
+        >>> template = template_of("Is\n{answer} right? [[yes]] or [[no]]", fields, "a judge")
+        >>> print(template.fill({}, {"answer": "{form}"}))
+        Is
+        {form}
+         right? [[yes]] or [[no]]
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise SettingError(f"prompt must be a text with fields, got {type(text).__name__}")
+    pieces, unknown = [], []
+    try:
+        for literal, name, specification, conversion in Formatter().parse(text):
+            # `{a:b}` and `{a!r}` are format syntax; only plain names are fields.
+            whole = f"{name}{f'!{conversion}' if conversion else ''}"
+            whole += f":{specification}" if specification else ""
+            pieces.append((literal, name or ""))
+            if name is not None and whole not in fields.names:
+                unknown.append(f"{{{whole}}}")
+    except ValueError as error:
+        raise SettingError(
+            f"the prompt of {judge} has a single brace ({error}); write {{{{ and }}}} for braces "
+            "that are no field"
+        ) from None
+    named = {field for _, field in pieces}
+    missing = [f"{{{name}}}" for name in fields.required if name not in named]
+    problems = []
+    if unknown:
+        problems.append(f"has the unknown field {', '.join(dict.fromkeys(unknown))}")
+    if missing:
+        problems.append(f"lacks {', '.join(missing)}")
+    if problems:
+        names = ", ".join(f"{{{name}}}" for name in fields.names)
+        raise SettingError(
+            f"the prompt of {judge} {' and '.join(problems)}; its fields are {names}, and {{{{ and "
+            "}} are literal braces"
+        )
+    absent = [verdict for verdict in fields.verdicts if verdict not in text]
+    if "form" not in named and absent:
+        raise SettingError(
+            f"the prompt of {judge} does not ask for {', '.join(absent)}, so no verdict could be "
+            "read; add the field {form}, or name them"
+        )
+    return Template(text, fields, tuple(pieces))
