@@ -13,10 +13,9 @@ from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.ranks import DECIMALS
 
-__all__ = ["error_draws", "rank_sets", "winner_interval"]
+__all__ = ["error_draws", "first_model", "rank_sets", "winner_interval"]
 
 _DRAWS = 4000
-_BLOCK = 128  # draws for which all pairs of models are in memory at once
 _SELECTION = 0.1  # share of the error rate that is spent on finding the candidates for first place
 
 
@@ -33,9 +32,15 @@ def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
         return np.full((_DRAWS, models), np.nan)
     rng = np.random.default_rng(seed)
     values, vectors = np.linalg.eigh(covariance)
-    normal = rng.standard_normal((_DRAWS, models)) * np.sqrt(np.maximum(values, 0))
+    # The symmetric root does not depend on the signs of the eigenvectors.
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
     scale = np.sqrt(rng.chisquare(degrees, (_DRAWS, 1)) / degrees)
-    return np.asarray(normal @ vectors.T / scale)
+    return np.asarray(rng.standard_normal((_DRAWS, models)) @ root / scale)
+
+
+def first_model(estimates: Floats) -> int:
+    """Return the index of the largest estimate, the first of equal ones."""
+    return int(np.argmax(np.round(estimates, DECIMALS)))
 
 
 def rank_sets(estimates: Floats, errors: Floats, *, level: float = 0.95) -> Ints:
@@ -98,7 +103,7 @@ def winner_interval(
         (1.8, 2.2)
     """
     check_level(level)
-    first = int(np.argmax(estimates))
+    first = first_model(estimates)
     if not np.isfinite(errors).all():
         return np.nan, np.nan
     spent = _SELECTION * (1 - level)
@@ -124,12 +129,11 @@ def _difference_deviations(errors: Floats) -> Floats:
 
 def _largest_differences(errors: Floats, deviations: Floats) -> Floats:
     """Return the largest absolute studentised difference of any two models in each draw."""
-    first, second = np.triu_indices(errors.shape[1], 1)
-    deviation = deviations[first, second]
-    first, second, deviation = (x[deviation > 0] for x in (first, second, deviation))
-    if not len(first):
-        return np.zeros(len(errors))
-    blocks = (errors[start : start + _BLOCK] for start in range(0, len(errors), _BLOCK))
-    return np.concatenate(
-        [np.abs((block[:, first] - block[:, second]) / deviation).max(axis=1) for block in blocks]
-    )
+    by_model = np.ascontiguousarray(errors.T)
+    scale = np.divide(1, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+    largest = np.zeros(len(errors))
+    for model in range(1, len(by_model)):
+        differences = by_model[:model] - by_model[model]
+        differences *= scale[:model, model, None]
+        np.maximum(largest, np.abs(differences, out=differences).max(axis=0), out=largest)
+    return largest

@@ -13,7 +13,7 @@ from mirage.statistics.ranks import ranks
 
 
 def test_two_models_are_compared_by_an_ordinary_t_test() -> None:
-    # One difference has no multiplicity: it is significant beyond Student's t, 2.262 with 9 degrees.
+    # One difference has no multiplicity: it is significant beyond t(9) = 2.262.
     errors = error_draws(np.eye(2) / 2, 9.0)  # the difference has the standard deviation 1
     reach = np.quantile(np.abs(errors[:, 0] - errors[:, 1]), 0.95)
     assert reach == pytest.approx(2.262, rel=0.05)
