@@ -357,7 +357,7 @@ def test_judgments_are_divided_over_languages(boards: MultilingualLeaderboard) -
     assert "Placed by 81 judgments in 2 languages" in str(ranking)
     assert ranking.mean_ranks["mine"] == np.mean([r["mine"].rank for r in ranking.values()])
     low, high = ranking.intervals["mine"]
-    assert low <= ranking.mean_ranks["mine"] <= high
+    assert low <= ranking.mean_logits["mine"] <= high
     assert ranking.rank_intervals["mine"] is not None
     assert ranking.p_better("mine", "a/m0") > 0.9 > 0.5 > ranking.p_better("mine", "a/m5")
     # Without a judge it is as it was.

@@ -20,7 +20,9 @@ from hypothesis.extra.numpy import arrays
 from markdown_it import MarkdownIt
 
 from mirage.errors import MirageError, UnknownNameError
+from mirage.leaderboard import Leaderboard
 from mirage.ranking import Entry, MultilingualRanking, Ranking
+from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.ranks import ranks
 
 NAN = math.nan
@@ -420,12 +422,33 @@ def test_it_is_a_mapping_from_language_to_ranking() -> None:
         over["de"]
 
 
+def test_languages_are_ordered_by_mean_logit() -> None:
+    # mine: 2, 1, 2, 3; anchor: 3, 2, 0, 4; third: 1, 3, 1, 2.
+    over = several()
+    assert list(over.mean_logits.items()) == [("anchor", 2.25), ("mine", 2.0), ("third", 1.75)]
+    assert over.models == ("anchor", "mine", "third")
+    assert dict(over.ranks) == {"anchor": 1, "mine": 2, "third": 3}
+    logits = {"ar": ([5, 1], "ab"), "sw": ([0, 1], "ab"), "th": ([0, 1], "ab")}
+    apart = MultilingualRanking({code: ranking(*row) for code, row in logits.items()})
+    assert apart.models == ("a", "b")  # mean logits 5 / 3 and 1
+    assert list(apart.mean_ranks.items()) == [("b", 4 / 3), ("a", 5 / 3)]
+
+
+def test_languages_with_ranks_only_are_ordered_by_mean_rank() -> None:
+    over = MultilingualRanking({code: Leaderboard.published(code) for code in ("sw", "yo")})
+    assert over.models == tuple(over.mean_ranks)
+    assert all(map(math.isnan, over.mean_logits.values()))
+    assert str(over).startswith("Mean rank over 2 languages")
+    assert strictly(over.to_json())["mean_logits"][over.models[0]] is None
+    assert over.to_pandas()["rank"].is_monotonic_increasing
+
+
 def test_languages_as_text() -> None:
     lines = str(several()).splitlines()
-    assert lines[0] == "Mean rank over 4 languages"
-    assert lines[1].split() == ["mean", "rank", "model", "best", "worst"]
-    assert lines[2].split() == ["*", "1.8", "anchor", "1", "(ar)", "3", "(yo)"]
-    assert lines[3].split() == ["*", "2.0", "mine", "1", "(yo)", "3", "(sw)"]
+    assert lines[0] == "Mean logit over 4 languages"
+    assert lines[1].split() == ["rank", "model", "logit", "mean", "rank", "best", "worst"]
+    assert lines[2].split() == ["*", "1", "anchor", "2.25", "1.8", "1", "(ar)", "3", "(yo)"]
+    assert lines[3].split() == ["*", "2", "mine", "2.00", "2.0", "1", "(yo)", "3", "(sw)"]
     assert lines[-1] == "yo: mine: 1 of 14 queries failed: q01 (TimeoutError)"
     many = MultilingualRanking({"th": ranking([1.0] * 8, HARD_NAMES)})
     assert max(map(columns, str(many).splitlines())) <= 80
@@ -437,64 +460,104 @@ def test_languages_as_markup_json_and_frame() -> None:
         Page(over._repr_html_()),
         Page(MarkdownIt("commonmark").enable("table").render(over.to_markdown())),
     ):
-        assert page.rows[0] == ["mean rank", "model", "ar", "sw", "yo", "zh"]
-        assert page.rows[2] == ["2.0", "mine", "2", "3", "1", "2"]
+        assert page.rows[0] == ["rank", "model", "logit", "mean rank", "ar", "sw", "yo", "zh"]
+        assert page.rows[2] == ["2", "mine", "2.00", "2.0", "2", "3", "1", "2"]
     plain = strictly(over.to_json())
     assert plain["mean_ranks"] == {"anchor": 1.75, "mine": 2.0, "third": 2.25}
+    assert plain["mean_logits"] == {"anchor": 2.25, "mine": 2.0, "third": 1.75}
     assert plain["languages"]["sw"]["entries"][0]["model"] == "third"
     frame = over.to_pandas()
-    assert frame.loc["third"].tolist()[:5] == [3, 1, 2, 3, 2.25]
+    assert frame.loc["third"].tolist()[:7] == [3, 1, 2, 3, 2.25, 3, 1.75]
     assert frame[["lower", "upper", "rank_best", "rank_worst"]].isna().all(axis=None)
-    assert plain["intervals"]["third"] == [None, None]
+    assert plain["intervals"]["third"] == plain["winner_interval"] == [None, None]
 
 
 def two_languages_with_draws() -> MultilingualRanking:
-    """Draws by hand: the ranks of a, b and c are in each column of (4 draws, languages)."""
-    spans = {"ar": [(1, 2), (1, 3), (3, 3)], "sw": [(1, 1), (2, 3), (2, 3)]}
-    draws = {
-        "ar": {"a": [3, 3, 2, 3], "b": [2, 2, 3, 2], "c": [1, 1, 1, 1]},
-        "sw": {"a": [3, 3, 3, 3], "b": [1, 1, 2, 1], "c": [2, 2, 1, 2]},
+    """Two languages whose draws deviate from the logits by hand, level 0.5."""
+    logits = {"ar": {"a": 3, "b": 2, "c": 1}, "sw": {"a": 3, "b": 1, "c": 2}}
+    deviations = {
+        "ar": {"a": [0, 0, -0.2, 0.2], "b": [0, 0, 0.6, -0.6], "c": [0, 0, 0, 0]},
+        "sw": {"a": [0, 0, 0.2, -0.2], "b": [0, 0, 1.0, -1.0], "c": [0, 0, -0.4, 0.4]},
     }
     rankings = {}
-    for code, of_language in draws.items():
+    for code, by_model in logits.items():
+        ordered = sorted(by_model, key=lambda name: -by_model[name])
         entries = [
-            Entry(rank, name, -rank, (-9, 9), span)
-            for rank, (name, span) in enumerate(zip("abc", spans[code], strict=True), 1)
+            Entry(rank, name, by_model[name], (-9, 9), (1, 3))
+            for rank, name in enumerate(ordered, 1)
         ]
-        columns = {name: np.array(logits, float) for name, logits in of_language.items()}
-        rankings[code] = Ranking(entries, language=code, draws=columns, level=0.5)
+        draws = {name: by_model[name] + np.array(deviations[code][name]) for name in by_model}
+        rankings[code] = Ranking(entries, language=code, draws=draws, level=0.5)
     return MultilingualRanking(rankings)
 
 
-def test_intervals_of_mean_ranks_by_hand() -> None:
+def test_intervals_of_mean_logits_by_hand() -> None:
     over = two_languages_with_draws()
-    # Means of the ends, (1, 1.5), (1.5, 3), (2.5, 3): outwards to the next half.
-    assert dict(over.intervals) == {"a": (1, 1.5), "b": (1.5, 3), "c": (2.5, 3)}
-    # Mean ranks in the draws: a 1, 1, 1.5, 1; b 2.5, 2.5, 1.5, 2.5; c 2.5, 2.5, 3, 2.5.
-    assert over.p_better("a", "b") == (3 + 0.5) / 4
-    assert over.p_better("b", "c") == (1 + 3 * 0.5) / 4
+    # Mean logits 3, 1.5, 1.5; mean errors: a none; b 0, 0, 0.8, -0.8; c 0, 0, -0.2, 0.2.
+    assert list(over.mean_logits.values()) == [3, 1.5, 1.5]
+    # Percentiles 25 and 75 of -0.8, 0, 0, 0.8 and of -0.2, 0, 0, 0.2.
+    expected = {"a": (3, 3), "b": (1.3, 1.7), "c": (1.45, 1.55)}
+    for model, ends in expected.items():
+        assert over.intervals[model] == pytest.approx(ends)
+    # b and c are equal in half of the draws, and each is ahead in a quarter.
+    assert over.p_better("b", "c") == 0.5
+    assert over.p_better("a", "b") == 1
     assert over.p_better("c", "a") == 0
     assert over.p_better("a", "a") == 0.5
-    # At a level of 0.5, sure is more than 0.75.
     assert dict(over.rank_intervals) == {"a": (1, 1), "b": (2, 3), "c": (2, 3)}
+    assert over.winner_interval == (3, 3)
     assert over.level == 0.5
     lines = str(over).splitlines()
-    assert " ".join(lines[1].split()) == "mean rank model 50 % interval rank interval best worst"
-    assert lines[2].split() == ["*", "1.0", "a", "1-1.5", "1-1", "1", "(ar)", "1", "(ar)"]
+    header = ["rank", "model", "logit", "50", "%", "interval", "rank", "interval", "worst"]
+    assert lines[1].split() == header
+    assert lines[2].split() == ["*", "1", "a", "3.00", "[3.00,", "3.00]", "1-1", "1", "(ar)"]
     plain = strictly(over.to_json())
-    assert (plain["intervals"]["b"], plain["rank_intervals"]["b"]) == ([1.5, 3], [2, 3])
+    assert plain["intervals"]["b"] == pytest.approx([1.3, 1.7])
+    assert plain["rank_intervals"]["b"] == [2, 3]
     frame = over.to_pandas()
-    assert frame.loc["b", ["lower", "upper", "rank_best", "rank_worst"]].tolist() == [1.5, 3, 2, 3]
+    assert frame.loc["b", ["rank_best", "rank_worst"]].tolist() == [2, 3]
+    assert frame.loc["b", ["lower", "upper"]].tolist() == pytest.approx([1.3, 1.7])
     with pytest.raises(UnknownNameError, match="model ranked in all languages"):
         over.p_better("a", "d")
 
 
-def test_without_draws_mean_ranks_have_no_intervals() -> None:
+def test_without_draws_mean_logits_have_no_intervals() -> None:
     over = several()
     assert set(over.rank_intervals.values()) == {None}
     assert all(math.isnan(low) for low, _ in over.intervals.values())
+    assert math.isnan(over.winner_interval[0])
+    assert over.winner_notes == ()
     with pytest.raises(MirageError, match="the ranking in 'ar' has no draws"):
         over.p_better("mine", "third")
+
+
+def test_a_model_without_an_interval_in_one_language_has_none_in_the_mean() -> None:
+    languages = dict(two_languages_with_draws())
+    part = languages["sw"]
+    entries = [
+        replace(entry, interval=NO_INTERVAL) if entry.model == "a" else entry for entry in part
+    ]
+    draws = {model: part.drawn()[model] for model in part.models}
+    languages["sw"] = Ranking(entries, language="sw", draws=draws, level=0.5)
+    over = MultilingualRanking(languages)
+    assert math.isnan(over.intervals["a"][0])
+    assert math.isnan(over.winner_interval[0])
+    assert not math.isnan(over.intervals["b"][0])
+
+
+def test_the_winner_has_a_note_if_its_interval_changes() -> None:
+    first, second = Entry(1, "a", 1.0, (0.5, 1.5), (1, 2)), Entry(2, "b", 0.9, (0.4, 1.4), (1, 2))
+    changed = Ranking([first, second], language="sw", winner_interval=(0.3, 1.7))
+    sentence = (
+        "The best of several models may be in first place by luck. The 95 % interval of a that "
+        "allows for this is [0.30, 1.70]."
+    )
+    assert changed.winner_notes == (sentence,)
+    assert " ".join(sentence.split()) in " ".join(str(changed).split())
+    assert sentence in strictly(changed.to_json())["notes"]
+    assert strictly(changed.to_json())["winner_interval"] == [0.3, 1.7]
+    equal = Ranking([first, second], language="sw", winner_interval=(0.501, 1.499))
+    assert equal.winner_notes == Ranking([first, second], language="sw").winner_notes == ()
 
 
 def test_no_language_or_no_shared_model_is_an_error() -> None:

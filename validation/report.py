@@ -48,6 +48,17 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ),
         ("lowest coverage", "least", ("*", "*", "coverage"), ".1%"),
     ),
+    "coverage/rank_sets": (
+        (
+            "all rank intervals of a table at least",
+            "",
+            ("over all cells", "all ranks, least"),
+            ".1%",
+        ),
+        ("each rank", "", ("over all cells", "lowest, least"), ".1%"),
+        ("the first model's logit", "", ("over all cells", "winner, least"), ".1%"),
+        ("without its correction", "", ("over all cells", "uncorrected, least"), ".1%"),
+    ),
     "papers/short_answers": (
         ("responses", "", ("responses",), ".0f"),
         ("largest difference", "most", ("*", "largest difference"), ".0e"),

@@ -16,12 +16,8 @@ from mirage.arena import estimation
 from mirage.errors import UnknownNameError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, draws_covariance, draws_degrees
 from mirage.statistics.clusters import FEWEST, multipliers, small_sample
-from mirage.statistics.ranks import (
-    confidences_by_t,
-    rank_intervals_by_confidence,
-    ranks,
-    t_intervals,
-)
+from mirage.statistics.rank_sets import error_draws, first_model, rank_sets, winner_interval
+from mirage.statistics.ranks import confidences_by_t, ranks, t_intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +28,7 @@ __all__ = [
     "LogitEstimates",
     "Tournaments",
     "degrees_of_fits",
+    "influence_by_cluster",
     "mean_of_fits",
     "mean_of_tournaments",
     "pick_models",
@@ -80,10 +77,28 @@ class LogitEstimates(ABC):
     def rank_interval(self, *, level: float = 0.95) -> Ints:
         """Return the best and worst rank of each model, ``(models, 2)``.
 
-        They come from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
-        :attr:`confidences`.
+        All ranges hold jointly (:func:`mirage.statistics.rank_sets.rank_sets`).
         """
-        return rank_intervals_by_confidence(self.confidences, level=level)
+        return rank_sets(self._estimate.logits, self._errors, level=level)
+
+    def winner_interval(self, *, level: float = 0.95) -> Interval:
+        """Return an interval for the largest logit that allows for its selection.
+
+        See :func:`mirage.statistics.rank_sets.winner_interval`. It is NaN if :meth:`interval` is.
+        """
+        logits, _, _, unbound = self._estimate
+        if self.models[first_model(logits)] in unbound:
+            return NO_INTERVAL
+        return winner_interval(logits, self._errors, level=level)
+
+    @property
+    def _errors(self) -> Floats:
+        """Draws of the errors of the logits, ``(draws, models)``."""
+        logits, covariance, degrees, _ = self._estimate
+        # Drawing in the order of the logits makes results independent of the models' names.
+        order = np.argsort(logits)
+        errors = error_draws(covariance[np.ix_(order, order)], degrees)
+        return errors[:, np.argsort(order)]
 
     @property
     def confidences(self) -> Floats:
@@ -204,18 +219,15 @@ class BradleyTerryFit(LogitEstimates):
         scale: Floats = np.sqrt(rng.chisquare(self.degrees, (n, 1)) / self.degrees)
         errors, rest_of_covariance = np.zeros((n, len(self.logits))), self.uncertainty
         if self.influence is not None:
-            names, code, sizes = np.unique(self.clusters, return_inverse=True, return_counts=True)
-            cluster_influence = np.stack(
-                [np.bincount(code, column) for column in self.influence.T], axis=1
+            names, moves = (
+                np.unique(self.clusters),
+                influence_by_cluster(self.clusters, self.influence),
             )
-            cluster_influence *= np.sqrt(small_sample(sizes).factors)[:, None]
             for start in range(0, len(names), _MULTIPLIED):
                 block = slice(start, start + _MULTIPLIED)
-                errors += (
-                    multipliers(names[block].tolist(), n, seed=seed) @ cluster_influence[block]
-                )
+                errors += multipliers(names[block].tolist(), n, seed=seed) @ moves[block]
             # What remains is due to the ridge and to unbound distances.
-            rest_of_covariance = rest_of_covariance - cluster_influence.T @ cluster_influence
+            rest_of_covariance = rest_of_covariance - moves.T @ moves
         values, vectors = np.linalg.eigh(rest_of_covariance)
         normal = rng.standard_normal((n, len(values))) * np.sqrt(np.maximum(values, 0))
         errors += normal @ vectors.T
@@ -375,6 +387,20 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
     if len(sizes) < FEWEST and len(sizes) < len(clusters):
         return 0.0
     return max(small_sample(sizes).degrees - (fits - 1), 0.0)
+
+
+def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
+    """Return how far each cluster moves the logits, ``(clusters, models)``, by sorted name.
+
+    Rows have the small-sample correction, so the sum of their outer products is a covariance.
+
+    Args:
+        clusters: Cluster name of each query.
+        influence: :attr:`BradleyTerryFit.influence`.
+    """
+    _, code, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    sums = np.stack([np.bincount(code, column) for column in influence.T], axis=1)
+    return np.asarray(sums * np.sqrt(small_sample(sizes).factors)[:, None])
 
 
 def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:

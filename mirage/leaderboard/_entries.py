@@ -16,12 +16,9 @@ from mirage.languages import Language
 from mirage.leaderboard import _judged
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Entry, Evidence, Ranking
-from mirage.statistics.ranks import (
-    DECIMALS,
-    confidences_by_draws,
-    rank_intervals_by_confidence,
-    ranks,
-)
+from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.statistics.rank_sets import first_model, rank_sets, winner_interval
+from mirage.statistics.ranks import DECIMALS, ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureTable
@@ -111,9 +108,10 @@ def build_ranking(
     """
     if not scored:
         raise DatasetError("there is no model to rank, and the leaderboard has no anchors")
-    rank_numbers = ranks(np.array([system.logit for system in scored]))
-    confidence = confidences_by_draws(np.stack([system.draws for system in scored], axis=1))
-    rank_ends = rank_intervals_by_confidence(confidence).tolist()
+    logits = np.array([system.logit for system in scored])
+    errors = np.stack([system.draws for system in scored], axis=1) - logits
+    rank_numbers, rank_ends = ranks(logits), rank_sets(logits, errors).tolist()
+    first = scored[first_model(logits)]
     entries = [
         Entry(
             rank=int(rank),
@@ -138,6 +136,9 @@ def build_ranking(
         about=about,
         evidence=evidence,
         agreement=agreement,
+        winner_interval=NO_INTERVAL
+        if np.isnan(first.interval[0])
+        else winner_interval(logits, errors),
     )
 
 
@@ -172,7 +173,7 @@ def undecided_notes(
 
 
 def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
-    """Return the difference in logits from which a rank interval separates a model and an anchor.
+    """Return the difference in logits that a comparison of a model with an anchor detects.
 
     It is half the middle 95 % of the draws of their difference, as the median over all pairs.
     """

@@ -45,7 +45,8 @@ from mirage.llm.estimates import Estimate, sum_estimates
 from mirage.models import HumanAgreement, Run
 from mirage.ranking import Evidence, Ranking
 from mirage.statistics.bootstrap import NO_INTERVAL
-from mirage.statistics.ranks import rank_intervals_by_confidence, ranks
+from mirage.statistics.rank_sets import first_model, rank_sets, winner_interval
+from mirage.statistics.ranks import ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
@@ -541,8 +542,11 @@ class Leaderboard(NearNames):
             _judged.joint_draws(anchor_set, placements),
         )
         entries = [*self._anchors.entries(), *map(judged_entry, runs, tables, placements)]
-        rank_numbers = ranks(np.array([entry.logit for entry in entries])).tolist()
-        rank_intervals = rank_intervals_by_confidence(confidence, level=_judged.LEVEL).tolist()
+        logits = np.array([entry.logit for entry in entries])
+        rank_numbers = ranks(logits).tolist()
+        rank_intervals = rank_sets(logits, draws - logits, level=_judged.LEVEL).tolist()
+        winner = winner_interval(logits, draws - logits, level=_judged.LEVEL)
+        first = entries[first_model(logits)]
         names, unbound = [entry.model for entry in entries], self._anchors.unbound
         return Ranking(
             [
@@ -575,6 +579,7 @@ class Leaderboard(NearNames):
             ),
             agreement=(*getattr(settings.judge, "agreement", ()), *self.agreement),
             level=_judged.LEVEL,
+            winner_interval=NO_INTERVAL if np.isnan(first.interval[0]) else winner,
         )
 
     def _check_anchors(self, settings: RankSettings) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from mirage._base.arrays import Floats, Ints
@@ -11,7 +12,7 @@ from mirage.dataset import Cluster, MirageDataset, clusters_of
 from mirage.errors import SettingError
 from mirage.models import Run
 from mirage.ranking.entries import Entry
-from mirage.statistics.bootstrap import NO_INTERVAL
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import ranks
 
 __all__ = [
@@ -23,11 +24,15 @@ __all__ = [
 
 
 class Estimates(NamedTuple):
-    """Logits with intervals and confidences, each array in the order of the models."""
+    """Logits with intervals and confidences, each array in the order of the models.
+
+    ``winner`` is the interval of the largest logit that allows for its selection.
+    """
 
     logits: Floats
     ends: Floats
     rank_ends: Ints
+    winner: Interval
     confidence: Mapping[str, Mapping[str, float]]
 
 
@@ -52,16 +57,20 @@ def estimates_by_t(fit: BradleyTerryFit | Tournaments, logits: Floats, level: fl
     rows = zip(fit.models, fit.confidences.tolist(), strict=True)
     confidence = {model: dict(zip(fit.models, row, strict=True)) for model, row in rows}
     ends, rank_ends = fit.interval(level=level), fit.rank_interval(level=level)
-    return Estimates(logits, ends, rank_ends, confidence)
+    return Estimates(logits, ends, rank_ends, fit.winner_interval(level=level), confidence)
 
 
 def estimates_by_tournaments(
     tournaments: Tournaments, fit: BradleyTerryFit, level: float
 ) -> Estimates:
-    # A model that won everything wins every tournament, so its order would look certain.
-    """Return the mean logits of tournaments, with their intervals."""
-    estimates = estimates_by_t(fit if fit.unbound else tournaments, tournaments.mean, level)
-    return estimates._replace(ends=tournaments.interval(level=level))
+    """Return the mean logits of tournaments with their intervals.
+
+    The uncertainty is that of the fit if it has unbound models. A model that won everything wins
+    every tournament, so its order would look certain. The other intervals would be too narrow,
+    because all logits are relative to a mean that contains it.
+    """
+    mean = tournaments.mean
+    return estimates_by_t(replace(fit, logits=mean) if fit.unbound else tournaments, mean, level)
 
 
 def judged_entries(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mirage._base.tables import frame_of
 from mirage.arena.fragility import Fragility
 from mirage.ranking.entries import Entry
+from mirage.statistics.bootstrap import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ __all__ = [
     "frame_by_model",
     "number_or_none",
     "uncontrolled_cell",
+    "winner_notes",
 ]
 
 UNFAMILIAR = "(?)"
@@ -53,6 +55,22 @@ def uncontrolled_cell(entry: Entry) -> str:
 def display_name(entry: Entry) -> str:
     """Return the name in a table, with a mark if the model is unlike every training model."""
     return f"{UNFAMILIAR} {entry.model}" if entry.unfamiliar else entry.model
+
+
+def winner_notes(
+    model: str, interval: Interval, winner_interval: Interval, level: float
+) -> tuple[str, ...]:
+    """Return a line on the interval that allows for the selection of the best model.
+
+    There is none if it equals, as printed, the interval of the model's row.
+    """
+    texts = [f"[{low:.2f}, {high:.2f}]" for low, high in (interval, winner_interval)]
+    if math.isnan(winner_interval[0]) or texts[0] == texts[1]:
+        return ()
+    return (
+        f"The best of several models may be in first place by luck. The {100 * level:g} % interval "
+        f"of {model} that allows for this is {texts[1]}.",
+    )
 
 
 def finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:

@@ -29,7 +29,8 @@ class Entry:
         model: Name of the model.
         logit: Natural-log odds; NaN in a ranking that was published without logits.
         interval: 95 % interval of the logit, lower and upper end; NaN if there is none.
-        rank_interval: 95 % interval of the rank, best and worst; ``None`` if there is none.
+        rank_interval: Best and worst rank. With a confidence of 95 % these hold jointly, for all
+            models of the ranking. ``None`` if there is none.
         features: Mean of each feature over the queries that have it; empty for published models.
         anchor: Whether the model was ranked before: a training model, or a published one.
         answered: Number of queries with a response; ``None`` for anchors, whose responses are not

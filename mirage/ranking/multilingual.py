@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage._base.tables import Table, to_html, to_markdown, to_text
+from mirage._base.tables import RANKED, Table, ranked_cells, to_html, to_markdown, to_text
 from mirage.errors import MirageError, UnknownNameError
+from mirage.ranking._means import mean_logit_errors
 from mirage.ranking._pages import Presentable
-from mirage.ranking._rendering import failure_notes, finding_notes, frame_by_model, number_or_none
+from mirage.ranking._rendering import (
+    failure_notes,
+    finding_notes,
+    frame_by_model,
+    number_or_none,
+    winner_notes,
+)
 from mirage.ranking.ranking import Ranking
-from mirage.statistics.bootstrap import NO_INTERVAL, Interval
-from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, middle
+from mirage.statistics.rank_sets import rank_sets, winner_interval
+from mirage.statistics.ranks import p_better_by_draws, ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,11 +37,13 @@ __all__ = ["MultilingualRanking"]
 
 
 class MultilingualRanking(Presentable, Mapping[str, Ranking]):
-    """Rankings of the same models in several languages, and their mean ranks.
+    """Rankings of the same models in several languages, their mean logits and mean ranks.
 
-    It is a mapping from language code to :class:`Ranking`. Languages whose queries have the same
-    ids, like parallel questions, are drawn together: a query that is hard in one language is hard
-    in the others, so more languages are not more independent queries.
+    It is a mapping from language code to :class:`Ranking`. Models are ordered by mean logit, or by
+    mean rank if a language was published with ranks only. Intervals are those of the mean logit.
+    The same query id in several languages, as of parallel questions, is one cluster: a query that
+    is hard in one language is hard in the others, so more languages are not more independent
+    queries. Different queries make languages independent.
 
     Args:
         rankings: Rankings by language code.
@@ -41,6 +51,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     Attributes:
         left_out: Languages without a ranking, with the reason.
+        models: Names of the models that all rankings contain, best first.
         level: Confidence level of the intervals; the smallest of the rankings' levels.
 
     Raises:
@@ -66,11 +77,18 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         ]
         if not shared:
             raise MirageError("no model is ranked in all languages")
-        means = {
-            model: float(np.mean([ranking[model].rank for ranking in self.values()]))
-            for model in shared
-        }
-        self._means = dict(sorted(means.items(), key=lambda item: item[1]))
+        mean_ranks, mean_logits = (
+            {
+                model: float(np.mean([getattr(ranking[model], field) for ranking in self.values()]))
+                for model in shared
+            }
+            for field in ("rank", "logit")
+        )
+        self._mean_ranks = dict(sorted(mean_ranks.items(), key=lambda item: item[1]))
+        by_logit = dict(sorted(mean_logits.items(), key=lambda item: -item[1]))
+        self._has_logits = not any(map(math.isnan, by_logit.values()))
+        self.models: tuple[str, ...] = tuple(by_logit if self._has_logits else self._mean_ranks)
+        self._mean_logits = {model: mean_logits[model] for model in self.models}
         self.level: float = min(ranking.level for ranking in self.values())
 
     def __contains__(self, language: object) -> bool:
@@ -88,7 +106,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return len(self._rankings)
 
     def __repr__(self) -> str:
-        return f"MultilingualRanking(languages={list(self)}, models={len(self._means)})"
+        return f"MultilingualRanking(languages={list(self)}, models={len(self.models)})"
 
     def __str__(self) -> str:
         return self.to_text()
@@ -110,50 +128,93 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def mean_ranks(self) -> Mapping[str, float]:
         """Mean rank over the languages, for each model that all of them have, best first.
 
-        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716).
+        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716), and has no interval: in
+        each language the rank of a model depends on small differences to all others, so that any
+        valid interval is nearly as wide as the table.
         """
-        return MappingProxyType(self._means)
+        return MappingProxyType(self._mean_ranks)
+
+    @property
+    def mean_logits(self) -> Mapping[str, float]:
+        """Mean logit over the languages of each model, in the order of :attr:`models`.
+
+        NaN if a language was published with ranks only.
+        """
+        return MappingProxyType(self._mean_logits)
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """Rank of each model by mean logit, or by mean rank if a language has ranks only."""
+        means = [-self._mean_ranks[model] for model in self.models]
+        numbers = ranks(self._logits if self._has_logits else means).tolist()
+        return MappingProxyType(dict(zip(self.models, numbers, strict=True)))
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval]:
-        """Interval of each model's mean rank, best and worst, in the order of the means.
+        """Interval of each model's mean logit, in the order of :attr:`models`.
 
-        Each end is the mean of that end of :attr:`Entry.rank_interval` over the languages, rounded
-        outwards to the next half. These intervals are valid for any dependence between languages.
-        Percentiles of draws would be too narrow: if models are nearly equal, ranks vary in each
-        language, but the mean over many languages hardly varies.
-        ``validation/coverage/mean_ranks.py`` compares the coverage of both. NaN if a language has
-        no rank interval.
+        ``validation/coverage/rank_sets.py`` prints the coverage. NaN if the model has no interval
+        in a language.
         """
-        return MappingProxyType({model: self._interval(model) for model in self._means})
-
-    def _interval(self, model: str) -> Interval:
-        """Return the interval of one model's mean rank."""
-        spans = [ranking[model].rank_interval for ranking in self.values()]
-        available = [span for span in spans if span is not None]
-        if len(available) < len(spans):
-            return NO_INTERVAL
-        best, worst = np.mean(available, axis=0).tolist()
-        return math.floor(2 * best) / 2, math.ceil(2 * worst) / 2
+        if self._errors is None:
+            return MappingProxyType(dict.fromkeys(self.models, NO_INTERVAL))
+        ends = (self._logits + middle(self._errors, self.level)).T.tolist()
+        pairs = zip(self.models, ends, strict=True)
+        return MappingProxyType(
+            {m: (low, high) if self._is_bound(m) else NO_INTERVAL for m, (low, high) in pairs}
+        )
 
     @cached_property
     def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
-        """Interval of each model's rank by mean rank, best and worst, in the order of the means.
+        """Best and worst rank of each model by mean logit, in the order of :attr:`models`.
 
-        It comes from :func:`mirage.statistics.ranks.rank_intervals_by_confidence` with
-        :meth:`p_better`, and is ``None`` if :meth:`p_better` has no result.
+        They hold jointly for all models (:func:`mirage.statistics.rank_sets.rank_sets`). ``None``
+        if the uncertainty in a language is not known.
         """
-        if self._confidences is None:
-            return MappingProxyType(dict.fromkeys(self._means))
-        ends = rank_intervals_by_confidence(self._confidences, level=self.level).tolist()
-        pairs = zip(self._means, ends, strict=True)
+        if self._errors is None:
+            return MappingProxyType(dict.fromkeys(self.models))
+        ends = rank_sets(self._logits, self._errors, level=self.level).tolist()
+        pairs = zip(self.models, ends, strict=True)
         return MappingProxyType({model: (best, worst) for model, (best, worst) in pairs})
 
-    def p_better(self, a: str, b: str) -> float:
-        """Return the confidence that a's mean rank is better than b's, from 0 to 1.
+    @cached_property
+    def winner_interval(self) -> Interval:
+        """Interval of the best model's mean logit that allows for its selection.
 
-        It is the share of draws in which a's mean rank is better, with equal ranks counted half. A
-        draw uses the same queries in all languages that share them.
+        See :func:`mirage.statistics.rank_sets.winner_interval`. NaN if the model has no interval.
+        """
+        if self._errors is None or not self._is_bound(self.models[0]):
+            return NO_INTERVAL
+        return winner_interval(self._logits, self._errors, level=self.level)
+
+    @property
+    def winner_notes(self) -> tuple[str, ...]:
+        """A sentence with :attr:`winner_interval` if it differs from the first row's interval."""
+        best = self.models[0]
+        return winner_notes(best, self.intervals[best], self.winner_interval, self.level)
+
+    def _is_bound(self, model: str) -> bool:
+        """Return whether the model has an interval in every language."""
+        return not any(math.isnan(ranking[model].interval[0]) for ranking in self.values())
+
+    @property
+    def _logits(self) -> Floats:
+        """Mean logits in the order of the models."""
+        return np.array([*self._mean_logits.values()])
+
+    @cached_property
+    def _errors(self) -> Floats | None:
+        """Draws of the errors of the mean logits; ``None`` if a language has none."""
+        if not self._has_logits:
+            return None
+        errors = mean_logit_errors([*self.values()], self.models)
+        return None if errors is None or np.isnan(errors).any() else errors
+
+    def p_better(self, a: str, b: str) -> float:
+        """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
+
+        It is the share of draws in which a's mean logit is larger, with equal ones counted half. A
+        draw gives a query the same weight in all languages that share it.
 
         Args:
             a: Name of a model.
@@ -165,87 +226,83 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
                 one query.
         """
         for model in (a, b):
-            if model not in self._means:
-                raise UnknownNameError("model ranked in all languages", model, self._means)
-        if self._confidences is None:
+            if model not in self._mean_ranks:
+                raise UnknownNameError("model ranked in all languages", model, self._mean_ranks)
+        if self._errors is None:
             code = next(code for code, ranking in self.items() if ranking.drawn() is None)
             raise MirageError(
                 f"the ranking in {code!r} has no draws, so the confidence over all languages that "
-                f"{a!r} is better than {b!r} is not known; compare their mean ranks"
+                f"{a!r} is better than {b!r} is not known; compare their mean logits or ranks"
             )
-        models = list(self._means)
-        return float(self._confidences[models.index(a), models.index(b)])
-
-    @cached_property
-    def _confidences(self) -> Floats | None:
-        """:meth:`p_better` of each model over each, in the order of the means."""
-        rank_sums, languages = np.zeros((1, len(self._means))), 0
-        for ranking in self.values():
-            draws = ranking.drawn()
-            if draws is None:
-                return None
-            draw_ranks = ranks(np.stack(list(draws.values()), axis=1))
-            columns = [list(draws).index(model) for model in self._means]
-            length = min(len(rank_sums), len(draw_ranks)) if languages else len(draw_ranks)
-            rank_sums = rank_sums[:length] + draw_ranks[:length, columns]
-            languages += 1
-        return confidences_by_draws(-rank_sums / languages)
+        draws = (self._logits + self._errors).T
+        return p_better_by_draws(draws[self.models.index(a)], draws[self.models.index(b)])
 
     def to_text(self) -> str:
-        """Return a table of at most 80 columns: mean rank, intervals, best and worst language.
+        """Return a table of at most 80 columns: mean logit, intervals, best and worst language.
 
+        To save space, the mean rank and the best language are left out if there are intervals.
         ``*`` marks the models that are not anchors. Failures, findings and the meaning of the
         rankings are below the table.
         """
         rows = []
-        for model in self._means:
+        for model, ranked in self._ranked_cells():
             ranks_and_codes = sorted((ranking[model].rank, code) for code, ranking in self.items())
+            best = ranks_and_codes[0]
             worst = max(ranks_and_codes, key=lambda rank_and_code: rank_and_code[0])
-            ends = [f"{rank} ({code})" for rank, code in (ranks_and_codes[0], worst)]
-            rows.append((f"{self._means[model]:.1f}", model, *self._interval_cells(model), *ends))
-        header = ("mean rank", "model", *self._interval_header, "best", "worst")
-        return to_text(self._table(header, rows).filled())
+            ends = [f"{rank} ({code})" for rank, code in (best, worst)]
+            cells = (f"{self._mean_ranks[model]:.1f}", *ends)
+            rows.append((*ranked, *(cells if self._errors is None else ("", "", ends[1]))))
+        return to_text(self._table((*self._header, "mean rank", "best", "worst"), rows).filled())
 
     def to_markdown(self) -> str:
-        """Return the rank in each language and the mean rank, in GitHub's Markdown."""
+        """Return the mean logit, the mean rank and the ranks by language in GitHub's Markdown."""
         return to_markdown(self._rank_table())
 
     def _repr_html_(self) -> str:
         return to_html(self._rank_table())
 
     def to_json(self) -> str:
-        """Return a JSON object: mean ranks, intervals, the ranking of each language, left_out."""
+        """Return a JSON object.
+
+        Its keys are ranks, mean_logits, intervals, rank_intervals, winner_interval, mean_ranks,
+        languages with the ranking of each language, and left_out.
+        """
         content = {
-            "mean_ranks": self._means,
+            "ranks": dict(self.ranks),
+            "mean_logits": {m: number_or_none(mean) for m, mean in self._mean_logits.items()},
             "intervals": {m: [*map(number_or_none, ends)] for m, ends in self.intervals.items()},
             "rank_intervals": dict(self.rank_intervals),
+            "winner_interval": [*map(number_or_none, self.winner_interval)],
+            "mean_ranks": self._mean_ranks,
             "languages": {code: ranking.to_dict() for code, ranking in self.items()},
             "left_out": dict(self.left_out),
         }
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of ranks indexed by model, best mean first.
+        """Return a DataFrame of ranks indexed by model, best first.
 
-        Columns: one per language, mean, and lower, upper, rank_best and rank_worst, the ends of
-        :attr:`intervals` and :attr:`rank_intervals`.
+        Columns: one per language, mean (rank), rank and logit (the mean), and lower, upper,
+        rank_best and rank_worst, the ends of :attr:`intervals` and :attr:`rank_intervals`.
 
         Raises:
             MissingPackageError: pandas is not installed.
         """
         columns: dict[str, list[Any]] = {
-            code: [ranking[model].rank for model in self._means] for code, ranking in self.items()
+            code: [ranking[model].rank for model in self.models] for code, ranking in self.items()
         }
         ends, spans = [*self.intervals.values()], [*self.rank_intervals.values()]
         columns |= {
-            "mean": list(self._means.values()),
+            "mean": [self._mean_ranks[model] for model in self.models],
+            "rank": list(self.ranks.values()),
+            "logit": list(self._mean_logits.values()),
             "lower": [low for low, _ in ends],
             "upper": [high for _, high in ends],
             "rank_best": [span and span[0] for span in spans],
             "rank_worst": [span and span[1] for span in spans],
         }
         integer_columns = dict.fromkeys(("rank_best", "rank_worst"), "Int64")
-        return frame_by_model(columns, tuple(self._means)).astype(integer_columns)
+        return frame_by_model(columns, self.models).astype(integer_columns)
 
     def _notes_on_judgments(self) -> Iterator[str]:
         """Yield the number of judgments by which a judge placed models."""
@@ -262,38 +319,41 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     def _rank_table(self) -> Table:
         """Return the table of ranks in each language."""
-        rows = []
-        for model, mean in self._means.items():
-            rank_texts = (str(ranking[model].rank) for ranking in self.values())
-            rows.append((f"{mean:.1f}", model, *self._interval_cells(model), *rank_texts))
-        return self._table(("mean rank", "model", *self._interval_header, *self), rows).filled()
+        rows = [
+            (
+                *ranked,
+                f"{self._mean_ranks[model]:.1f}",
+                *(str(ranking[model].rank) for ranking in self.values()),
+            )
+            for model, ranked in self._ranked_cells()
+        ]
+        return self._table((*self._header, "mean rank", *self), rows).filled()
 
     @property
-    def _interval_header(self) -> tuple[str, str]:
-        """Header of the columns of :meth:`_interval_cells`."""
-        return f"{100 * self.level:g} % interval", "rank interval"
+    def _header(self) -> tuple[str, ...]:
+        """Header of :meth:`_ranked_cells`."""
+        return tuple(word.replace("95", f"{100 * self.level:g}") for word in RANKED)
 
-    def _interval_cells(self, model: str) -> tuple[str, str]:
-        """Return the intervals of a model's mean rank and rank as text; empty if there are none."""
-        (low, high), rank_ends = self.intervals[model], self.rank_intervals[model]
-        return (
-            "" if math.isnan(low) else f"{low:g}-{high:g}",
-            "" if rank_ends is None else "{}-{}".format(*rank_ends),
-        )
+    def _ranked_cells(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield each model with the cells of its mean logit."""
+        for model, mean in self._mean_logits.items():
+            ends, rank_ends = self.intervals[model], self.rank_intervals[model]
+            yield model, ranked_cells(self.ranks[model], model, mean, ends, rank_ends)
 
     def _table(self, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
         first = next(iter(self.values()))
         return Table(
-            title=f"Mean rank over {len(self)} languages",
+            title=f"Mean {'logit' if self._has_logits else 'rank'} over {len(self)} languages",
             header=header,
             rows=tuple(rows),
-            marked=tuple(not first[model].anchor for model in self._means),
+            marked=tuple(not first[model].anchor for model in self.models),
             notes=(
                 *(f"{code} is left out: {why}" for code, why in self.left_out.items()),
                 *(f"{code}: {note}" for code, r in self.items() for note in r.unanswered_notes),
                 *self._notes_on_judgments(),
                 *(f"{code}: {note}" for code, r in self.items() for note in failure_notes(r, 1)),
                 *finding_notes(self.findings),
+                *self.winner_notes,
                 *dict.fromkeys(ranking.about for ranking in self.values() if ranking.about),
             ),
         )

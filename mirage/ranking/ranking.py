@@ -36,9 +36,12 @@ from mirage.ranking._rendering import (
     finding_notes,
     fragility_dict,
     frame_by_model,
+    number_or_none,
     uncontrolled_cell,
+    winner_notes,
 )
 from mirage.ranking.entries import Entry, Evidence
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ class Ranking(Presentable):
         evidence: Data behind the ranking; ``None`` if the ranking was published.
         agreement: Measured agreement of the judge, and of the features, with people.
         level: Confidence level of the intervals.
+        winner_interval: Interval of the first model's logit that allows for its selection
+            (:func:`mirage.statistics.rank_sets.winner_interval`); NaN if it is not known.
 
     Raises:
         MirageError: A model is listed twice, or there is no model.
@@ -105,6 +110,7 @@ class Ranking(Presentable):
         evidence: Evidence | None = None,
         agreement: Iterable[HumanAgreement] = (),
         level: float = 0.95,
+        winner_interval: Interval = NO_INTERVAL,
     ) -> None:
         self.entries: tuple[Entry, ...] = tuple(
             sorted(entries, key=lambda entry: (entry.rank, entry.model))
@@ -116,6 +122,7 @@ class Ranking(Presentable):
         self.evidence: Evidence | None = evidence
         self.agreement: tuple[HumanAgreement, ...] = tuple(agreement)
         self.level = level
+        self.winner_interval: Interval = winner_interval
         self._draws, self._confidence = draws, confidence
         self._by_model = {entry.model: entry for entry in self.entries}
         if not self.entries:
@@ -144,10 +151,10 @@ class Ranking(Presentable):
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
         confidences use the covariance of the logits, which is robust to dependence within a query.
         They use Student's t with one degree of freedom less than there are queries.
-        ``validation/coverage/judged_ranking.py`` measures their coverage. If only the ridge bounds
-        a logit, as for a model that won everything, it has no interval, and rank intervals include
-        this uncertainty. :attr:`notes` lists such models and other weaknesses: few queries, only
-        ties, or votes that failed.
+        ``validation/coverage/judged_ranking.py`` measures their coverage. Rank intervals hold
+        jointly for all models. If only the ridge bounds a logit, as for a model that won
+        everything, it has no interval, and rank intervals include this uncertainty. :attr:`notes`
+        lists such models and other weaknesses: few queries, only ties, or votes that failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -210,11 +217,11 @@ class Ranking(Presentable):
             )
             estimates = estimates_by_tournaments(bootstrapped, fit, level)
         answers = {run.model: run for run in runs if run.model in fit.models}
-        without_interval = fit.models if bool((columns.score == 0.5).all()) else fit.unbound
+        only_ties = bool((columns.score == 0.5).all())
         language = next((part.language for part in (dataset, *answers.values()) if part), None)
         dataset_text = f"{dataset.name}: {Language.of(dataset.language).name}, " if dataset else ""
         return cls(
-            judged_entries(fit, estimates, without_interval, answers),
+            judged_entries(fit, estimates, fit.models if only_ties else fit.unbound, answers),
             language=language or UNDETERMINED,
             title=f"{dataset_text}{len(columns)} judgments on {fit.queries} queries",
             confidence=estimates.confidence,
@@ -234,6 +241,7 @@ class Ranking(Presentable):
             ),
             agreement=agreement,
             level=level,
+            winner_interval=NO_INTERVAL if only_ties else estimates.winner,
         )
 
     @property
@@ -284,6 +292,11 @@ class Ranking(Presentable):
         if len(first) == len(self):  # all models are equal
             return ()
         return tuple(str(self.fragility[model]) for model in first if model in self.fragility)
+
+    @property
+    def winner_notes(self) -> tuple[str, ...]:
+        """A sentence with :attr:`winner_interval` if it differs from the first row's interval."""
+        return winner_notes(self.best.model, self.best.interval, self.winner_interval, self.level)
 
     @property
     def unanswered_notes(self) -> tuple[str, ...]:
@@ -491,6 +504,7 @@ class Ranking(Presentable):
                 *failure_notes(self, limit=5),
                 *finding_notes(self.findings),
                 *filter(None, [self.about]),
+                *self.winner_notes,
                 *self.notes,
                 *self.fragility_notes,
             ),
@@ -513,6 +527,12 @@ class Ranking(Presentable):
                 | {"fragility": fragility_dict(self.fragility.get(entry.model))}
                 for entry in self
             ],
-            "notes": [*self.unanswered_notes, *self.notes, *self.fragility_notes],
+            "winner_interval": [*map(number_or_none, self.winner_interval)],
+            "notes": [
+                *self.unanswered_notes,
+                *self.winner_notes,
+                *self.notes,
+                *self.fragility_notes,
+            ],
             "agreement": [figure.model_dump() for figure in self.agreement],
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,10 @@ def render(
     """
     if isinstance(ranking, Ranking):
         rankings: Mapping[str, Ranking] = {ranking.language: ranking}
-        means: Mapping[str, float] = {}
+        models: Sequence[str] = ()
         left_out = {}
     else:
-        rankings, means = ranking, ranking.mean_ranks
+        rankings, models = ranking, ranking.models
         left_out = {f"{code} is left out": why for code, why in ranking.left_out.items()}
     if importances is None:
         importances = isinstance(ranking, Ranking)
@@ -81,7 +81,7 @@ def render(
     measured = (result for part in rankings.values() for result in _measure_votes(part.evidence))
     tables = list(findings([*judges, *measured, *agreement]))
     runs = runs_by_language(ranking, retrieval or {})
-    report = _Report(ranking, rankings, means, sample(rankings, runs), runs)
+    report = _Report(ranking, rankings, models, sample(rankings, runs), runs)
     overview = report.overview(tables, {**left_out, **(details or {})}, importances)
     main = tag(
         "main",
@@ -102,7 +102,6 @@ class _Report:
     Attributes:
         whole: The ranking that the report is written for.
         rankings: The rankings by language.
-        means: Mean rank of each model; empty if there is one language.
         sample: The responses to show.
         retrieval: Retrieval runs by language and model.
         model_indices: Position of each model in the page's list of models, which links use.
@@ -114,13 +113,13 @@ class _Report:
         self,
         whole: Ranking | MultilingualRanking,
         rankings: Mapping[str, Ranking],
-        means: Mapping[str, float],
+        models: Sequence[str],
         responses: Sample,
         retrieval: Mapping[str, Mapping[str, RetrievalRun]],
     ) -> None:
         self.whole, self.retrieval = whole, retrieval
-        self.rankings, self.means, self.sample = rankings, means, responses
-        ordered = [*means, *(model for ranking in rankings.values() for model in ranking.models)]
+        self.rankings, self.sample = rankings, responses
+        ordered = [*models, *(model for ranking in rankings.values() for model in ranking.models)]
         self.model_indices = {model: index for index, model in enumerate(dict.fromkeys(ordered))}
         entries = [entry for ranking in rankings.values() for entry in ranking]
         # If all models are new, or none is, marking them would be useless.

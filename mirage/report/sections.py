@@ -235,7 +235,12 @@ def notes(ranking: Ranking) -> Element | None:
 
     Notes on fragility (how few queries decide the first rank) come last.
     """
-    lines = [*ranking.unanswered_notes, *ranking.notes, *ranking.fragility_notes]
+    lines = [
+        *ranking.unanswered_notes,
+        *ranking.winner_notes,
+        *ranking.notes,
+        *ranking.fragility_notes,
+    ]
     if not lines:
         return None
     return tag("ul", (tag("li", tag("bdi", cut(note, 1000)[0])) for note in lines))
@@ -277,19 +282,24 @@ def heat_map(
     model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """Return the rank of each model in each language, best mean first (Figure 4 of the paper)."""
-    head, means = model_head("Mean"), rankings.mean_ranks
+    """Return the rank of each model in each language (Figure 4 of the paper)."""
+    head, means = model_head("Rank"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
     head += [column(title, class_="number wide") for title in intervals]
+    head.append(sortable("Mean rank", first="up"))
     head += map(_language_head, rankings)
     rows = []
-    for model, mean in means.items():
+    for model in rankings.models:
         hrefs = {code: f"#{code}/{model_indices[model]}" for code in rankings}
         cells = [tag("td", ends[model], class_="number wide") for ends in intervals.values()]
+        cells.append(number(means[model], f"{means[model]:.1f}"))
         cells += [
             _rank_cell(part[model], len(part), hrefs[code]) for code, part in rankings.items()
         ]
-        first, href = number(mean, f"{mean:.1f}"), next(iter(hrefs.values()))
+        first, href = (
+            number(rankings.ranks[model], str(rankings.ranks[model])),
+            next(iter(hrefs.values())),
+        )
         rows.append(model_row(first, model, href, model in new, cells))
     ranks = table(head, rows, id="ranks-table", class_="sortable heat")
     hint = (
@@ -298,9 +308,10 @@ def heat_map(
     )
     if intervals:
         hint += (
-            " Intervals are of the mean rank, and rank intervals of the position by mean rank; "
-            "the same question in several languages counts once."
+            " The first column is the rank by mean logit. Intervals are of the mean logit, and the "
+            "same question in several languages counts once."
         )
+    hint = " ".join((hint, *rankings.winner_notes))
     left_out = len(model_indices) - len(means)
     missing = (
         f"{left_out} models are not in this table because they are not ranked in all languages."
@@ -315,16 +326,21 @@ def heat_map(
 
 
 def _interval_columns(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
-    """Return the columns with intervals of mean ranks, by title and model; empty ones left out."""
+    """Return the columns of mean logits, by title and model; empty ones left out."""
+    logits = {model: _signed(logit) for model, logit in rankings.mean_logits.items()}
     means = {
-        model: "" if math.isnan(low) else f"{low:g} to {high:g}"
-        for model, (low, high) in rankings.intervals.items()
+        model: "" if math.isnan(ends[0]) else _ends(ends)
+        for model, ends in rankings.intervals.items()
     }
     ranks = {
         model: "" if ends is None else "{} to {}".format(*ends)
         for model, ends in rankings.rank_intervals.items()
     }
-    columns = {f"{100 * rankings.level:g} % interval": means, "Rank interval": ranks}
+    columns = {
+        "Mean logit": logits,
+        f"{100 * rankings.level:g} % interval": means,
+        "Rank interval": ranks,
+    }
     return {title: cells for title, cells in columns.items() if any(cells.values())}
 
 

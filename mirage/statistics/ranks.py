@@ -49,26 +49,6 @@ def t_intervals(
     return np.stack([logits - reach, logits + reach], axis=1)
 
 
-def rank_intervals_by_confidence(confidence: Floats, *, level: float = 0.95) -> Ints:
-    """Return the best and worst rank of each model from pairwise confidences, ``(models, 2)``.
-
-    A model's best rank counts the models that are confidently better. Its worst rank counts those
-    that are not confidently worse. The threshold is a confidence above ``(1 + level) / 2``. The
-    rule is that of Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications
-    to Mobility across Neighbourhoods and Academic Achievement across Countries, Review of Economic
-    Studies 91, 476-518, without their correction for many pairs.
-    ``validation/coverage/judged_ranking.py`` prints the coverage of the intervals.
-
-    Args:
-        confidence: ``[i, j]`` is the confidence that model i is better than j, as from
-            :func:`confidences_by_t`. If it is NaN, neither is confidently better.
-        level: Confidence level of the intervals, as in :func:`check_level`.
-    """
-    check_level(level)
-    sure = confidence > (1 + level) / 2
-    return np.stack([1 + sure.sum(axis=0), len(sure) - sure.sum(axis=1)], axis=1)
-
-
 def confidences_by_draws(draws: Floats) -> Floats:
     """Return :func:`p_better_by_draws` of each pair of columns, ``(models, models)``."""
     columns = list(draws.T)

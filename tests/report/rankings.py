@@ -11,7 +11,8 @@ from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker
 from mirage.dataset import MirageDataset
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence, Ranking
-from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
+from mirage.statistics.rank_sets import rank_sets
+from mirage.statistics.ranks import ranks
 
 FEATURES = ("citation_recall@10", "answer_bleu", "target_language")
 ANCHORS = tuple(f"anchor-{i}" for i in range(6))
@@ -124,7 +125,7 @@ def ranking(
     logits = np.linspace(2, -2, len(names))
     draws = logits + rng.normal(scale=0.4, size=(100, len(names)))
     low, high = np.quantile(draws, [0.025, 0.975], axis=0)
-    between = rank_intervals_by_confidence(confidences_by_draws(draws)).tolist()
+    between = rank_sets(logits, draws - logits).tolist()
     spans = [(best, worst) for best, worst in between]
     entries = [
         Entry(

@@ -206,16 +206,16 @@ def test_several_languages_have_a_heat_map_and_a_panel_each(tmp_path: Path) -> N
     assert page.count('class="panel"') == 2
     assert "العربية" in page
     data = data_of(page)
-    assert data["models"] == list(several.mean_ranks)
+    assert data["models"] == list(several.models)
     assert data["languages"]["ar"]["direction"] == "rtl"
     ranks = page.partition('id="ranks"')[2].partition("</table>")[0]
     for words in ("95 % interval", "Rank interval"):
         assert words in ranks
-    best = next(iter(several.mean_ranks))
-    low, high = several.intervals[best]
+    best = several.models[0]
+    ends = " to ".join(f"{end:.2f}".replace("-", "−") for end in several.intervals[best])
     ranks_of_best = several.rank_intervals[best]
     assert ranks_of_best is not None
-    assert f'<td class="number wide">{low:g} to {high:g}</td>' in ranks
+    assert f'<td class="number wide">{ends}</td>' in ranks
     assert f'<td class="number wide">{ranks_of_best[0]} to {ranks_of_best[1]}</td>' in ranks
 
 

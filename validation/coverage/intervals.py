@@ -18,7 +18,7 @@ queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the 
 * ``surrogate``: intervals of predicted logits of a model that was not seen (ridge, 19 models).
 
 ``.`` stands where no interval is shown. What is shown of mean ranks over parallel languages is in
-``mean_ranks.py``, of surrogates against the jackknife+ in ``held_out_intervals.py``, of corrected
+``rank_sets.py``, of surrogates against the jackknife+ in ``held_out_intervals.py``, of corrected
 means and shares where :mod:`mirage.metaeval` corrects them.
 
     python validation/coverage/intervals.py  # all, 300 replications: half an hour

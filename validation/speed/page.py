@@ -26,7 +26,8 @@ from mirage.errors import install_command
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response, Run
 from mirage.ranking import Entry, Evidence
-from mirage.statistics.ranks import confidences_by_draws, rank_intervals_by_confidence, ranks
+from mirage.statistics.rank_sets import rank_sets
+from mirage.statistics.ranks import ranks
 
 MODELS, QUERIES, PASSAGES = 19, 100, 10
 PASSAGE, RESPONSE = 600, 900
@@ -109,7 +110,7 @@ def ranking(code: str, models: int) -> Ranking:
             names,
             logits,
             *np.quantile(draws, [0.025, 0.975], axis=0),
-            map(tuple, rank_intervals_by_confidence(confidences_by_draws(draws)).tolist()),
+            map(tuple, rank_sets(logits, draws - logits).tolist()),
             strict=True,
         )
     ]

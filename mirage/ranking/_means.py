@@ -1,0 +1,102 @@
+"""The uncertainty of mean logits over several languages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mirage._base.arrays import Floats, Ints
+from mirage.arena.fits import BradleyTerryFit, influence_by_cluster
+from mirage.ranking.ranking import Ranking
+from mirage.statistics.clusters import small_sample
+from mirage.statistics.rank_sets import error_draws
+
+__all__ = ["mean_logit_errors"]
+
+
+def mean_logit_errors(rankings: Sequence[Ranking], models: Sequence[str]) -> Floats | None:
+    """Draw the errors of the mean logits over languages, ``(draws, models)``.
+
+    Rankings from judgments have one covariance, which is clustered by query over all languages.
+    For others, the errors are the means over languages of their draws, which are paired by query.
+
+    Args:
+        rankings: Ranking of each language.
+        models: Models that all rankings contain.
+
+    Returns:
+        The errors; ``None`` if the uncertainty of a ranking is not known.
+    """
+    fits = [ranking.evidence.fit for ranking in rankings if ranking.evidence is not None]
+    judged = [
+        fit for fit in fits if fit is not None and fit.influence is not None and fit.degrees > 0
+    ]
+    if len(judged) == len(rankings):
+        return error_draws(*_mean_uncertainty(judged, models))
+    errors: list[Floats] = []
+    for ranking in rankings:
+        draws = ranking.drawn()
+        if draws is None:
+            return None
+        logits = np.array([ranking[model].logit for model in models])
+        errors.append(np.stack([draws[model] for model in models], axis=1) - logits)
+    length = min(map(len, errors))
+    return np.asarray(np.mean([error[:length] for error in errors], axis=0))
+
+
+def _mean_uncertainty(
+    fits: Sequence[BradleyTerryFit], models: Sequence[str]
+) -> tuple[Floats, float]:
+    """Return the covariance of the mean logits over languages, and its degrees of freedom.
+
+    Languages that share queries form a group, in which a query is one cluster. Groups are
+    independent, and their degrees of freedom are combined by the formula of Welch (1947), The
+    Generalization of Student's Problem when Several Different Population Variances are Involved,
+    Biometrika 34, 28-35.
+    """
+    total, variances, degrees = np.zeros((len(models),) * 2), [], []
+    for group in _groups(fits):
+        covariance = _group_covariance(group, models) / len(fits) ** 2
+        clusters = np.concatenate([fit.clusters for fit in group])
+        sizes: Ints = np.unique(clusters, return_counts=True)[1]
+        total += covariance
+        variances.append(float(np.trace(covariance)))
+        # Pairs that were chosen adaptively have two fits, of which each uses one degree.
+        degrees.append(small_sample(sizes).degrees - max(fit.fits for fit in group) + 1)
+    if min(degrees) <= 0:
+        return total, 0.0
+    if not sum(variances) > 0:
+        return total, min(degrees)
+    squares = sum(v**2 / d for v, d in zip(variances, degrees, strict=True))
+    return total, sum(variances) ** 2 / squares
+
+
+def _groups(fits: Sequence[BradleyTerryFit]) -> list[list[BradleyTerryFit]]:
+    """Return groups of fits that share clusters of queries, directly or through other fits."""
+    groups: list[tuple[set[str], list[BradleyTerryFit]]] = []
+    for fit in fits:
+        names, members = set(fit.clusters), [fit]
+        apart = []
+        for other_names, other_members in groups:
+            if names.isdisjoint(other_names):
+                apart.append((other_names, other_members))
+            else:
+                names, members = names | other_names, other_members + members
+        groups = [*apart, (names, members)]
+    return [members for _, members in groups]
+
+
+def _group_covariance(fits: Sequence[BradleyTerryFit], models: Sequence[str]) -> Floats:
+    """Return the covariance of the sum of the logits of fits that share clusters of queries."""
+    names = sorted({name for fit in fits for name in fit.clusters})
+    row_of_cluster = {name: row for row, name in enumerate(names)}
+    joint, covariance = np.zeros((len(names), len(models))), np.zeros((len(models),) * 2)
+    for fit in fits:
+        columns = [fit.models.index(model) for model in models]
+        covariance += fit.uncertainty[np.ix_(columns, columns)]
+        if fit.influence is not None and len(fits) > 1:
+            influence = influence_by_cluster(fit.clusters, fit.influence[:, columns])
+            joint[[row_of_cluster[name] for name in sorted(set(fit.clusters))]] += influence
+            covariance -= influence.T @ influence
+    return covariance + joint.T @ joint

@@ -1,0 +1,139 @@
+"""Simultaneous intervals for ranks, and an interval for the model that came first.
+
+Both hold if models are nearly equal, when ordinary intervals do not: the more models there are, the
+more likely it is that one of many comparisons errs, and that the model in first place is there by
+luck.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mirage._base.arrays import Floats, Ints
+from mirage.statistics.bootstrap import check_level
+from mirage.statistics.ranks import DECIMALS
+
+__all__ = ["error_draws", "first_model", "rank_sets", "winner_interval"]
+
+_DRAWS = 4000
+_SELECTION = 0.1  # share of the error rate that is spent on finding the candidates for first place
+
+
+def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
+    """Draw errors of estimates from Student's t with a covariance, ``(4000, models)``.
+
+    Args:
+        covariance: Covariance of the estimates, ``(models, models)``.
+        degrees: Degrees of freedom. With none, the draws are NaN.
+        seed: Random seed.
+    """
+    models = len(covariance)
+    if not degrees or not np.isfinite(covariance).all():
+        return np.full((_DRAWS, models), np.nan)
+    rng = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(covariance)
+    # The symmetric root does not depend on the signs of the eigenvectors.
+    root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+    scale = np.sqrt(rng.chisquare(degrees, (_DRAWS, 1)) / degrees)
+    return np.asarray(rng.standard_normal((_DRAWS, models)) @ root / scale)
+
+
+def first_model(estimates: Floats) -> int:
+    """Return the index of the largest estimate, the first of equal ones."""
+    return int(np.argmax(np.round(estimates, DECIMALS)))
+
+
+def rank_sets(estimates: Floats, errors: Floats, *, level: float = 0.95) -> Ints:
+    """Return the best and worst rank of each model, ``(models, 2)``, that hold jointly.
+
+    With a probability of ``level``, all ranges contain the rank of their model. A range counts the
+    models that are significantly better or worse. The critical value is the quantile of the largest
+    studentised difference of any two models, so that it allows for the number of models. Source:
+    Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications to Mobility
+    across Neighbourhoods and Academic Achievement across Countries, Review of Economic Studies 91,
+    476-518. ``validation/coverage/rank_sets.py`` prints the coverage.
+
+    Args:
+        estimates: Estimate of each model, ``(models,)``; larger is better.
+        errors: Draws of the estimates' errors, ``(draws, models)``, such as bootstrap estimates
+            minus their mean, or from :func:`error_draws`. A model with a NaN differs from none.
+        level: Confidence level.
+
+    Example:
+        >>> import numpy as np
+        >>> errors = np.random.default_rng(0).normal(0, 0.1, (1000, 3))
+        >>> rank_sets(np.array([2.0, 0.1, 0.0]), errors).tolist()
+        [[1, 1], [2, 3], [2, 3]]
+    """
+    check_level(level)
+    models = len(estimates)
+    sets = np.tile([1, models], (models, 1))
+    finite = np.isfinite(errors).all(axis=0) & np.isfinite(estimates)
+    if np.count_nonzero(finite) < 2:
+        return sets
+    deviations = _difference_deviations(errors[:, finite])
+    difference = np.round(estimates[finite, None] - estimates[finite], DECIMALS)
+    reach = np.quantile(_largest_differences(errors[:, finite], deviations), level) * deviations
+    sets[finite, 0] += (difference < -reach).sum(axis=1)
+    sets[finite, 1] -= (difference > reach).sum(axis=1)
+    return sets
+
+
+def winner_interval(
+    estimates: Floats, errors: Floats, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Return an interval for the model with the largest estimate.
+
+    The largest of several estimates is too large on average, because it was selected for being the
+    largest. This interval allows for the selection: it is simultaneous for all models that may be
+    first. Source: Zrnic & Fithian (2024), Locally Simultaneous Inference, Annals of Statistics 52,
+    1227-1253, section 4. ``validation/coverage/rank_sets.py`` prints the coverage.
+
+    Args:
+        estimates: Estimate of each model, ``(models,)``.
+        errors: Draws of the estimates' errors, as for :func:`rank_sets`. If one is NaN, so are the
+            ends.
+        level: Confidence level.
+
+    Example:
+        >>> import numpy as np
+        >>> errors = np.random.default_rng(0).normal(0, 0.1, (1000, 3))
+        >>> low, high = winner_interval(np.array([2.0, 0.1, 0.0]), errors)
+        >>> round(low, 1), round(high, 1)
+        (1.8, 2.2)
+    """
+    check_level(level)
+    first = first_model(estimates)
+    if not np.isfinite(errors).all():
+        return np.nan, np.nan
+    spent = _SELECTION * (1 - level)
+    deviations = _difference_deviations(errors)
+    largest = _largest_differences(errors, deviations)
+    # Both the truth and the order in another sample may differ from the estimates by this.
+    reach = 2 * np.quantile(largest, 1 - spent) * deviations[first]
+    candidates = np.flatnonzero(estimates[first] - estimates <= reach)
+    deviation = errors.std(axis=0)
+    studentised = np.abs(errors[:, candidates]) / np.where(deviation > 0, deviation, 1)[candidates]
+    half = float(np.quantile(studentised.max(axis=1), level + spent) * deviation[first])
+    return float(estimates[first]) - half, float(estimates[first]) + half
+
+
+def _difference_deviations(errors: Floats) -> Floats:
+    """Return the standard deviation of each pair's difference, ``(models, models)``."""
+    covariance = np.atleast_2d(np.cov(errors, rowvar=False))
+    variance = np.diag(covariance)
+    squared = variance[:, None] + variance - 2 * covariance
+    # Rounding leaves about 1e-16 of the variances where two errors are the same.
+    return np.asarray(np.sqrt(np.where(squared > 1e-12 * variance.max(), squared, 0)))
+
+
+def _largest_differences(errors: Floats, deviations: Floats) -> Floats:
+    """Return the largest absolute studentised difference of any two models in each draw."""
+    by_model = np.ascontiguousarray(errors.T)
+    scale = np.divide(1, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+    largest = np.zeros(len(errors))
+    for model in range(1, len(by_model)):
+        differences = by_model[:model] - by_model[model]
+        differences *= scale[:model, model, None]
+        np.maximum(largest, np.abs(differences, out=differences).max(axis=0), out=largest)
+    return largest
