@@ -12,8 +12,10 @@ from mirage import MirageDataset, Query
 from mirage.errors import SettingError
 from mirage.features import FeatureTable
 from mirage.statistics import upper_bounds
+from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
+from mirage.statistics.run_noise import RunNoise, run_noise
 from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
 from mirage.testing.comparison import Comparison, compare
@@ -39,19 +41,40 @@ def baseline(flips: float, repeats: int = 3) -> Baseline:
     return Baseline(table(values.mean(axis=0), each), "d", fingerprint(DATASET))
 
 
-def test_simulated_verdicts_equal_those_of_the_gate() -> None:
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_simulated_verdicts_equal_those_of_the_gate(noise: float) -> None:
     rng = np.random.default_rng(2)
-    sizes = rng.integers(1, 4, (60, 30))
-    sums = sizes[..., None] * rng.choice([1.0, 0.0, -1.0], (60, 30, 2), p=[0.08, 0.9, 0.02])
-    verdicts = simulated_verdicts(sums, sizes.astype(float), margin=0.25, permutations=1999)
-    worse, no_worse = [], []
-    for some, counts in zip(sums, sizes, strict=True):
-        worse.append((single_step_p_values(some) <= 0.05).any())
-        codes = np.repeat(np.arange(30), counts)
-        bounds = upper_bounds((some / counts[:, None])[codes], codes)
-        no_worse.append((bounds <= 0.25).all())
-    assert 10 < sum(worse) < 50
-    assert 10 < sum(no_worse) < 50
+    names = ("citation_recall@10", "citation_map@10")
+    worse, no_worse, sums, sizes, each = [], [], [], [], []
+    for _ in range(60):
+        counts = rng.integers(1, 4, 50)
+        codes = np.repeat(np.arange(50), counts)
+        losses = rng.choice([1.0, 0.0, -1.0], (50, 2), p=[0.1, 0.88, 0.02])[codes]
+        ids = tuple(f"q{i}" for i in range(len(codes)))
+        clusters = {id_: str(code) for id_, code in zip(ids, codes.tolist(), strict=True)}
+        before = (losses >= 0).astype(float)
+        # The noise is in the table alone, so that the losses are the same with it.
+        repeats = before + np.array([-noise, 0.0, noise])[:, None, None]
+        earlier = FeatureTable("m", "sw", ids, names, before, repeats=repeats)
+        later = FeatureTable("m", "sw", ids, names, before - losses)
+        if not noise:
+            earlier = replace(earlier, repeats=None)
+        comparison = compare(earlier, later, clusters=clusters, margin=0.25, runs=3)
+        worse.append(bool(comparison.regressed(0.05)))
+        no_worse.append(not comparison.inconclusive)
+        sums.append(cluster_sums(codes, losses))
+        sizes.append(counts.astype(float))
+        each.append(run_noise(repeats, codes, 3))
+    between, within = (np.stack(parts) for parts in list(zip(*each, strict=True))[1:])
+    verdicts = simulated_verdicts(
+        np.stack(sums),
+        np.stack(sizes),
+        margin=0.25,
+        permutations=1999,
+        noise=RunNoise(3, between, within) if noise else None,
+    )
+    assert 5 < sum(worse) < 55
+    assert 5 < sum(no_worse) < 55
     assert np.mean(verdicts.worse == worse) >= 0.95  # p-values at the level may differ
     assert np.mean(verdicts.no_worse == no_worse) >= 0.95
 

@@ -36,11 +36,12 @@ from _results import add_figure, save, script_parser, seeded
 from mirage import MirageDataset, Query
 from mirage.features import FeatureTable
 from mirage.statistics import upper_bounds
+from mirage.statistics.bounds import weighted_means
 from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
-from mirage.testing.comparison import FEW, FEWEST, FEWEST_CLUSTERS
+from mirage.testing.comparison import FEWEST, FEWEST_CLUSTERS
 
 Floats = NDArray[np.float64]
 NAMES = ("abstention", "answer_match")
@@ -117,10 +118,9 @@ def verdict(before: Floats, after: Floats, codes: NDArray[np.intp]) -> str:
     losses = before.mean(axis=0) - after.mean(axis=0)
     fewest = FEWEST if codes.max() + 1 == len(codes) else FEWEST_CLUSTERS
     if codes.max() + 1 >= fewest:
-        worse = single_step_p_values(cluster_sums(codes, losses), permutations=DRAWS) <= ALPHA
-        if codes.max() + 1 < FEW:
-            gains = upper_bounds(-losses, codes, level=1 - ALPHA, weightings=DRAWS)
-            worse &= gains < 0
+        p_values = single_step_p_values(cluster_sums(codes, losses), permutations=DRAWS)
+        gains = (weighted_means(-losses, codes, weightings=DRAWS) >= 0).mean(axis=0)
+        worse = np.maximum(p_values, gains / 2) <= ALPHA
         if worse.any():
             return "worse"
     bounds = upper_bounds(losses, codes, level=1 - ALPHA, weightings=DRAWS)
