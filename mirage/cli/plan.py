@@ -23,6 +23,7 @@ ASSUMPTIONS = {
     "moved": 0.1,
     "cluster_size": 1.0,
     "correlation": 0.2,
+    "features": 4.0,
     "prompt_tokens": 2000.0,
     "answer_tokens": 300.0,
     "query_cost": 0.0,
@@ -63,8 +64,9 @@ def plan(
             "NAME=NUMBER",
             "An assumption; may be repeated: unstable=0.1 (share of answers that differ if asked "
             "again), moved=0.1 (share of queries that any change affects), cluster_size=1, "
-            "correlation=0.2 (of effects within a cluster), prompt_tokens=2000, "
-            "answer_tokens=300, query_cost=0 (of writing a query).",
+            "correlation=0.2 (of effects within a cluster and between features), features=4 (that "
+            "the gate compares), prompt_tokens=2000, answer_tokens=300, query_cost=0 (of writing "
+            "a query).",
         ),
     ] = None,
     as_json: options.Json = False,
@@ -104,6 +106,7 @@ def plan(
         moved=assumed["moved"],
         cluster_size=_count("--assume", "cluster_size", assumed["cluster_size"]),
         correlation=assumed["correlation"],
+        features=_count("--assume", "features", assumed["features"]),
     )
     plain = asdict(result)
     plain["designs"] = [_plain(design) for design in result.designs]
