@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import chdtri, ndtr, ndtri
 
 from mirage._base.arrays import Floats, Ints
@@ -38,7 +37,7 @@ class RunNoise(NamedTuple):
     between: Floats
     within: Floats
 
-    def widen_p_values(self, p_values: Floats, means: Floats, features: ArrayLike = 1) -> Floats:
+    def widen_p_values(self, p_values: Floats, means: Floats, features: Floats | int = 1) -> Floats:
         """Return p-values that include the noise between runs.
 
         Each p-value is that of a normal deviate with the mean as its estimate, which defines a

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,7 +167,7 @@ def baseline_of(
 
     Arguments and errors are those of :func:`save_baseline`.
     """
-    systems = list(system) if isinstance(system, list | tuple) else [system]
+    systems = [*system] if isinstance(system, list | tuple) else [cast(ModelLike, system)]
     if not systems:
         raise SettingError("a baseline needs at least one run, got an empty list")
     dataset = dataset_of(on, systems[0])

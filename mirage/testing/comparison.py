@@ -283,7 +283,7 @@ def compare(
     count = int(codes.max()) + 1
     if runs >= FEWEST_RUNS and before.repeats is not None:
         noise = run_noise(before.repeats, codes, runs)
-        different = np.count_nonzero(np.nan_to_num(tested).any(axis=0))
+        different = int(np.count_nonzero(np.nan_to_num(tested).any(axis=0)))
         p_values = noise.widen_p_values(p_values, mean_of_pairs(tested), max(different, 1))
         width = _widths(before, after)
         lost, unexplained = (
