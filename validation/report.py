@@ -39,6 +39,10 @@ CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "m
 # The figures of a script that the table has: a label, which of the matches, the names in the file
 # (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {
+    "coverage/gate_errors": (
+        ("largest error rate", "", ("largest error rate",), ".1%"),
+        ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
+    ),
     "coverage/paired": (
         (
             "false positive rate at most",

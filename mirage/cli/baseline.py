@@ -8,12 +8,25 @@ from typing import Annotated
 from mirage.cli import _options as options
 from mirage.cli._inputs import check_folder, dataset_of, run_of
 from mirage.cli._output import out
-from mirage.cli._shell import app, example, option
+from mirage.cli._shell import app, argument, example, option
 
 
-@app.command(epilog=example("mirage baseline my-rag.jsonl --language sw --out baseline.json"))
+@app.command(
+    epilog=example(
+        "mirage baseline my-rag.jsonl --language sw --out baseline.json",
+        "mirage baseline monday.jsonl tuesday.jsonl friday.jsonl --language sw --out baseline.json",
+    )
+)
 def baseline(
-    responses: options.OneResponses,
+    responses: Annotated[
+        list[str],
+        argument(
+            "RESPONSES",
+            'JSON Lines {"query_id": ..., "text": ...}: FILE or NAME=FILE; - is standard input. '
+            "Three or more runs of one system, made on different days, include the noise between "
+            "runs.",
+        ),
+    ],
     file: Annotated[
         Path, option("FILE", "Write the baseline to this file, replacing it if it exists.", "--out")
     ],
@@ -32,8 +45,8 @@ def baseline(
     check_folder(file)
     queries = dataset_of(language, dataset)
     suite = FeatureSuite(feature) if feature else None
-    run = run_of(queries.language, responses)
-    saved = save_baseline(run, file, on=queries, suite=suite)
+    runs = [run_of(queries.language, text) for text in responses]
+    saved = save_baseline(runs, file, on=queries, suite=suite)
     table = saved.table
     missing = table.unmeasured
     measured = [name for name in table.features if name not in missing]

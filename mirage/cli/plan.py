@@ -21,6 +21,7 @@ ASSUMPTIONS = {
     "moved": 0.1,
     "cluster_size": 1.0,
     "correlation": 0.2,
+    "features": 4.0,
     "prompt_tokens": 2000.0,
     "answer_tokens": 300.0,
     "query_cost": 0.0,
@@ -83,8 +84,9 @@ def plan(
             "Change an assumption; may be repeated. unstable=0.1: share of answers that differ "
             "when a query is repeated; moved=0.1: share of queries that a change of the system "
             "makes better or worse; cluster_size=1: queries per cluster; correlation=0.2: "
-            "correlation of effects within a cluster; prompt_tokens=2000 and answer_tokens=300: "
-            "tokens per call; query_cost=0: cost of writing a query.",
+            "correlation of effects within a cluster and between features; features=4: number of "
+            "features that the gate compares; prompt_tokens=2000 and answer_tokens=300: tokens per "
+            "call; query_cost=0: cost of writing a query.",
         ),
     ] = None,
     as_json: options.Json = False,
@@ -127,6 +129,7 @@ def plan(
         moved=assumed["moved"],
         cluster_size=_count("--assume", "cluster_size", assumed["cluster_size"]),
         correlation=assumed["correlation"],
+        features=_count("--assume", "features", assumed["features"]),
     )
     plain = asdict(result)
     plain["designs"] = [_plain(design) for design in result.designs]

@@ -52,6 +52,32 @@ def upper_bounds(
         array([0.1])
     """
     check_level(level)
+    means = weighted_means(values, codes, most=most, weightings=weightings, seed=seed)
+    return np.asarray(np.quantile(means, level, axis=0))
+
+
+def weighted_means(
+    values: Floats,
+    codes: Ints,
+    *,
+    most: float = 1.0,
+    weightings: int = 9999,
+    seed: int = 0,
+) -> Floats:
+    """Return the randomly weighted means that :func:`upper_bounds` takes a percentile of.
+
+    The share of these means that are 0 or more is a p-value for the hypothesis that the mean is
+    below 0: it is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
+    errors are those of :func:`upper_bounds`.
+
+    Returns:
+        ``(weightings, columns)``; NaN for a column without values.
+
+    Example:
+        >>> import numpy as np
+        >>> (weighted_means(np.full((4, 1), -1.0), np.arange(4)) >= 0).mean().round(2)
+        np.float64(0.06)
+    """
     if weightings < 1:
         raise SettingError(f"weightings must be at least 1, got {weightings}")
     present = ~np.isnan(values)
@@ -65,7 +91,7 @@ def upper_bounds(
     for start in range(0, weightings, _BLOCK):
         weights = rng.exponential(size=(min(_BLOCK, weightings - start), len(sizes)))
         means.append(weights @ sums / (weights @ sizes))
-    return np.asarray(np.quantile(np.concatenate(means), level, axis=0))
+    return np.concatenate(means)
 
 
 def mean_bounds(

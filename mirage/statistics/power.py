@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats
 from mirage.statistics.flips import FEWEST_UNITS, SHARED_LEVEL, flips_p_value
 from mirage.statistics.permutation import without_skew
+from mirage.statistics.run_noise import RunNoise
 
 _AT_ONCE = 2_000_000  # largest number of elements of a temporary array
 
@@ -19,9 +20,10 @@ class SimulatedVerdicts(NamedTuple):
     """Verdicts on simulated comparisons, each of shape ``(simulations,)``.
 
     Attributes:
-        worse: Whether the smallest p-value over features is at most ``alpha``. It is the smallest
-            of :func:`~mirage.statistics.single_step_p_values` and of
-            :mod:`mirage.statistics.flips`.
+        worse: Whether the p-value of any feature is at most ``alpha``. It is the larger one of
+            :func:`~mirage.statistics.single_step_p_values` and of half the p-value for no mean
+            gain (:func:`~mirage.statistics.bounds.weighted_means`), or that of the flips
+            (:mod:`mirage.statistics.flips`).
         no_worse: Whether :func:`~mirage.statistics.upper_bounds` of all features are within the
             margin.
     """
@@ -39,6 +41,7 @@ def simulated_verdicts(
     permutations: int = 199,
     seed: int = 0,
     facts: Sequence[int] = (),
+    noise: RunNoise | None = None,
 ) -> SimulatedVerdicts:
     """Return the verdicts on many simulated comparisons with the same number of clusters.
 
@@ -54,6 +57,7 @@ def simulated_verdicts(
         seed: Random seed.
         facts: Indices of the features that check facts. A cluster that loses half of such a feature
             counts as a flip, unless any cluster gained some. All answers count as reworded.
+        noise: Noise between runs, ``(simulations, features)``, in shares of the features' ranges.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -62,13 +66,24 @@ def simulated_verdicts(
     worse, no_worse = [], []
     # In blocks, because all permutations of all simulations do not fit into memory.
     for some in _blocks(len(sums), permutations * features):
-        p_values = _smallest_p_values(sums[some], signs)
+        p_values = _p_values(sums[some], signs)
         if len(facts) and clusters >= FEWEST_UNITS:
-            p_values = np.minimum(
-                p_values * SHARED_LEVEL, _flip_p_values(sums[some][:, :, list(facts)])
-            )
-        worse.append(p_values <= alpha)
-        no_worse.append(_margin_p_values(sums[some], sizes[some], margin, weights) <= alpha)
+            p_values = p_values * SHARED_LEVEL
+        margin_p, gain_p = _bound_p_values(sums[some], sizes[some], margin, weights)
+        p_values = np.maximum(p_values, gain_p / 2)
+        if len(facts) and clusters >= FEWEST_UNITS:
+            losses = sums[some][:, :, list(facts)]
+            flipped = (losses >= 0.5).any(axis=1)
+            flips = np.where(flipped, _flip_p_values(losses)[:, None], 1.0)
+            p_values[:, list(facts)] = np.minimum(p_values[:, list(facts)], flips)
+        if noise is not None:
+            means = sums[some].sum(axis=1) / sizes[some].sum(axis=1, keepdims=True)
+            different = sums[some].any(axis=1).sum(axis=1, keepdims=True)
+            block = RunNoise(noise.runs, noise.between[some], noise.within[some])
+            p_values = block.widen_p_values(p_values, means, np.maximum(different, 1))
+            margin_p = block.widen_p_values(margin_p, margin - means)
+        worse.append(p_values.min(axis=1) <= alpha)
+        no_worse.append(margin_p.max(axis=1) <= alpha)
     return SimulatedVerdicts(np.concatenate(worse), np.concatenate(no_worse))
 
 
@@ -77,8 +92,8 @@ def _blocks(simulations: int, numbers: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, simulations, step))
 
 
-def _smallest_p_values(sums: Floats, signs: Floats) -> Floats:
-    """Return the smallest p-value of each simulation."""
+def _p_values(sums: Floats, signs: Floats) -> Floats:
+    """Return the permutation p-values of each simulation, ``(simulations, features)``."""
     simulations, clusters, features = sums.shape
     flat = sums.swapaxes(0, 1).reshape(clusters, -1)
     squares = np.square(flat).sum(axis=0)
@@ -97,7 +112,7 @@ def _smallest_p_values(sums: Floats, signs: Floats) -> Floats:
     larger = np.count_nonzero(largest > observed + rounding, axis=0)
     as_large = (np.count_nonzero(largest >= observed - rounding, axis=0) + larger) / 2
     p = (0.5 + as_large) / (1 + len(signs))
-    return np.asarray(np.where(total.reshape(simulations, features) > 0, p, 1.0).min(axis=1))
+    return np.where(total.reshape(simulations, features) > 0, p, 1.0)
 
 
 def _flip_p_values(sums: Floats) -> Floats:
@@ -109,12 +124,18 @@ def _flip_p_values(sums: Floats) -> Floats:
     return np.array([flips_p_value(units, *pair, reworded=units) for pair in counts])
 
 
-def _margin_p_values(sums: Floats, sizes: Floats, margin: float, weights: Floats) -> Floats:
-    """Return the largest p-value over features for a loss of the margin or more, per simulation."""
-    largest = sizes.max(axis=1)[:, None, None]
-    beyond = sums - margin * sizes[:, :, None]
-    imagined = np.broadcast_to(largest * (1 - margin), (len(sums), 1, sums.shape[2]))
-    units = np.concatenate([beyond, imagined], axis=1).swapaxes(0, 1)
-    weighted = weights @ units.reshape(len(units), -1)
-    p = (weighted >= 0).mean(axis=0).reshape(len(sums), -1)
-    return np.asarray(p.max(axis=1))
+def _bound_p_values(
+    sums: Floats, sizes: Floats, margin: float, weights: Floats
+) -> tuple[Floats, Floats]:
+    """Return p-values for a loss of the margin or more, and for no mean gain.
+
+    Both are shares of weightings, ``(simulations, features)``.
+    """
+    simulations, clusters, features = sums.shape
+    lost = (weights[:, :-1] @ sums.swapaxes(0, 1).reshape(clusters, -1)).reshape(
+        -1, simulations, features
+    )
+    size = weights[:, :-1] @ sizes.T
+    imagined = weights[:, -1:] * sizes.max(axis=1)
+    allowed = (margin * size - (1 - margin) * imagined)[..., None]
+    return (lost >= allowed).mean(axis=0), (lost <= imagined[..., None]).mean(axis=0)

@@ -23,12 +23,16 @@ _FLIPPED = 0.5
 
 def with_flips(
     p_values: Floats,
+    gain_p_values: Floats,
     losses: Floats,
     codes: Ints,
     names: Sequence[str],
     changed: NDArray[np.bool_],
 ) -> Floats:
-    """Return p-values that combine the permutation test with a test of flips.
+    """Return p-values that combine the permutation test, the bound of the gain, and flips.
+
+    The permutation test and the bound must both be significant, so the larger of their p-values
+    counts. Flips are an independent way to a significant result.
 
     A flip is an answer that turned from right to wrong or back. The permutation test is
     conservative if few answers flip. If three did, all for the worse, its p-value is at least
@@ -39,6 +43,7 @@ def with_flips(
 
     Args:
         p_values: P-values of the permutation test, one per feature.
+        gain_p_values: P-values of the bound of the gain, one per feature.
         losses: Loss of each query as a share of a feature's range, after the allowance for
             another wording, ``(queries, features)``; NaN or infinite if there is none.
         codes: Cluster of each query.
@@ -48,7 +53,7 @@ def with_flips(
     losses = np.where(np.isfinite(losses), losses, 0.0)
     columns = np.array([name in FACTS for name in names], dtype=bool)
     if int(codes.max(initial=-1)) + 1 < FEWEST_UNITS or not columns.any():
-        return p_values
+        return np.maximum(p_values, gain_p_values)
     lost = (losses[:, columns] >= _FLIPPED).any(axis=1)
     # Any gain counts as a flip the other way, such as an answer right in one more of three repeats.
     gained = (losses[:, columns] < 0).any(axis=1)
@@ -58,5 +63,5 @@ def with_flips(
     worse, better = int((net > 0).sum()), int((net < 0).sum())
     p = flips_p_value(len(net), worse, better, int((reworded > 0).sum()))
     flipped = columns & (losses >= _FLIPPED).any(axis=0)
-    shared = np.minimum(p_values * SHARED_LEVEL, 1.0)
+    shared = np.maximum(np.minimum(p_values * SHARED_LEVEL, 1.0), gain_p_values)
     return np.where(flipped, np.minimum(shared, p), shared)

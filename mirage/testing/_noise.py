@@ -38,6 +38,7 @@ class Noise:
         moved: Share of the queries that any change of the system makes better or worse, in
             addition to ``pairs``.
         correlation: Correlation of these changes between queries of one cluster.
+        feature_correlation: Correlation of these changes between features.
         facts: Whether each feature reads facts, so that the gate counts its flips
             (:mod:`mirage.testing._flips`).
     """
@@ -48,6 +49,7 @@ class Noise:
     possible_losses: Floats
     moved: float
     correlation: float
+    feature_correlation: float
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
@@ -57,12 +59,15 @@ class Noise:
     def without_duplicates(self, column: int) -> Noise:
         """Return the noise without features that equal another feature or never differ.
 
-        Such features add nothing to a simulated verdict, and dropping them saves time.
+        Such features add nothing to a simulated verdict, and dropping them saves time. If the
+        system may have changed, a feature equals another one only if it can also lose as much.
 
         Args:
             column: Index of a feature to keep; it becomes the first one.
         """
         flat = self.pairs.reshape(-1, self.pairs.shape[2])
+        if self.moved:
+            flat = np.concatenate([flat, self.possible_losses])
         _, first, groups = np.unique(flat, axis=1, return_index=True, return_inverse=True)
         distinct = {
             int(j) for j in first if flat[:, j].any() and (flat[:, j] != flat[:, column]).any()
@@ -76,23 +81,42 @@ class Noise:
         return replace(self, pairs=pairs, possible_losses=possible_losses, facts=facts)
 
 
-def assumed_noise(unstable: float, moved: float, size: int, correlation: float) -> Noise:
-    """Return the noise of a single feature, from assumed rates.
+def assumed_noise(
+    unstable: float, moved: float, size: int, correlation: float, features: int
+) -> Noise:
+    """Return the noise of features that are 0 or 1, from assumed rates.
 
-    The feature is 0 or 1 and reads facts (:data:`mirage.testing._lost_facts.FACTS`), so the gate
-    counts its flips.
+    The first feature reads facts (:data:`mirage.testing._lost_facts.FACTS`), so the gate counts its
+    flips.
 
     Args:
         unstable: Share of the answers that differ when a query is repeated.
         moved: Share of the queries that a change of the system makes better or worse.
         size: Number of queries in each cluster.
-        correlation: Correlation of changes between queries of one cluster.
+        correlation: Correlation of changes between queries of one cluster, and of all differences
+            between features.
+        features: Number of features.
     """
-    values = np.zeros((1000, 2, 1))
-    half = round(500 * unstable)
-    values[:half, 0], values[half : 2 * half, 0] = 1.0, -1.0
-    members, possible_losses = np.zeros((1, size), np.intp), np.ones((1, 1))
-    return Noise(values, members, np.array([size]), possible_losses, moved, correlation, (True,))
+    rng = np.random.default_rng(0)
+    rows = 500
+    values = np.zeros((rows, features + 1))
+    half = round(rows / 2 * unstable)
+    values[:half], values[half : 2 * half] = 1.0, -1.0
+    # The last column is common to the features that follow it, each in a part of the rows.
+    values = rng.permuted(values, axis=0)
+    follows = rng.random((rows, features)) < np.sqrt(correlation)
+    pairs = np.where(follows, values[:, -1:], values[:, :-1])
+    pairs = np.concatenate([pairs, -pairs])  # equally good runs differ by 0 on average
+    return Noise(
+        _append_empty_unit(pairs[:, None]),
+        np.zeros((1, size), np.intp),
+        np.array([size]),
+        np.ones((1, features)),
+        moved,
+        correlation,
+        correlation,
+        (True, *[False] * (features - 1)),
+    )
 
 
 def measured_noise(
@@ -109,7 +133,8 @@ def measured_noise(
     differences between means over ``k`` answers do.
 
     ``possible_losses`` is how much each query can lose, ``(queries, features)``. ``moved`` and
-    ``correlation`` are those of :func:`assumed_noise`.
+    ``correlation`` are those of :func:`assumed_noise`. The correlation of changes between features
+    is the mean correlation of their values between queries.
     """
     repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
     wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])
@@ -120,7 +145,16 @@ def measured_noise(
     members, sizes = _cluster_members(codes)
     possible_losses = cluster_sums(codes, possible_losses) / sizes[:, None]
     pairs = _append_empty_unit(beyond / _widths(table))
-    return Noise(pairs, members, sizes, possible_losses, moved, correlation, _facts(table.features))
+    return Noise(
+        pairs,
+        members,
+        sizes,
+        possible_losses,
+        moved,
+        correlation,
+        _mean_correlation(table.values),
+        _facts(table.features),
+    )
 
 
 def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
@@ -130,7 +164,17 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
     members = np.arange(len(sizes))[:, None]
     possible_losses = np.ones(sums.shape)
     pairs = _append_empty_unit(np.stack([sums, -sums]))
-    return Noise(pairs, members, sizes, possible_losses, 0.0, 0.0, _facts(names))
+    return Noise(pairs, members, sizes, possible_losses, 0.0, 0.0, 0.0, _facts(names))
+
+
+def _mean_correlation(values: Floats) -> float:
+    """Return the mean correlation of pairs of columns, at least 0; missing values are means."""
+    centred = np.nan_to_num(values - np.nanmean(values, axis=0))
+    sizes = np.sqrt(np.square(centred).sum(axis=0))
+    units = centred[:, sizes > 1e-9] / sizes[sizes > 1e-9]
+    pairs = np.triu_indices(units.shape[1], 1)
+    correlations = np.abs((units.T @ units)[pairs])
+    return float(correlations.mean()) if len(correlations) else 0.0
 
 
 def _facts(names: Sequence[str]) -> tuple[bool, ...]:
@@ -190,17 +234,33 @@ def simulate_comparisons(
     for _ in range(repeats):
         pair = rng.integers(len(noise.pairs), size=units.shape)
         sums += noise.pairs[pair, units].sum(axis=2) / repeats
-    better, worse = (
-        _draw_affected(rng, sizes, noise.moved / 2, noise.correlation) for _ in range(2)
-    )
+    better, worse = (_draw_moved(rng, sizes, noise) for _ in range(2))
     possible = noise.possible_losses[picked]
     # A query that the change moves has one new value in all repeats, so its noise is dropped.
-    sums *= (1 - (better + worse) / sizes).clip(0)[..., None]
-    sums += (worse - better)[..., None] * possible
+    sums *= (1 - (better + worse) / sizes[..., None]).clip(0)
+    sums += (worse - better) * possible
     mean_possible = float(noise.sizes @ noise.possible_losses[:, 0] / noise.sizes.sum())
     lost = _draw_affected(rng, sizes, min(loss / mean_possible, 1.0), noise.correlation)
     sums[..., 0] = sums[..., 0] * (1 - lost / sizes) + lost * possible[..., 0]
     return sums, sizes.astype(np.float64)
+
+
+def _draw_moved(rng: np.random.Generator, sizes: Ints, noise: Noise) -> Ints:
+    """Return the number of queries that a change moves one way, for each cluster and feature.
+
+    A feature follows a draw that all features share with the square root of their correlation as
+    probability.
+    """
+    share = noise.moved / 2
+    shared = _draw_affected(rng, sizes, share, noise.correlation)[..., None]
+    features = noise.pairs.shape[2]
+    if features == 1 or not share:
+        return np.repeat(shared, features, axis=2)
+    single = _draw_affected(
+        rng, np.repeat(sizes[..., None], features, axis=2), share, noise.correlation
+    )
+    follows = rng.random(single.shape) < np.sqrt(noise.feature_correlation)
+    return np.where(follows, shared, single)
 
 
 def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:

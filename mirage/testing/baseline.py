@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mirage._base.files import validated, write_text
 from mirage._base.inputs import read_text
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, FeatureError
+from mirage.errors import DatasetError, FeatureError, SettingError
 from mirage.features import Facts, FeatureSuite, FeatureTable
 from mirage.features.registry import OFFLINE, facts
 from mirage.generation.responses import ModelLike
@@ -66,6 +66,7 @@ class Baseline:
         versions: Versions of the packages that computed the features.
         digests: Digests of the responses to each query, one per repeat, by query id; empty if not
             known.
+        runs: Number of runs, made at different times, that the repeats of the table are of.
     """
 
     table: FeatureTable
@@ -75,6 +76,7 @@ class Baseline:
     failed: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     digests: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    runs: int = 1
 
     def __repr__(self) -> str:
         return (
@@ -113,7 +115,7 @@ class Baseline:
 
 
 def save_baseline(
-    system: ModelLike,
+    system: ModelLike | Sequence[ModelLike],
     path: str | Path,
     *,
     on: Place = None,
@@ -127,7 +129,9 @@ def save_baseline(
     marked as failed; they are not compared.
 
     Args:
-        system: The system, as for :func:`mirage.respond`.
+        system: The system, as for :func:`mirage.respond`. Or a list of its runs, made at different
+            times, such as on different days. From three runs on, the gate estimates the noise
+            between runs and includes it in its verdicts.
         path: The file to write; an existing file is replaced.
         on: The queries, as for :func:`assert_feature`.
         suite: The features. The default are the features that :func:`assert_no_regression`
@@ -145,6 +149,7 @@ def save_baseline(
         DatasetError: The file cannot be written, or :func:`mirage.respond` raises this error.
         GenerationError: The model failed on every query.
         FeatureError: A feature fails.
+        SettingError: The runs of a list differ in language or in their number of repeats.
     """
     baseline = baseline_of(system, on=on, suite=suite, model=model)
     write_text(Path(path), to_text(baseline))
@@ -152,7 +157,7 @@ def save_baseline(
 
 
 def baseline_of(
-    system: ModelLike,
+    system: ModelLike | Sequence[ModelLike],
     *,
     on: Place = None,
     suite: FeatureSuite | None = None,
@@ -162,9 +167,13 @@ def baseline_of(
 
     Arguments and errors are those of :func:`save_baseline`.
     """
-    dataset = dataset_of(on, system)
+    systems = [*system] if isinstance(system, list | tuple) else [cast(ModelLike, system)]
+    if not systems:
+        raise SettingError("a baseline needs at least one run, got an empty list")
+    dataset = dataset_of(on, systems[0])
     features = suite or _default_suite(dataset, on)
-    run = run_of(system, dataset, model)
+    runs = [run_of(each, dataset, model) for each in systems]
+    run = runs[0] if len(runs) == 1 else _join_runs(runs)
     table = features.score(dataset, run, progress=False)
     if suite is None:
         missing = table.unmeasured.keys() & features.unmet(dataset).keys()
@@ -172,8 +181,26 @@ def baseline_of(
     lower = _lower_names(table.features, dataset.language, features.facts)
     failed = {response.query_id: response.error or "" for response in run.failed}
     return Baseline(
-        table, dataset.name, fingerprint(dataset), lower, failed, versions(), digests_of(run)
+        table,
+        dataset.name,
+        fingerprint(dataset),
+        lower,
+        failed,
+        versions(),
+        digests_of(run),
+        len(runs),
     )
+
+
+def _join_runs(runs: Sequence[Run]) -> Run:
+    """Return one run with the repeats of all runs, under the name of the first."""
+    numbers = {len(run.repeats) for run in runs}
+    if len(numbers) > 1:
+        raise SettingError(
+            f"the runs of a baseline must have the same number of repeats, got {sorted(numbers)}"
+        )
+    repeats = [repeat for run in runs for repeat in run.repeats]
+    return Run.of_repeats([run.model_copy(update={"model": runs[0].model}) for run in repeats])
 
 
 def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
@@ -295,6 +322,7 @@ class _File(BaseModel):
     lower_is_better: tuple[str, ...]
     failed: dict[str, str]
     repeats: Annotated[int, Field(ge=1)] = 1
+    runs: Annotated[int, Field(ge=1)] = 1
     not_measured: dict[str, str] = Field(default_factory=dict)
     values: dict[str, tuple[Number | None, ...]]  # all features of one repeat, then of the next
     digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -338,6 +366,8 @@ def to_text(baseline: Baseline) -> str:
     }
     if table.repeats is not None:
         head["repeats"] = len(table.repeats)
+    if baseline.runs > 1:
+        head["runs"] = baseline.runs
     if table.unmeasured:
         head["not_measured"] = table.unmeasured
     entries = [f"{_to_json(key)}: {_to_json(value)}" for key, value in head.items()]
@@ -359,6 +389,10 @@ def _to_json(value: object) -> str:
 
 def _from_file(content: _File, path: str | Path) -> Baseline:
     names, times = content.features, content.repeats
+    if times % content.runs:
+        raise DatasetError(
+            f"{path}: {times} repeats cannot be of {content.runs} runs; save the baseline anew"
+        )
     for query_id, row in content.values.items():
         if len(row) != times * len(names):
             again = f" in {times} repeats" if times > 1 else ""

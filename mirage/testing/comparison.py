@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from mirage._base.arrays import Floats, Ints
 from mirage.features import FeatureTable
 from mirage.features.registry import facts
-from mirage.statistics.bounds import upper_bounds
+from mirage.statistics.bounds import weighted_means
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.permutation import single_step_p_values
+from mirage.statistics.run_noise import FEWEST_RUNS, run_noise
 from mirage.testing._evidence import Evidence, evidence_of
 from mirage.testing._flips import with_flips
 from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
@@ -46,15 +47,6 @@ All 16 ways to swap the clusters are equally likely, and in one of them all clus
 """
 
 
-FEW = 12
-"""The number of clusters below which a loss needs a second test, against unseen gains.
-
-If most queries lose a little and few gain much, a small sample may contain only losses. For
-example, if three of four queries lose, a sample of eight contains only losses once in ten times,
-and a sample of twelve once in thirty.
-"""
-
-
 @dataclass(frozen=True)
 class Change:
     """The change of one feature, over the queries that have a value in both runs.
@@ -66,15 +58,12 @@ class Change:
         queries: Number of queries with a value in both runs.
         worse: Number of these queries whose value got worse.
         better: Number of these queries whose value got better.
-        p: P-value of the loss, corrected for the number of features.
+        p: P-value of the loss, corrected for the number of features; see :func:`compare`.
         fell: Whether the mean got worse after the allowance for another wording.
         lost_at_most: Upper confidence bound of the mean loss, one-sided, at the level 1 - alpha,
             as a share of the feature's range. Queries without the feature count as no loss. 0.1
             is the loss if every tenth query drops from the best value to the worst. Infinite if
             the range is not known, or if no query has a value in both runs.
-        gained_at_most: Upper confidence bound of the mean gain after the allowance. With fewer than
-            :data:`FEW` clusters it must be below 0 for the verdict ``worse``. Otherwise, or if the
-            range is not known, it is minus infinity and has no influence.
         allowance: Part of the mean loss that counts as style, in units of the feature. It can
             prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
         beyond_at_most: ``lost_at_most`` after the allowance.
@@ -89,7 +78,6 @@ class Change:
     p: float
     fell: bool
     lost_at_most: float
-    gained_at_most: float
     allowance: float
     beyond_at_most: float
 
@@ -115,6 +103,7 @@ class Comparison:
         margin: The loss that ``no worse`` rules out, as a share of a feature's range.
         identical: Whether each answer is identical to the baseline's; ``None`` if not known.
         failed: Ids of the queries that the model failed on in either run.
+        runs: Number of runs that the baseline consists of.
     """
 
     before: FeatureTable
@@ -130,6 +119,7 @@ class Comparison:
     margin: float
     identical: NDArray[np.bool_] | None = None
     failed: frozenset[str] = frozenset()
+    runs: int = 1
 
     @property
     def verdict(self) -> Verdict:
@@ -190,11 +180,7 @@ class Comparison:
         """
         if self.clusters < self.fewest or self.unchanged:
             return ()
-        return tuple(
-            change
-            for change in self.changes
-            if change.fell and change.p <= alpha and change.gained_at_most < 0
-        )
+        return tuple(change for change in self.changes if change.fell and change.p <= alpha)
 
 
 def compare(
@@ -207,11 +193,12 @@ def compare(
     margin: float = 0.1,
     identical: NDArray[np.bool_] | None = None,
     failed: Collection[str] = (),
+    runs: int = 1,
 ) -> Comparison:
     """Compare two runs query by query.
 
-    The test for ``worse`` is a paired permutation test. Under the null hypothesis the two responses
-    to a query can be swapped, with all their features together.
+    The test for ``worse`` is a paired permutation test, and a bound of the gain. Under the null
+    hypothesis the two responses to a query can be swapped, with all their features together.
     :func:`mirage.statistics.single_step_p_values` defines the statistic and the correction for the
     number of features. Its random draws are the same in every call. Differences that another
     wording alone explains are subtracted first, see :data:`mirage.testing.gate.GATED`.
@@ -225,8 +212,12 @@ def compare(
       :data:`FEWEST_CLUSTERS` clusters are needed.
     * With repeats, each response is compared with each response of the other run to the same
       query, and the query counts once, with the mean.
-    * Below :data:`FEW` clusters, :func:`mirage.statistics.upper_bounds` must also rule out that
-      unseen gains outweigh the loss.
+    * A permutation test overlooks gains that are so rare that the sample has too few of them. So
+      :func:`mirage.statistics.upper_bounds` must also show, at the level ``1 - 2 * alpha``, that
+      the mean did not improve. Features without a range do not have this second condition.
+    * If the earlier run consists of three or more ``runs``, noise between runs is estimated from
+      them (:mod:`mirage.statistics.run_noise`) and enters both verdicts. Otherwise the comparison
+      does not include it.
 
     A run is ``no worse`` if two conditions hold. Correctness measures cover at least half of the
     answers that changed (:mod:`mirage.testing._evidence`). And in every feature the upper bound of
@@ -248,6 +239,7 @@ def compare(
         identical: Whether each answer is identical to the baseline's, in the order of the earlier
             run's queries; ``None`` if not known. If all are identical, the run is no worse.
         failed: Ids of the queries that the model failed on in either run.
+        runs: Number of runs, made at different times, that the repeats of the earlier run are of.
 
     Returns:
         The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
@@ -272,21 +264,32 @@ def compare(
     tested = more_than_wording(pairs, before.features)
     codes = cluster_codes(before.query_ids, clusters)
     beyond = _losses(before, after, tested)
-    p_values = single_step_p_values(cluster_sums(codes, tested))
     # Without digests of the answers, an answer counts as changed if any of its features did.
     changed = (np.nan_to_num(worsening) != 0).any(axis=1)
     if identical is not None:
         changed |= ~identical
-    p_values = with_flips(p_values, beyond, codes, before.features, changed)
+    losses = _losses(before, after, worsening)
+    lost, unexplained, gain_p_values = _bounds(losses, beyond, codes, level=1 - alpha)
+    p_values = with_flips(
+        single_step_p_values(cluster_sums(codes, tested)),
+        gain_p_values / 2,  # the bound of the gain has the level 1 - 2 * alpha
+        beyond,
+        codes,
+        before.features,
+        changed,
+    )
     # A feature whose mean improved is never worse, whatever its p-value.
     fell = np.nansum(tested, axis=0) > 10.0**-DECIMALS
-    losses = _losses(before, after, worsening)
     count = int(codes.max()) + 1
-    lost, unexplained = (_bounds(each, codes, level=1 - alpha) for each in (losses, beyond))
-    gains = np.full(losses.shape[1], -np.inf)
-    if count < FEW:
-        bounds = _bounds(-beyond, codes, level=1 - alpha)
-        gains = np.where(np.isfinite(bounds), bounds, -np.inf)
+    if runs >= FEWEST_RUNS and before.repeats is not None:
+        noise = run_noise(before.repeats, codes, runs)
+        different = int(np.count_nonzero(np.nan_to_num(tested).any(axis=0)))
+        p_values = noise.widen_p_values(p_values, mean_of_pairs(tested), max(different, 1))
+        width = _widths(before, after)
+        lost, unexplained = (
+            noise.widen_bounds(bounds, each.mean(axis=0), width, alpha)
+            for bounds, each in ((lost, losses), (unexplained, beyond))
+        )
     allowed = np.nan_to_num(mean_of_pairs(worsening - tested))
     changes = []
     for j, name in enumerate(before.features):
@@ -303,7 +306,6 @@ def compare(
                 p=float(p_values[j]),
                 fell=bool(fell[j]),
                 lost_at_most=float(lost[j]) if queries else float("inf"),
-                gained_at_most=float(gains[j]),
                 allowance=max(float(allowed[j]), 0.0),
                 beyond_at_most=float(unexplained[j]),
             )
@@ -322,16 +324,34 @@ def compare(
         margin,
         identical,
         frozenset(failed),
+        runs,
     )
 
 
-def _bounds(losses: Floats, codes: Ints, *, level: float) -> Floats:
-    """Return an upper confidence bound of each feature's mean loss; infinite without a range."""
-    bounds = np.full(losses.shape[1], np.inf)
+def _bounds(
+    losses: Floats, beyond: Floats, codes: Ints, *, level: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return upper bounds of the mean loss, and p-values for no mean gain.
+
+    Args:
+        losses: Loss of each query; infinite without a range.
+        beyond: Loss of each query after the allowance for another wording.
+        codes: Cluster of each query.
+        level: Confidence level of the bounds.
+
+    Returns:
+        The bounds of ``losses`` and of ``beyond``, infinite without a range; and the p-values of
+        ``beyond``, 0 without a range.
+    """
+    upper, p_values = np.full((2, losses.shape[1]), np.inf), np.zeros(losses.shape[1])
     has_range = np.isfinite(losses).all(axis=0)
     if has_range.any():
-        bounds[has_range] = upper_bounds(losses[:, has_range], codes, level=level)
-    return bounds
+        columns = [losses[:, has_range], beyond[:, has_range], -beyond[:, has_range]]
+        # All columns share the random weightings, which take most of the time.
+        means = np.stack(np.split(weighted_means(np.hstack(columns), codes), 3, axis=1))
+        upper[:, has_range] = np.quantile(means[:2], level, axis=1)
+        p_values[has_range] = (means[2] >= 0).mean(axis=0)
+    return upper[0], upper[1], p_values
 
 
 def each_time(table: FeatureTable) -> Floats:
@@ -342,9 +362,14 @@ def each_time(table: FeatureTable) -> Floats:
 
 def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
     """Return the loss of each query, as a share of the feature's range."""
-    feature_facts = [facts(name, {**after.facts, **before.facts}) for name in before.features]
-    width = np.array([entry.high - entry.low for entry in feature_facts])
+    width = _widths(before, after)
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
     missing = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack
     losses = np.where(missing, 1.0, np.nan_to_num(worsening) / width)
     return np.where(np.isfinite(width), losses, np.inf)
+
+
+def _widths(before: FeatureTable, after: FeatureTable) -> Floats:
+    """Return the width of each feature's range; infinite if the range is not known."""
+    feature_facts = [facts(name, {**after.facts, **before.facts}) for name in before.features]
+    return np.array([entry.high - entry.low for entry in feature_facts])

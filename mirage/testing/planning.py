@@ -40,6 +40,7 @@ MOST = 2000
 
 _ROUGH, _FINE = 200, 600  # simulated comparisons during the search, and for its result
 _AT_ONCE = 500_000  # numbers in an array of simulated comparisons
+_SHARED = 50  # comparisons that share random permutations, whose errors they share as well
 _SLACK = 0.03  # tolerance for the random error of _FINE simulations
 
 
@@ -139,6 +140,7 @@ def plan(
     moved: float = 0.1,
     cluster_size: int = 1,
     correlation: float = 0.2,
+    features: int = 4,
     seed: int = 0,
 ) -> Plan:
     """Estimate how many queries and repeats are needed to detect a loss.
@@ -151,8 +153,11 @@ def plan(
     * Random variation of answers: drawn from the repeats of the baseline. Without repeats, a share
       ``unstable`` of the answers changes when a query is repeated, half for the better. More
       repeats reduce this part.
-    * Changes of the system: a share ``moved`` of the queries gets better or worse, in all repeats.
-      More repeats do not reduce this part.
+    * Changes of the system: in each feature, a share ``moved`` of the queries gets better or worse,
+      in all repeats. More repeats do not reduce this part.
+
+    All features that the gate compares are simulated, as its p-values are corrected for their
+    number. Noise between the runs of a baseline is not simulated.
 
     The gate also counts answers that turned from right to wrong, and allows for more of them if
     more answers changed. The simulation assumes that all answers changed in wording.
@@ -179,7 +184,10 @@ def plan(
             repeats.
         moved: Share of queries that a change of the system makes better or worse.
         cluster_size: Number of queries per cluster, if there is no baseline.
-        correlation: Correlation of changes between two queries of one cluster, from 0 to 1.
+        correlation: Correlation of changes between two queries of one cluster, from 0 to 1. It is
+            also that of changes between features, unless the baseline has repeats.
+        features: Number of features that the gate compares and that can change, if the baseline
+            has no repeats. The more features, the stronger the correction for their number.
         seed: Random seed.
 
     Raises:
@@ -190,10 +198,10 @@ def plan(
         >>> plan(0.3, unstable=0.0, moved=0.0, repeats=[1], calls=40).best.enough
         True
     """
-    _check(loss, power, alpha, unstable, moved, correlation, cluster_size, repeats)
+    _check(loss, power, alpha, unstable, moved, correlation, min(cluster_size, features), repeats)
     if cost is not None and not (call_cost or query_cost):
         raise SettingError("cost needs call_cost or query_cost: the cost of an answer or a query")
-    assumptions = _Assumptions(unstable, moved, cluster_size, correlation)
+    assumptions = _Assumptions(unstable, moved, cluster_size, correlation, features)
     noise, feature, description = (
         (assumed_noise(*assumptions), "", assumptions.describe())
         if baseline is None
@@ -224,6 +232,7 @@ class _Assumptions(NamedTuple):
     moved: float
     cluster_size: int
     correlation: float
+    features: int
 
     def describe(self, measurement: str = "") -> str:
         """Return the assumptions in words, after a description of what was measured, if any."""
@@ -231,7 +240,8 @@ class _Assumptions(NamedTuple):
         if not measurement:
             measurement = (
                 f"{self.unstable:g} of the answers change when a query is repeated, {size}; the "
-                "loss is in a feature that reads facts"
+                f"gate compares {self.features} features with a correlation of "
+                f"{self.correlation:g}, and the loss is in one that reads facts"
             )
         return (
             f"{measurement}; a change of the system makes {self.moved:g} of the queries better or "
@@ -312,7 +322,7 @@ class _SimulatedGate(NamedTuple):
     def chances(self, queries: int, repeats: int, simulations: int) -> Chances:
         """Return the probabilities of right verdicts with this number of queries and repeats."""
         clusters = self.noise.clusters(queries)
-        batch = max(1, min(simulations, _AT_ONCE // (clusters * self.noise.pairs.shape[2])))
+        batch = max(1, min(_SHARED, _AT_ONCE // (clusters * self.noise.pairs.shape[2])))
         detections = clearances = 0
         for start in range(0, simulations, batch):
             with_loss, without_loss = (
@@ -327,6 +337,7 @@ class _SimulatedGate(NamedTuple):
                     ),
                     alpha=self.alpha,
                     margin=self.loss,
+                    seed=self.seed + start,
                     facts=np.flatnonzero(self.noise.facts).tolist(),
                 )
                 for loss in (self.loss, 0.0)
@@ -380,7 +391,7 @@ def _check(
     unstable: float,
     moved: float,
     correlation: float,
-    cluster_size: int,
+    counts: int,
     repeats: Sequence[int],
 ) -> None:
     shares = {"loss": loss, "power": power, "alpha": alpha}
@@ -390,8 +401,8 @@ def _check(
     for name, value in {"unstable": unstable, "moved": moved, "correlation": correlation}.items():
         if not 0 <= value <= 1:
             raise SettingError(f"{name} must be between 0 and 1, got {value!r}")
-    if cluster_size < 1 or not repeats or min(repeats) < 1:
-        raise SettingError("cluster_size and each of repeats must be at least 1")
+    if counts < 1 or not repeats or min(repeats) < 1:
+        raise SettingError("cluster_size, features and each of repeats must be at least 1")
 
 
 class ExtraQueries(NamedTuple):

@@ -19,6 +19,7 @@ from mirage.features.registry import canonical_name
 from mirage.generation.responses import ModelLike
 from mirage.leaderboard import Leaderboard
 from mirage.models import Run
+from mirage.statistics.run_noise import FEWEST_RUNS
 from mirage.testing._current_test import record
 from mirage.testing._inconclusive import OnInconclusive, inconclusive_action, settle_inconclusive
 from mirage.testing._inputs import Place, dataset_of, run_of
@@ -94,7 +95,8 @@ def assert_no_regression(
     new words raises no alarm; a false answer in the old words does.
 
     If a system varies its answers but is as good as before, the assertion fails with a probability
-    of about ``alpha``, mostly less. It never fails if the answers are identical. The smallest loss
+    of about ``alpha``, mostly less. This includes noise between runs only if the baseline consists
+    of three or more runs. The assertion never fails if the answers are identical. The smallest loss
     that is detected depends on the number of queries: ``validation/truth/gate.py`` prints it for
     the bundled queries, ``validation/power/regression.py`` for 5 to 100 queries.
 
@@ -227,6 +229,7 @@ def compare_with_baseline(
         margin=margin,
         identical=identical_answers(earlier, run),
         failed={*earlier.failed, *(response.query_id for response in run.failed)},
+        runs=earlier.runs,
     )
     return BaselineComparison(comparison, earlier, dataset, run, clusters)
 
@@ -241,6 +244,7 @@ def later_baseline(runs: BaselineComparison) -> Baseline:
         failed=failed,
         versions=versions(),
         digests=digests_of(runs.run),
+        runs=1,
     )
 
 
@@ -390,6 +394,7 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
         "dataset": baseline.dataset,
         "queries": len(baseline.table),
         "repeats": _repeat_count(comparison.after),
+        "baseline_runs": comparison.runs,
         "clusters": comparison.clusters,
         "failed": len(run.failed),
         "alpha": comparison.alpha,
@@ -449,6 +454,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
     return [
         str(comparison.evidence),
         *([identical] if identical else []),
+        *_run_noise_lines(comparison),
         *_allowance_lines(comparison),
         *legend,
         *_not_compared_lines(comparison),
@@ -461,6 +467,17 @@ def identical_line(comparison: Comparison) -> str:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)
     return f"{same} of {queries} answers are identical to the baseline's"
+
+
+def _run_noise_lines(comparison: Comparison) -> list[str]:
+    """Return a line on whether the verdict includes noise between runs, unless nothing changed."""
+    if comparison.unchanged:
+        return []
+    if comparison.runs >= FEWEST_RUNS:
+        return [f"Noise between runs is estimated from the {comparison.runs} runs of the baseline"]
+    return [
+        f"Noise between runs is not included; save a baseline of {FEWEST_RUNS} runs to include it"
+    ]
 
 
 def _allowance_lines(comparison: Comparison) -> list[str]:

@@ -25,6 +25,16 @@ def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     )
 
 
+def test_runs_of_three_days_include_the_noise_between_runs(good: Path, tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    other = responses(tmp_path / "other.jsonl", lambda query: f"{query.reference} Really.")
+    note = "Noise between runs is"
+    for runs, included in (([good], "not included"), ([good, other, good], "estimated from the 3")):
+        mirage("baseline", *IN_SWAHILI, *runs, "--out", path)
+        assert read_baseline(path).runs == len(runs)
+        assert f"{note} {included}" in mirage("check", other, "--baseline", path).stdout
+
+
 def test_a_run_is_checked_against_it(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     mirage("baseline", *IN_SWAHILI, good, "--out", path)

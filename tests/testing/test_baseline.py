@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mirage import FeatureSuite, Leaderboard, MirageDataset
-from mirage.errors import DatasetError
+from mirage import FeatureSuite, Leaderboard, MirageDataset, respond
+from mirage.errors import DatasetError, SettingError
 from mirage.features import Facts
 from mirage.features.base import FunctionFeature
 from mirage.models import Query, Response
@@ -59,6 +59,34 @@ def test_the_file_is_small_and_has_a_line_a_query(tmp_path: Path, swahili: Mirag
     assert sum(line.startswith('  "q') for line in text.splitlines()) == len(swahili)
     assert path.stat().st_size < 200 * len(swahili)
     assert not any(query.text in text for query in swahili)
+
+
+def test_runs_of_several_days_are_saved_as_one_baseline(
+    tmp_path: Path, swahili: MirageDataset
+) -> None:
+    texts = references(swahili)
+    days = [texts, {**texts, "q01": "Sijui."}, texts]
+    path = tmp_path / "b.json"
+    saved = save_baseline(days, path, on=swahili, suite=CITED, model="my-rag")
+    loaded = read_baseline(path)
+    assert (saved.runs, loaded.runs) == (3, 3)
+    assert loaded.table.repeats is not None
+    assert loaded.table.repeats.shape == (3, len(swahili), 2)
+    recall = dict(zip(loaded.table.query_ids, loaded.table.repeats[:, :, 0].T, strict=True))
+    assert recall["q01"].tolist() == [recall["q01"][0], 0.0, recall["q01"][0]]
+    assert recall["q01"][0] > 0
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["runs"] = 2
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(DatasetError, match="3 repeats cannot be of 2 runs"):
+        read_baseline(path)
+    with pytest.raises(SettingError, match="at least one run"):
+        save_baseline([], path, on=swahili)
+    once, twice = (
+        respond(lambda _: "Ndiyo.", swahili, repeats=number, progress=False) for number in (1, 2)
+    )
+    with pytest.raises(SettingError, match=r"same number of repeats, got \[1, 2\]"):
+        save_baseline([once, twice], path, on=swahili, suite=CITED)
 
 
 def test_failures_are_kept_as_failures(tmp_path: Path, swahili: MirageDataset) -> None:

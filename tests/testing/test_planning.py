@@ -12,8 +12,12 @@ from mirage import MirageDataset, Query
 from mirage.errors import SettingError
 from mirage.features import FeatureTable
 from mirage.statistics import upper_bounds
+from mirage.statistics.bounds import weighted_means
+from mirage.statistics.clusters import cluster_sums
+from mirage.statistics.flips import SHARED_LEVEL
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
+from mirage.statistics.run_noise import RunNoise, run_noise
 from mirage.testing import Baseline, plan
 from mirage.testing.baseline import fingerprint
 from mirage.testing.comparison import Comparison, compare
@@ -39,19 +43,40 @@ def baseline(flips: float, repeats: int = 3) -> Baseline:
     return Baseline(table(values.mean(axis=0), each), "d", fingerprint(DATASET))
 
 
-def test_simulated_verdicts_equal_those_of_the_gate() -> None:
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+def test_simulated_verdicts_equal_those_of_the_gate(noise: float) -> None:
     rng = np.random.default_rng(2)
-    sizes = rng.integers(1, 4, (60, 30))
-    sums = sizes[..., None] * rng.choice([1.0, 0.0, -1.0], (60, 30, 2), p=[0.08, 0.9, 0.02])
-    verdicts = simulated_verdicts(sums, sizes.astype(float), margin=0.25, permutations=1999)
-    worse, no_worse = [], []
-    for some, counts in zip(sums, sizes, strict=True):
-        worse.append((single_step_p_values(some) <= 0.05).any())
-        codes = np.repeat(np.arange(30), counts)
-        bounds = upper_bounds((some / counts[:, None])[codes], codes)
-        no_worse.append((bounds <= 0.25).all())
-    assert 10 < sum(worse) < 50
-    assert 10 < sum(no_worse) < 50
+    names = ("citation_recall@10", "citation_map@10")
+    worse, no_worse, sums, sizes, each = [], [], [], [], []
+    for _ in range(60):
+        counts = rng.integers(1, 4, 50)
+        codes = np.repeat(np.arange(50), counts)
+        losses = rng.choice([1.0, 0.0, -1.0], (50, 2), p=[0.1, 0.88, 0.02])[codes]
+        ids = tuple(f"q{i}" for i in range(len(codes)))
+        clusters = {id_: str(code) for id_, code in zip(ids, codes.tolist(), strict=True)}
+        before = (losses >= 0).astype(float)
+        # The noise is in the table alone, so that the losses are the same with it.
+        repeats = before + np.array([-noise, 0.0, noise])[:, None, None]
+        earlier = FeatureTable("m", "sw", ids, names, before, repeats=repeats)
+        later = FeatureTable("m", "sw", ids, names, before - losses)
+        if not noise:
+            earlier = replace(earlier, repeats=None)
+        comparison = compare(earlier, later, clusters=clusters, margin=0.25, runs=3)
+        worse.append(bool(comparison.regressed(0.05)))
+        no_worse.append(not comparison.inconclusive)
+        sums.append(cluster_sums(codes, losses))
+        sizes.append(counts.astype(float))
+        each.append(run_noise(repeats, codes, 3))
+    between, within = (np.stack(parts) for parts in list(zip(*each, strict=True))[1:])
+    verdicts = simulated_verdicts(
+        np.stack(sums),
+        np.stack(sizes),
+        margin=0.25,
+        permutations=1999,
+        noise=RunNoise(3, between, within) if noise else None,
+    )
+    assert 5 < sum(worse) < 55
+    assert 5 < sum(no_worse) < 55
     assert np.mean(verdicts.worse == worse) >= 0.95  # p-values at the level may differ
     assert np.mean(verdicts.no_worse == no_worse) >= 0.95
 
@@ -63,7 +88,7 @@ def test_without_noise_the_number_of_queries_is_that_of_the_binomial() -> None:
     assert 50 <= design.queries <= 58
     assert design.chances.cleared == 1.0
     assert design.enough
-    few = plan(0.1, unstable=0.0, moved=0.0, repeats=[1], queries=28)
+    few = plan(0.1, unstable=0.0, moved=0.0, repeats=[1], queries=20)
     assert few.designs[0].chances.cleared == 0.0
     assert few.best is None
     assert "None of these designs has enough power" in str(few)
@@ -99,8 +124,10 @@ def test_invalid_settings_of_a_plan_are_errors() -> None:
     nothing_to_lose = replace(baseline(0.3), lower_is_better=NAMES[1:])
     with pytest.raises(SettingError, match=r"can lose 0\.9 on average"):
         plan(0.9, baseline=nothing_to_lose, on=DATASET)
-    with pytest.raises(SettingError, match="cluster_size and each of repeats"):
+    with pytest.raises(SettingError, match="cluster_size, features and each of repeats"):
         plan(repeats=[])
+    with pytest.raises(SettingError, match="cluster_size, features and each of repeats"):
+        plan(features=0)
 
 
 def compared(flips: float, queries: int, times: int) -> Comparison:
@@ -145,18 +172,28 @@ def test_simulated_verdicts_count_flips_as_the_gate_does() -> None:
     assert np.mean(agree) >= 0.97  # p-values at the level may differ
 
 
-def test_the_predicted_power_is_that_of_simulated_runs() -> None:
-    predicted = plan(0.15, unstable=0.2, moved=0.1, repeats=[2], calls=120).designs[0].chances
+@pytest.mark.parametrize("features", [1, 4])
+def test_the_predicted_power_is_that_of_simulated_runs(features: int) -> None:
+    settings = {"unstable": 0.2, "moved": 0.1, "correlation": 0.0, "features": features}
+    predicted = plan(0.15, **settings, repeats=[2], calls=160).designs[0].chances  # type: ignore[arg-type]
     rng = np.random.default_rng(5)
+    shape, codes = (80, features), np.arange(80)
+
+    def changes(share: float, *sizes: int) -> Floats:
+        return np.where(rng.random(sizes) < share, rng.choice([-1.0, 1.0], sizes), 0.0)
+
     detections = clearances = 0
     for _ in range(200):
         # Two answers per query, of which a fifth differs. A tenth of the queries is moved by the
-        # change of the system. The loss of 0.15 is present or not.
-        base = np.where(rng.random(60) < 0.1, rng.choice([-1.0, 1.0], 60), 0.0)
-        pairs = np.where(rng.random((2, 60)) < 0.2, rng.choice([-1.0, 1.0], (2, 60)), 0.0)
-        no_loss = np.where(base != 0, base, pairs.mean(axis=0))
-        loss = np.where(rng.random(60) < 0.15, 1.0, no_loss)
-        detections += bool(single_step_p_values(loss[:, None], permutations=499)[0] <= 0.05)
-        clearances += bool(upper_bounds(no_loss[:, None], np.arange(60), weightings=499)[0] <= 0.15)
+        # change of the system. The loss of 0.15 is present in the first feature or not.
+        base = changes(0.1, *shape)
+        no_loss = np.where(base != 0, base, changes(0.2, 2, *shape).mean(axis=0))
+        loss = no_loss.copy()
+        loss[rng.random(80) < 0.15, 0] = 1.0
+        # The first feature reads facts, so the level is shared with the test of flips.
+        p_values = single_step_p_values(loss, permutations=499) * SHARED_LEVEL
+        gains = (weighted_means(-loss, codes, weightings=499) >= 0).mean(axis=0)
+        detections += bool((np.maximum(p_values, gains / 2) <= 0.05).any())
+        clearances += bool((upper_bounds(no_loss, codes, weightings=499) <= 0.15).all())
     assert predicted.detected == pytest.approx(detections / 200, abs=0.1)
     assert predicted.cleared == pytest.approx(clearances / 200, abs=0.1)
