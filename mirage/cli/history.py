@@ -34,7 +34,7 @@ def history(
         list[str] | None,
         option("NAME", "A feature to show and compare; may be repeated.  [default: the gate's]"),
     ] = None,
-    alpha: Annotated[float, option("P", "Significance level over 30 commits together.")] = 0.05,
+    alpha: Annotated[float, option("P", "Probability of any false alarm over all commits.")] = 0.05,
     accept: Annotated[
         str | None, option("SHA", "Compare later commits with this one from now on.")
     ] = None,
@@ -50,8 +50,8 @@ def history(
 ) -> None:
     """Show features and rank of a model over commits.
 
-    Marks the commits at which it got significantly worse: each commit is compared with the first
-    one, or with the last accepted one, on the same queries.
+    Marks the commits at which a feature has dropped for good since the first commit, or since the
+    last accepted one, on the same queries. At least four earlier commits are needed.
     """
     from mirage.monitoring import History, compare_commits
 
@@ -84,7 +84,6 @@ def _plain(series: Series) -> dict[str, Any]:
         "dataset": first.dataset,
         "fingerprint": first.fingerprint,
         "alpha": series.alpha,
-        "length": series.length,
         "commits": [
             {
                 "sha": row.commit.sha,

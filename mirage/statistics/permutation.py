@@ -20,7 +20,6 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
 __all__ = [
-    "exchange_p_values",
     "holm",
     "permutation_p_values",
     "sign_flip_tests",
@@ -288,88 +287,6 @@ def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -
     w = mean / deviation
     hall = np.sqrt(counts) * (w + skew * w**2 / 3 + skew**2 * w**3 / 27 + skew / (6 * counts))
     return np.where(equal, np.copysign(np.inf, mean), hall)
-
-
-def exchange_p_values(
-    sums: Floats, observed: Floats, *, permutations: int = 9999, seed: int = 0
-) -> Floats:
-    """Return one-sided p-values for units with answers from two runs, one per column.
-
-    If a unit answers as before, each way to split its answers over the two runs is equally likely.
-    A split is drawn for each unit, independently of the other units. The statistic of a column is
-    the sum of its units' evidence (:func:`_evidence`): a loss of a property that the unit always
-    had counts more than a loss of one that comes and goes. Each column's statistic is ranked among
-    the draws, and the rank is compared with the best rank over all columns (single-step minimum
-    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6).
-
-    The test is exact if the observed split is one of the ``splits``: when nothing changed, p is at
-    or below a level in no more than that share of runs (Phipson & Smyth 2010, Permutation P-values
-    Should Never Be Zero, Statistical Applications in Genetics and Molecular Biology 9, 39).
-
-    Args:
-        sums: Sum of each unit in each split, ``(splits, units, columns)``.
-        observed: Sum of each unit in the observed split, ``(units, columns)``, or a smaller number.
-        permutations: Number of random draws.
-        seed: Random seed.
-
-    Returns:
-        One p-value per column; 1 for a column whose sum, or whose evidence, is not above 0.
-
-    Raises:
-        SettingError: If ``permutations`` is below 1.
-    """
-    if permutations < 1:
-        raise SettingError(f"permutations must be at least 1, got {permutations}")
-    p = np.ones(observed.shape[1])
-    varied = np.ptp(sums, axis=0).any(axis=0)
-    scale = np.abs(sums[..., varied]).max(axis=(0, 1))
-    moving = np.ptp(sums, axis=0).any(axis=1)  # other units are equal in all splits
-    sums, observed = (
-        (each[..., moving, :][..., varied] / scale).round(9) for each in (sums, observed)
-    )
-    splits, units, columns = sums.shape
-    share = ((sums < observed).mean(axis=0) + (sums <= observed).mean(axis=0)) / 2
-    statistic = _evidence(share.clip(0.5 / splits, 1 - 0.5 / splits)).sum(axis=0)
-    fell = (observed.sum(axis=0) > 0) & (statistic > 0)
-    if not fell.any():
-        return p
-    flat = sums.reshape(splits, -1)
-    rank_sums = np.stack(
-        [rank_sums + same / 2 for rank_sums, same in map(_count_less_and_same, flat.T)], axis=1
-    )
-    evidence = _evidence(rank_sums / splits).reshape(-1, columns)
-    rng = np.random.default_rng(seed)
-    statistics = [statistic[None]]
-    for rows in [_BLOCK] * (permutations // _BLOCK) + [permutations % _BLOCK]:
-        rows_drawn = rng.integers(splits, size=(rows, units)) * units + np.arange(units)
-        statistics.append(evidence[rows_drawn].sum(axis=1))
-    ranks = np.stack(
-        [_count_less_and_same(column)[0] for column in np.concatenate(statistics).round(9).T]
-    )
-    as_large = (ranks.max(axis=0) >= ranks[:, :1]).mean(axis=1)
-    p[varied] = np.where(fell, as_large, 1.0)
-    return p
-
-
-def _count_less_and_same(column: Floats) -> tuple[Ints, Ints]:
-    """Return, for each value of a column, the number of smaller values and of equal ones."""
-    _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - counts)[codes], counts[codes]
-
-
-def _evidence(shares: Floats) -> Floats:
-    """Return the evidence that a unit got worse, given the share of its splits with a smaller sum.
-
-    Splits with the same sum count half. If ``p`` is the share of the other splits, ``1 / (2
-    sqrt(p))`` are odds that the unit got worse (a calibrator of Vovk & Wang 2021, E-values:
-    Calibration, Combination and Applications, Annals of Statistics 49, 1736-1754, section 2). The
-    evidence is the logarithm of ``0.9 + 0.1 odds``, as if a tenth of the units changed; this
-    detects mixtures in which only a few did (Donoho & Jin 2004, Higher Criticism for Detecting
-    Sparse Heterogeneous Mixtures, Annals of Statistics 32, 962-994). The evidence for the better is
-    subtracted.
-    """
-    worse, better = (np.log(0.9 + 0.05 / np.sqrt(p)) for p in (1 - shares, shares))
-    return worse - better
 
 
 def _random_sums(
