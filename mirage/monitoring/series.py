@@ -207,9 +207,11 @@ def _mean_losses(
 
 
 def _smallest_changes(table: FeatureTable) -> Floats:
-    """Return the change of each mean if one answer, or those of one cluster, change completely.
+    """Return the smallest credible standard deviation of each mean over runs.
 
-    Without it, the first change of a system that always answered alike would be an alarm.
+    It is the standard deviation if one answer per run is expected to change completely, with all
+    answers of a cluster together. Without it, the first change of a system that always answered
+    alike would be an alarm.
     """
     entries = [facts(name, table.facts) for name in table.features]
     widths = np.array([entry.high - entry.low for entry in entries])
@@ -217,7 +219,7 @@ def _smallest_changes(table: FeatureTable) -> Floats:
     values = np.nan_to_num(each_time(table)).reshape(-1, len(table.features))
     widths = np.where(np.isfinite(widths), widths, np.ptp(values, axis=0))
     clusters = int(cluster_codes(table.query_ids, table.clusters).max()) + 1
-    smallest = widths / (clusters * len(each_time(table)))
+    smallest = widths / (np.sqrt(clusters * len(table)) * len(each_time(table)))
     return np.asarray(np.maximum(smallest, 10.0**-DECIMALS))
 
 

@@ -123,7 +123,7 @@ def alarms(
             np.put_along_axis(chances[..., :1], lost, 0.0, axis=1)
         means.append(draw_means(rng, chances, repeats, size, day))
     losses = -np.array(means).reshape(commits, -1)
-    smallest = np.full(losses.shape[1], 1 / (repeats * -(-queries // size)))
+    smallest = np.full(losses.shape[1], np.sqrt(size) / (repeats * queries))
     evidence = rise_evidence(losses, smallest=smallest).evidence
     return (evidence >= FEATURES / ALPHA).reshape(commits, series, FEATURES)
 
@@ -220,7 +220,7 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
 def main() -> None:
     """Print the shares."""
     parser = script_parser(__doc__, seed=True)
-    parser.add_argument("--series", type=int, default=1000)
+    parser.add_argument("--series", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     if options.quick:
