@@ -48,7 +48,7 @@ WORLDS = (
     (0.5, 0.3, 0.5),
 )
 DROP, ALPHA = 0.5, 0.05
-SETTINGS = {"alpha": ALPHA, "level": 0.95, "permutations": 199, "seed": 0}
+SETTINGS = {"alpha": ALPHA, "level": 0.95, "permutations": 999, "seed": 0}
 
 
 def draw_traffic(
