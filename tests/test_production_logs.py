@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from mirage import FeatureTable, MirageDataset
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.monitoring import drift, logs
-from mirage.monitoring.drifts import Shift, shifts_between
+from mirage.monitoring.drifts import LogDays, Shift, log_days, shifts_between
 from mirage.monitoring.traffic import measure_log, new_words
 from mirage.statistics import mean_differences
 from mirage.statistics.clusters import mean_intervals
@@ -267,11 +268,12 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
         result["target_lnguage"]
 
 
+def table_of(values: np.ndarray, *names: str) -> FeatureTable:
+    return FeatureTable("bot", "sw", tuple(map(str, range(len(values)))), names, values)
+
+
 def shifts(before: np.ndarray, after: np.ndarray, *names: str) -> list[Shift]:
-    tables = [
-        FeatureTable("bot", "sw", tuple(map(str, range(len(values)))), names, values)
-        for values in (before, after)
-    ]
+    tables = [table_of(values, *names) for values in (before, after)]
     return list(shifts_between(*tables, alpha=0.05, level=0.95, permutations=999, seed=0))
 
 
@@ -279,6 +281,56 @@ def test_an_unbounded_measure_does_not_exclude_a_loss() -> None:
     values = np.arange(30.0)[:, None]
     (shift,) = shifts(values, values, "reranker_score")
     assert shift.lost_at_most == np.inf
+
+
+def test_successive_answers_that_resemble_each_other_are_no_drift() -> None:
+    false_alarms = {"with times": 0, "without": 0}
+    rng = np.random.default_rng(0)
+    days = np.repeat(np.arange(7), 20)
+    times = LogDays(np.arange(140), days)
+    for _ in range(60):
+        noise = rng.normal(size=(280, 1))
+        for i in range(1, 280):
+            noise[i] += 0.9 * noise[i - 1]
+        tables = [table_of(values, "m0") for values in (noise[:140], noise[140:])]
+        for name, both in (("with times", (times, times)), ("without", None)):
+            (shift,) = shifts_between(
+                *tables, times=both, alpha=0.05, level=0.95, permutations=199, seed=0
+            )
+            false_alarms[name] += shift.changed
+    assert false_alarms["with times"] <= 8
+    assert false_alarms["without"] >= 20
+
+
+def test_the_wider_interval_of_the_two_tests_counts() -> None:
+    rng = np.random.default_rng(0)
+    days = np.repeat(np.arange(7), 20)
+    of_days = rng.normal(size=(2, 7, 1))[:, days]
+    tables = [
+        table_of(ndtr(values + rng.normal(size=(140, 1))), "support_lexical") for values in of_days
+    ]
+    settings = {"alpha": 0.05, "level": 0.95, "permutations": 199, "seed": 0}
+    times = LogDays(np.arange(140), days)
+    (plain,) = shifts_between(*tables, **settings)
+    (shift,) = shifts_between(*tables, times=(times, times), **settings)
+    assert shift.interval[0] < plain.interval[0]
+    assert shift.interval[1] > plain.interval[1]
+    assert shift.difference == plain.difference
+    short = LogDays(np.arange(140), days // 3)  # three days
+    (none,) = shifts_between(*tables, times=(times, short), **settings)
+    assert np.isnan(none.interval).all()
+    assert not none.changed
+
+
+def test_days_of_a_log_are_in_the_order_of_time(tmp_path: Path) -> None:
+    moments = ("2026-11-22T09:00:00Z", "2026-11-20T09:00:00Z", "2026-11-22T08:00:00Z")
+    log = read(tmp_path, *(line(question=f"{n}?", time=t) for n, t in enumerate(moments)))
+    order, days = log_days(log)
+    assert order.tolist() == [1, 2, 0]
+    assert days.tolist() == [0, 1, 1]
+    # Blocks of lines, if one line has no time.
+    lines = [line(question=f"{n}?") for n in range(20)]
+    assert log_days(read(tmp_path, *lines)).days.tolist() == [n // 2 for n in range(20)]
 
 
 def test_logs_that_are_compared_are_clustered_by_one_rule(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from mirage.monitoring.drifts import Drift
     from mirage.monitoring.logs import Log
     from mirage.monitoring.traffic import LogMeasures
+    from mirage.monitoring.watches import Watch
 
-__all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"]
+__all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs", "watch_plain"]
 
 
 def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) -> list[Log]:
@@ -59,6 +60,7 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "before": result.before,
         "after": result.after,
         "queries": result.queries,
+        "days": result.days,
         "clusters": result.clusters,
         "clustering": result.clustering,
         "verdict": result.verdict,
@@ -66,4 +68,16 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "margin": result.margin,
         "changes": [asdict(shift) for shift in result.shifts],
         "not_measured": dict(result.unmeasured),
+    }
+
+
+def watch_plain(result: Watch) -> dict[str, Any]:
+    """Return the trends of a log as JSON data."""
+    return {
+        "name": result.name,
+        "periods": result.periods,
+        "needed": result.needed,
+        "alpha": result.alpha,
+        "worse": [trend.feature for trend in result.fell],
+        "trends": [trend._asdict() for trend in result.trends],
     }

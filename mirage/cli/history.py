@@ -42,9 +42,7 @@ def history(
             "check` compares]",
         ),
     ] = None,
-    alpha: Annotated[float, option("P", "Probability of any false alarm within 30 commits.")] = (
-        0.05
-    ),
+    alpha: Annotated[float, option("P", "Probability of any false alarm over all commits.")] = 0.05,
     accept: Annotated[
         str | None, option("SHA", "Accept this commit: compare later commits with it from now on.")
     ] = None,
@@ -60,8 +58,8 @@ def history(
 ) -> None:
     """Show the features and the rank of a model over commits.
 
-    Marks the commits at which the model got significantly worse. Each commit is compared, on the
-    same queries, with the last accepted commit, or with the first one if none was accepted.
+    Marks the commits at which a feature has dropped for good since the first commit, or since the
+    last accepted one, on the same queries. At least four earlier commits are needed.
     """
     from mirage.monitoring import History, compare_commits
 
@@ -94,7 +92,6 @@ def _plain(series: Series) -> dict[str, Any]:
         "dataset": first.dataset,
         "fingerprint": first.fingerprint,
         "alpha": series.alpha,
-        "length": series.length,
         "commits": [
             {
                 "sha": row.commit.sha,

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import file_of, input_files, language_of, log_fields, log_of
-from mirage.cli._logs import drift_plain, log_plain, log_text, measured_logs, model_logs
+from mirage.cli._logs import (
+    drift_plain,
+    log_plain,
+    log_text,
+    measured_logs,
+    model_logs,
+    watch_plain,
+)
 from mirage.cli._output import out_either, say
 from mirage.cli._shell import argument, end_inconclusive, example, fall_short, group, option
 from mirage.errors import MirageError
@@ -99,6 +106,8 @@ def drift(
     compares the features that need no reference, the retrieved passages, failures and abstentions,
     and the questions themselves.
 
+    Each period needs at least four days, because days vary.
+
     Exit status: 1 if a measure got significantly worse; 3 if the result is inconclusive, because no
     measure has a confidence interval or, with --margin, a loss above the margin cannot be ruled
     out; 0 otherwise.
@@ -124,6 +133,46 @@ def drift(
         end_inconclusive([_inconclusive(result)])
 
 
+@commands.command(epilog=example("mirage logs watch log.jsonl --language sw"))
+def watch(
+    file: Annotated[
+        Path,
+        argument("LOG", "A log with times: questions, passages and answers; - is standard input."),
+    ],
+    language: options.Language = None,
+    by: Annotated[str, option("PERIOD", "Compare days, weeks or months.")] = "day",
+    alpha: Annotated[float, option("P", "Probability of any false alarm in all periods.")] = 0.05,
+    feature: options.Features = None,
+    cluster: options.LogCluster = None,
+    field: options.Fields = None,
+    jobs: options.Jobs = 1,
+    as_json: options.Json = False,
+) -> None:
+    """Look at a whole log every day, with one false alarm rate for all looks.
+
+    The command reports measures that have dropped for good, and since when. Days of the week may
+    differ.
+
+    Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can
+    get worse; 0 otherwise.
+    """
+    from mirage.features import FeatureSuite
+    from mirage.monitoring import watch as watch_log
+
+    log = log_of(language_of(language), file_of(file), log_fields(field, cluster))
+    suite = FeatureSuite(feature) if feature else None
+    result = watch_log(log, period=by, suite=suite, alpha=alpha, n_jobs=jobs)
+    out_either(str(result), watch_plain(result), as_json)
+    drops = [f"{trend.feature} is worse since {trend.since}" for trend in result.fell]
+    fall_short([f"{result.name}: {', '.join(drops)}"] if drops else [])
+    if not result.has_enough:
+        end_inconclusive(
+            [f"at least {result.needed} periods are needed, got {len(result.periods)}"]
+            if result.trends
+            else ["no measure that can get worse was measured"]
+        )
+
+
 def _read_two(
     language: str, paths: list[Path], by: str | None, fields: dict[str, str]
 ) -> tuple[Log, Log]:
@@ -146,6 +195,8 @@ def _loss(result: Drift) -> str:
 
 
 def _inconclusive(result: Drift) -> str:
+    if result.needed_days:
+        return result.needed_days
     if not result.comparable:
         return "no measure that could get worse has an interval"
     inconclusive = ", ".join(shift.feature for shift in result.inconclusive)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,10 @@ from mirage.features.base import Need
 from mirage.features.registry import facts
 from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
 from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
+from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
+from mirage.statistics.permutation import holm
+from mirage.statistics.serial import FEWEST_DAYS, serial_differences
 from mirage.statistics.two_sample import MeanDifference, mean_differences
 from mirage.testing.comparison import Verdict
 
@@ -23,6 +27,7 @@ QUESTIONS = ("question_length", "other_language", "new_words")
 """Measures of the questions alone, which do not depend on the system."""
 
 _MOST = 0.5  # a cluster with a larger share of the questions is reported
+_BLOCKS = 10  # blocks of lines that count as days in a log without times
 _CITED = ("support_lexical", "relevance_lexical")
 
 
@@ -60,6 +65,7 @@ class Drift(Printed):
         shifts: The change of each measure.
         unmeasured: Reasons why other features are not compared, by name.
         queries: Number of questions in the earlier and the later log.
+        days: Number of days in the earlier and the later log; ``None`` if lines have no time.
         clusters: Number of clusters in the earlier and the later log.
         largest: Share of the questions in the largest cluster, for the earlier and the later log.
         clustering: Description of the clusters.
@@ -73,6 +79,7 @@ class Drift(Printed):
     shifts: tuple[Shift, ...]
     unmeasured: Mapping[str, str]
     queries: tuple[int, int]
+    days: tuple[int, int] | None
     clusters: tuple[int, int]
     largest: tuple[float, float]
     clustering: str
@@ -118,6 +125,16 @@ class Drift(Printed):
             return None
         return "inconclusive" if self.inconclusive else "no worse"
 
+    @property
+    def needed_days(self) -> str:
+        """The number of days that are needed, in words; empty if both logs have enough."""
+        if self.days is None or min(self.days) >= FEWEST_DAYS:
+            return ""
+        return (
+            f"each log needs at least {FEWEST_DAYS} days to show how much days vary, but they have "
+            f"{self.days[0]} and {self.days[1]}; mirage logs watch compares single days"
+        )
+
     def __getitem__(self, feature: str) -> Shift:
         shifts = {shift.feature: shift for shift in self.shifts}
         if feature not in shifts:
@@ -137,7 +154,14 @@ class Drift(Printed):
     def _notes(self) -> list[str]:
         notes = [f"clusters: {self.clustering}"]
         notes += _cluster_notes(min(self.clusters), max(self.largest))
-        if min(self.clusters) < FEWEST_FOR_MEANS:
+        if self.days is None:
+            notes.append(
+                f"not all lines have a time: they are taken to be in the order of time, and "
+                f"{_BLOCKS} blocks of them count as days"
+            )
+        if self.needed_days:
+            notes.append(self.needed_days)
+        if min(self.clusters) < FEWEST_FOR_MEANS or self.needed_days:
             notes.append("without intervals no change is reported")
         else:
             without = [s.feature for s in self.shifts if np.isnan(s.interval[0])]
@@ -235,10 +259,16 @@ def drift(
     same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
 
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
-    difference excludes 0. :func:`mirage.statistics.mean_differences` computes both, by clusters;
-    ``validation/coverage/logs.py`` prints their error rates. Logs are clustered by the rule of
-    :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters, there are no
-    intervals and the verdict is ``inconclusive``.
+    difference excludes 0. Two tests compute both, and the larger p-value and the wider interval
+    count. :func:`mirage.statistics.mean_differences` takes clusters of questions as independent,
+    and :func:`mirage.statistics.serial.serial_differences` days, with an allowance for correlated
+    days. ``validation/coverage/logs.py`` and ``validation/coverage/drift.py`` print their error
+    rates. Logs are clustered by the rule of :func:`mirage.monitoring.logs.regroup`. If either log
+    has fewer than ten clusters or four days, there are no intervals and the verdict is
+    ``inconclusive``. Logs without times are taken to be in the order of time, and ten blocks of
+    lines count as days.
+
+    The function is for one look. To look at a log every day, use :func:`mirage.monitoring.watch`.
 
     The verdict is ``no worse`` if no interval includes a loss above the margin. With 95 %
     intervals a loss of the margin is called ``no worse`` in about one of 40 comparisons, and more
@@ -311,6 +341,7 @@ def drift_of(
     shifts = shifts_between(
         earlier.columns(columns),
         later.columns(columns),
+        times=(log_days(before), log_days(after)),
         alpha=alpha,
         level=level,
         permutations=permutations,
@@ -322,6 +353,7 @@ def drift_of(
         shifts,
         _not_compared(sides, tables, columns),
         (len(earlier), len(later)),
+        _count_days(before, after),
         (int(codes[0].max()) + 1, int(codes[1].max()) + 1),
         (_largest_share(codes[0]), _largest_share(codes[1])),
         _describe_both(before, after),
@@ -335,6 +367,7 @@ def shifts_between(
     before: FeatureTable,
     after: FeatureTable,
     *,
+    times: tuple[LogDays, LogDays] | None = None,
     alpha: float,
     level: float,
     permutations: int,
@@ -342,13 +375,26 @@ def shifts_between(
 ) -> tuple[Shift, ...]:
     """Return the change of each column between two tables with the same columns.
 
-    The settings are those of :func:`drift`.
+    ``times`` are the days of both tables; without them, queries may not depend on each other over
+    time. The other settings are those of :func:`drift`.
     """
     column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
     low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
     codes = [cluster_codes(table.query_ids, table.clusters) for table in (before, after)]
     sets = (before.values, codes[0], after.values, codes[1], low, high)
     rows = mean_differences(*sets, level=level, permutations=permutations, seed=seed)
+    if times is not None:
+        first, second = times
+        tests = serial_differences(
+            before.values[first.order],
+            first.days,
+            after.values[second.order],
+            second.days,
+            level=level,
+        )
+        p_values = holm(np.nan_to_num(tests.p, nan=1.0))
+        ends = zip(p_values.tolist(), tests.reach.tolist(), (high - low).tolist(), strict=True)
+        rows = [_widen(row, *each) for row, each in zip(rows, ends, strict=True)]
     return tuple(
         _shift(
             name,
@@ -360,6 +406,50 @@ def shifts_between(
         )
         for name, row, fact in zip(before.features, rows, column_facts, strict=True)
     )
+
+
+def _widen(row: MeanDifference, p: float, reach: float, width: float) -> MeanDifference:
+    """Return a difference with the larger p-value and the wider interval of two tests."""
+    # The difference cannot leave the range of the values.
+    low = max(min(row.interval[0], row.difference - reach), -width)
+    high = min(max(row.interval[1], row.difference + reach), width)
+    interval = NO_INTERVAL if np.isnan([reach, *row.interval]).any() else (low, high)
+    return replace(row, p=max(row.p, p), interval=interval)
+
+
+class LogDays(NamedTuple):
+    """The questions of a log in the order of time.
+
+    Attributes:
+        order: Positions of the questions in the order of time.
+        days: The day of each of them, as a number; a block of lines if lines have no time.
+    """
+
+    order: Ints
+    days: Ints
+
+
+def log_days(log: Log) -> LogDays:
+    """Return the questions of a log in the order of time, with their days."""
+    ids = log.dataset.query_ids
+    if _has_times(log):
+        times = [log.times[id_] for id_ in ids]
+        order = np.array(sorted(range(len(ids)), key=lambda i: times[i]), dtype=np.intp)
+        dates = np.array([times[i].toordinal() for i in order.tolist()])
+        return LogDays(order, np.unique(dates, return_inverse=True)[1])
+    order = np.arange(len(ids))
+    return LogDays(order, order * _BLOCKS // max(len(ids), 1))
+
+
+def _has_times(log: Log) -> bool:
+    return all(id_ in log.times for id_ in log.dataset.query_ids)
+
+
+def _count_days(before: Log, after: Log) -> tuple[int, int] | None:
+    if not (_has_times(before) and _has_times(after)):
+        return None
+    first, second = (len(np.unique(log_days(log).days)) for log in (before, after))
+    return first, second
 
 
 def _largest_share(codes: Ints) -> float:

@@ -1,11 +1,10 @@
-"""Features of a model over a series of commits, and tests for significant losses."""
+"""Features of a model over a series of commits, and tests for significant drops."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
-from math import comb
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,13 +15,10 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.registry import facts
 from mirage.monitoring.history import Commit
+from mirage.statistics.alarms import FEWEST_VALUES, rise_evidence
 from mirage.statistics.clusters import cluster_codes
-from mirage.statistics.permutation import exchange_p_values
 from mirage.testing.comparison import DECIMALS, each_time
-from mirage.testing.gate import GATED, beyond_wording, mean_of_pairs, more_than_wording
-
-_SPLITS = 1000  # maximum number of splits of a query's answers; a sample if there are more
-_POOLED = 120  # maximum number of earlier answers per query that a commit is compared with
+from mirage.testing.gate import GATED, mean_of_pairs, more_than_wording
 
 
 class Step(NamedTuple):
@@ -34,9 +30,11 @@ class Step(NamedTuple):
         low: Lower end of the mean's confidence interval; NaN if there are fewer than ten queries
             or clusters.
         high: Upper end of the interval.
-        p: P-value of the loss since the reference commit, corrected for the number of features;
-            NaN if the commit was not compared.
-        worse: Whether the loss is statistically significant.
+        p: P-value of a lasting drop since the reference commit, corrected for the number of
+            features. It is valid at every commit together; NaN if the commit was not compared.
+        worse: Whether the drop is statistically significant.
+        since: SHA of the commit at which the drop most likely began; empty if it is not
+            significant.
     """
 
     feature: str
@@ -45,6 +43,7 @@ class Step(NamedTuple):
     high: float
     p: float
     worse: bool
+    since: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +63,14 @@ class CommitChanges:
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """The features with a statistically significant loss since the reference."""
+        """The features with a statistically significant drop since the reference."""
         return tuple(step.feature for step in self.steps if step.worse)
 
     @property
     def summary(self) -> str:
-        """The features that got worse, in words."""
-        return ", ".join(self.worse) or ("no" if self.reference else "not compared")
+        """The features that got worse, and since when, in words."""
+        drops = [f"{step.feature} since {step.since[:10]}" for step in self.steps if step.worse]
+        return ", ".join(drops) or ("no" if self.reference else "not compared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,11 @@ class Series:
 
     Attributes:
         commits: The commits in the order of their addition.
-        alpha: Probability of any false alarm among the ``length`` commits after a reference.
-        length: Number of commits that are compared with each reference.
+        alpha: Probability of any false alarm after a reference.
     """
 
     commits: tuple[CommitChanges, ...]
     alpha: float
-    length: int
 
     def __str__(self) -> str:
         return "\n\n".join(map(to_text, self.tables()))
@@ -100,8 +98,9 @@ class Series:
     def note(self) -> str:
         """The meaning of ``worse`` in this series."""
         return (
-            f"worse: significant loss since the commit in the column before; the probability of "
-            f"any false alarm in {self.length} commits is at most {self.alpha:g}"
+            f"worse: significant drop that lasts, after the commit in the column before; the "
+            f"probability of any false alarm in all commits is at most {self.alpha:g}; at least "
+            f"{FEWEST_VALUES} earlier commits are needed"
         )
 
     def tables(self) -> tuple[Table, ...]:
@@ -128,77 +127,100 @@ def compare_commits(
     commits: Sequence[Commit],
     *,
     alpha: float = 0.05,
-    length: int = 30,
     features: Sequence[str] = (),
 ) -> Series:
-    """Test each commit of a series for significant losses since its reference commit.
+    """Test after each commit of a series whether a feature has dropped for good.
 
-    The reference is the last accepted commit before, or the first commit. A commit is compared with
-    the reference and all later commits that are not worse, whose answers count as repeats of one
-    run. Each of the ``length`` commits after a reference is tested at the level ``alpha / length``
-    (Bonferroni). So the probability of any false alarm among them is at most ``alpha``, however
-    they depend on each other. Later commits are not compared until another commit is accepted.
+    The null hypothesis is that the mean of a feature over these queries has not dropped since the
+    reference, which is the last accepted commit, or the first. Single queries may change in either
+    direction. The mean of a run varies by chance, and by all that the answers of one run share,
+    such as the day. This variance is estimated from the series itself, so a drop can begin at the
+    fifth commit at the earliest, and a series with fewer commits is not compared.
 
-    The null hypothesis is that these queries are answered as before. The test permutes the answers
-    to each query between the runs, with all their features together, and the queries of a cluster
-    together (:func:`worsening_p_values`). Repeats and earlier commits show which queries always
-    vary. So a few queries that were always right and are now wrong are enough for an alarm. The
-    gate (:func:`assert_no_regression`) tests another hypothesis: whether the system is worse on
-    new queries like these. ``validation/coverage/history.py`` prints false alarm rates and power.
+    The evidence for a drop is that of :func:`mirage.statistics.alarms.rise_evidence`. The
+    probability of any false alarm is at most ``alpha`` for the whole series, however long it gets
+    and however often it is looked at. The allowances for wording and style are subtracted first, as
+    in the gate (:func:`mirage.testing.gate.more_than_wording`). The gate
+    (:func:`mirage.testing.assert_no_regression`) tests another hypothesis: whether the system is
+    worse on new queries like these. ``validation/coverage/history.py`` prints false alarm rates and
+    power.
 
     Args:
         commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.
-        alpha: Probability of any false alarm; above 0 and below 1.
-        length: Number of commits that are compared with each reference.
+        alpha: Probability of any false alarm after a reference; above 0 and below 1.
         features: Features to show and compare. The default are the features of the last commit's
             entry, or if that has none, the features of the gate that all commits have.
 
     Raises:
-        SettingError: There is no commit, ``alpha`` or ``length`` is out of range, or no feature is
-            in all commits.
+        SettingError: There is no commit, ``alpha`` is out of range, or no feature is in all
+            commits.
         UnknownNameError: One of ``features`` is not in all commits.
     """
-    if not 0 < alpha < 1 or length < 1:
-        raise SettingError(
-            f"alpha must be above 0 and below 1, and length at least 1; got alpha={alpha!r}, "
-            f"length={length!r}"
-        )
+    if not 0 < alpha < 1:
+        raise SettingError(f"alpha must be above 0 and below 1, got {alpha!r}")
     if not commits:
         raise SettingError("the series has no commit; `mirage check --history` adds one")
     tables = [commit.baseline.table for commit in commits]
     names = _names_to_compare(tables, features or commits[-1].features)
-    reference, since, rows = commits[0], 0, []
-    earlier = reference.baseline.table.columns(names)
-    for commit in commits:
-        table = commit.baseline.table.columns(names)
-        is_compared = commit is not reference and since < length
-        p = np.full(len(names), np.nan)
-        if is_compared:
-            lower = commit.baseline.lower_is_better
-            p = worsening_p_values(earlier, table, lower)
-        since += commit is not reference
-        rows.append(
-            CommitChanges(commit, _steps(table, p, alpha / length), reference.sha * is_compared)
-        )
-        if commit.accepted:
-            reference, since, earlier = commit, 0, table
-        elif is_compared and not rows[-1].worse:
-            earlier = _pooled(reference.baseline.table, earlier, table)
-    return Series(tuple(rows), alpha, length)
+    accepted = [i for i, commit in enumerate(commits) if commit.accepted and i > 0]
+    ends = [0, *accepted, len(commits) - 1]
+    rows = _compare_with_first(commits[:1], names, alpha)
+    for first, last in pairwise(ends):
+        # An accepted commit is compared with the reference before it.
+        rows += _compare_with_first(commits[first : last + 1], names, alpha)[1:]
+    return Series(tuple(rows), alpha)
 
 
-def _pooled(reference: FeatureTable, earlier: FeatureTable, table: FeatureTable) -> FeatureTable:
-    """Return both tables' answers as repeats of one run.
+def _compare_with_first(
+    commits: Sequence[Commit], names: Sequence[str], alpha: float
+) -> list[CommitChanges]:
+    """Return the changes at commits whose reference is the first of them."""
+    tables = [commit.baseline.table.columns(names) for commit in commits]
+    lower = commits[-1].baseline.lower_is_better
+    losses = np.stack([_mean_losses(tables[0], table, lower) for table in tables])
+    evidence, start = rise_evidence(losses, smallest=_smallest_changes(tables[0]))
+    # Bonferroni: the sum of the error rates of all features is at most alpha.
+    p_values = np.minimum(len(names) / evidence, 1.0)
+    p_values[:FEWEST_VALUES] = np.nan
+    rows = []
+    for i, (commit, table) in enumerate(zip(commits, tables, strict=True)):
+        since = [commits[j].sha for j in start[i].tolist()]
+        steps = _steps(table, p_values[i], since, alpha)
+        against = commits[0].sha if i >= FEWEST_VALUES else ""
+        rows.append(CommitChanges(commit, steps, against))
+    return rows
 
-    If there are more than ``_POOLED`` answers per query, those of the reference and the latest of
-    the rest are used. The limit bounds the time of a test. The reference is always included, so
-    that a slow decline is detected.
+
+def _mean_losses(
+    reference: FeatureTable, table: FeatureTable, lower_is_better: Sequence[str]
+) -> Floats:
+    """Return the mean loss of each feature since the reference, after the gate's allowances.
+
+    A query without a value in either run counts as no loss.
     """
-    repeats = np.concatenate([each_time(earlier), each_time(table.select(earlier.query_ids))])
-    first = min(len(each_time(reference)), _POOLED)
-    if len(repeats) > _POOLED:
-        repeats = np.concatenate([repeats[:first], repeats[len(repeats) - _POOLED + first :]])
-    return replace(earlier, values=mean_of_pairs(repeats), repeats=repeats)
+    earlier, later = each_time(reference), each_time(table.select(reference.query_ids))
+    sign = np.array([1.0 if name in lower_is_better else -1.0 for name in reference.features])
+    pairs = sign * (later[:, None] - earlier[None])
+    pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
+    beyond = more_than_wording(pairs.reshape(-1, *reference.values.shape), reference.features)
+    return np.asarray(np.nan_to_num(beyond).mean(axis=0))
+
+
+def _smallest_changes(table: FeatureTable) -> Floats:
+    """Return the smallest credible standard deviation of each mean over runs.
+
+    It is the standard deviation if one answer per run is expected to change completely, with all
+    answers of a cluster together. Without it, the first change of a system that always answered
+    alike would be an alarm.
+    """
+    entries = [facts(name, table.facts) for name in table.features]
+    widths = np.array([entry.high - entry.low for entry in entries])
+    # Without a range, the range of the values in the reference is used.
+    values = np.nan_to_num(each_time(table)).reshape(-1, len(table.features))
+    widths = np.where(np.isfinite(widths), widths, np.ptp(values, axis=0))
+    clusters = int(cluster_codes(table.query_ids, table.clusters).max()) + 1
+    smallest = widths / (np.sqrt(clusters * len(table)) * len(each_time(table)))
+    return np.asarray(np.maximum(smallest, 10.0**-DECIMALS))
 
 
 def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
@@ -217,82 +239,19 @@ def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) 
     return defaults
 
 
-def worsening_p_values(
-    before: FeatureTable, after: FeatureTable, lower_is_better: Sequence[str] = ()
-) -> Floats:
-    """Return the p-value of the loss in each feature.
-
-    The null hypothesis is that every query is answered as before. The allowances for wording and
-    style are subtracted first, as in the gate (:func:`mirage.testing.gate.more_than_wording`). A
-    feature can only be worse if its mean is. If both runs have one answer per query, the test is a
-    sign test; see :func:`mirage.statistics.permutation.exchange_p_values`.
-
-    Returns:
-        One p-value per feature, corrected for the number of features.
-    """
-    after = after.select(before.query_ids).columns(before.features)
-    earlier, later = each_time(before), each_time(after)
-    values = np.concatenate([earlier, later])
-    sign = np.array([1.0 if name in lower_is_better else -1.0 for name in before.features])
-    pairs = sign * (values[:, None] - values[None])  # how much worse the first is
-    pairs[np.abs(pairs) < 1.5 * 10.0**-DECIMALS] = 0.0
-    codes = cluster_codes(before.query_ids, after.clusters)
-    each = _losses_by_split(pairs, len(later), before.features)
-    members = np.eye(codes.max() + 1)[codes]
-    sums = np.einsum("sqf,qc->scf", each, members, optimize=True)
-    # The allowance for style is subtracted from the observed loss only. This cannot make p smaller.
-    between_runs = pairs[len(earlier) :, : len(earlier)].reshape(-1, *before.values.shape)
-    observed = np.nan_to_num(more_than_wording(between_runs, before.features))
-    return exchange_p_values(sums, members.T @ observed)
-
-
-def _losses_by_split(pairs: Floats, later: int, names: Sequence[str]) -> Floats:
-    """Return how much worse each query is in each split of its answers over two runs.
-
-    The loss is the mean over all pairs of an answer of the later run and one of the earlier run.
-
-    Returns:
-        Losses ``(splits, queries, features)``; 0 for a query without a pair.
-    """
-    answers = len(pairs)
-    beyond = beyond_wording(pairs[None], names)
-    # Pairs within one run cancel, as both orders occur. So rows can be summed before the split.
-    rows = np.nan_to_num(beyond).sum(axis=1)
-    is_value = (~np.isnan(pairs[np.arange(answers), np.arange(answers)])).astype(np.float64)
-    sides = _splits(answers, later)
-    counts = np.tensordot(sides, is_value, 1)
-    counts *= is_value.sum(axis=0) - counts
-    means: Floats = np.zeros(counts.shape)
-    np.divide(np.tensordot(sides, rows, 1), counts, out=means, where=counts > 0)
-    return means
-
-
-def _splits(answers: int, later: int) -> Floats:
-    """Return splits of a query's answers over two runs, ``(splits, answers)``; 1 is the later run.
-
-    The result contains all splits, or a sample if there are more than ``_SPLITS``. The observed
-    split, with the later run's answers last, is always included.
-    """
-    if comb(answers, later) > _SPLITS:
-        order = np.random.default_rng(0).random((_SPLITS, answers)).argsort(axis=1)
-        order[0] = np.arange(answers)[::-1]
-        return (order < later).astype(np.float64)
-    ways = np.array([*combinations(range(answers), later)])
-    sides = np.zeros((len(ways), answers))
-    np.put_along_axis(sides, ways, 1.0, axis=1)
-    return sides
-
-
-def _steps(table: FeatureTable, p: Floats, level: float) -> tuple[Step, ...]:
+def _steps(
+    table: FeatureTable, p_values: Floats, since: Sequence[str], alpha: float
+) -> tuple[Step, ...]:
     entries = (facts(name, table.facts) for name in table.features)
     widths = np.array([entry.high - entry.low for entry in entries])
     ends = table.intervals()
     # Equal values of a feature without a range do not show how far other values can be.
     ends[~np.isfinite(widths) & (ends[:, 0] == ends[:, 1])] = np.nan
     means = mean_of_pairs(table.values)
+    rows = zip(table.features, means, ends, p_values.tolist(), since, strict=True)
     return tuple(
-        Step(name, float(mean), float(a), float(b), float(each), bool(each <= level))
-        for name, mean, (a, b), each in zip(table.features, means, ends, p, strict=True)
+        Step(name, float(mean), float(low), float(high), p, p <= alpha, sha if p <= alpha else "")
+        for name, mean, (low, high), p, sha in rows
     )
 
 

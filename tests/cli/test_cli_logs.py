@@ -21,7 +21,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "contexts": [passage.text for passage in query.passages],
             "response": "I am afraid that I cannot tell you." if late else query.reference,
             "error": "timeout" if number == 3 else None,
-            "when": f"2026-11-{16 if late else 9:02}T12:00:00Z",
+            "when": f"2026-11-{(16 if late else 9) + number % 5:02}T12:00:00Z",
             "ticket": 40 * late + number,
         }
         for late in (False, True)
@@ -93,6 +93,47 @@ def test_a_drift_ends_with_status_1(log: Path) -> None:
     assert plain["verdict"] == "worse"
     assert plain["after"] == "log 2026-W47"
     assert plain["clusters"] == [20, 20]
+
+
+def test_a_log_is_watched(tmp_path: Path) -> None:
+    query = MirageDataset.bundled("sw")[0]
+    rows = [
+        {
+            "question": f"{query.text} {day} {number}",
+            "contexts": [passage.text for passage in query.passages],
+            "answer": "I am afraid that I cannot tell you." if day > 24 else query.reference,
+            "time": f"2026-11-{day:02}T12:00:00Z",
+        }
+        for day in range(1, 31)
+        for number in range(8)
+    ]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    watched = ("logs", "watch", "--language", "sw", "--feature", "target_language")
+    shown = mirage(*watched, path, "--json")
+    assert shown.exit_code == 1
+    plain = json.loads(shown.stdout)
+    assert len(plain["periods"]) == 30
+    assert "target_language" in plain["worse"]
+    assert "failed" not in plain["worse"]
+    assert "target_language is worse since 2026-11-25" in shown.stderr
+    assert "worse since 2026-11-25" in mirage(*watched, path).stdout
+    assert mirage(*watched, path, "--by", "month").exit_code == 3
+    path.write_text("\n".join(map(json.dumps, rows[:192])), encoding="utf-8")
+    assert mirage(*watched, path).exit_code == 0
+    path.write_text("\n".join(map(json.dumps, rows[:40])), encoding="utf-8")
+    shown = mirage(*watched, path)
+    assert shown.exit_code == 3
+    assert "at least 9 periods are needed, got 5" in shown.stderr
+
+
+def test_a_drift_between_too_few_days_is_inconclusive(log: Path) -> None:
+    shown = mirage(
+        "logs", "drift", "--language", "sw", log, *OWN, "--field", "time=when", "--by", "day"
+    )
+    assert shown.exit_code == 3
+    assert "each log needs at least 4 days" in shown.stderr
+    assert "9 and 1" in shown.stderr
 
 
 def test_a_drift_without_any_interval_is_inconclusive(log: Path, tmp_path: Path) -> None:

@@ -1,22 +1,18 @@
-"""The history of a model over commits, and the tests for significant losses."""
+"""The history of a model over commits, and the tests for significant drops."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
-from mirage.monitoring import Commit, History, compare_commits, series
-from mirage.monitoring.series import worsening_p_values
-from mirage.statistics.permutation import exchange_p_values
+from mirage.monitoring import Commit, History, compare_commits
 from mirage.testing import Baseline
 
 IDS = tuple(f"q{i}" for i in range(12))
@@ -100,112 +96,87 @@ def test_the_error_names_an_overwritten_entry(tmp_path: Path) -> None:
         history.series()
 
 
-# Noise --------------------------------------------------------------------------------------------
+# Drops --------------------------------------------------------------------------------------------
 
 
-def test_p_is_the_share_of_splits_that_are_as_bad() -> None:
-    # All three answers to one query are lost. One of the 20 splits of six answers is as bad.
-    values = RIGHT.copy()
-    values[:, 0] = 0.0
-    (p,) = worsening_p_values(table(RIGHT), table(values))
-    assert p == pytest.approx(1 / 20, abs=0.01)
-    # Two queries with one answer each are lost: 1/4, as in a sign test.
-    once = np.ones((1, 12))
-    two = once.copy()
-    two[0, :2] = 0.0
-    (p,) = worsening_p_values(table(once), table(two))
-    assert p == pytest.approx(1 / 4, abs=0.02)
-    assert worsening_p_values(table(LOST), table(RIGHT)) == pytest.approx([1.0])  # a gain
-
-
-def test_a_cluster_counts_as_one_query() -> None:
-    later = replace(table(LOST), clusters=dict.fromkeys(IDS[:4], "document"))
-    (p,) = worsening_p_values(table(RIGHT), later)
-    assert p == pytest.approx(1 / 20, abs=0.01)
-
-
-def test_queries_that_were_always_right_weigh_more_than_varying_ones() -> None:
-    # Three of twelve queries were right in 15 answers and are now wrong; the others are random.
-    flips = np.random.default_rng(0).random((18, 12)) < 0.5
-    flips[:15, :3], flips[15:, :3] = True, False
-    (p,) = worsening_p_values(table(flips[:15]), table(flips[15:]))
-    # One such query has a probability of 1/816; with a plain mean over all queries p would be 0.02.
-    assert p < 0.001
-
-
-def test_the_false_positive_rate_is_at_most_the_level() -> None:
-    # All splits of a unit are equally likely, so the loop covers all outcomes of two units.
-    sums = np.random.default_rng(0).integers(-2, 3, (6, 2, 2)).astype(np.float64)
-    p = [
-        exchange_p_values(sums, np.stack([sums[i, 0], sums[j, 1]]), permutations=2000).min()
-        for i, j in product(range(6), repeat=2)
+def noisy(*shares: float, seed: int = 0) -> list[Commit]:
+    """Return a commit for each share of right answers, with twelve queries and three answers."""
+    rng = np.random.default_rng(seed)
+    return [
+        commit(f"c{i}", (rng.random((3, 12)) < share).astype(float))
+        for i, share in enumerate(shares)
     ]
-    for level in np.unique(p):
-        assert np.mean(np.array(p) <= level) <= level + 0.02
 
 
-def test_without_a_permutation_there_is_no_p() -> None:
-    with pytest.raises(SettingError):
-        exchange_p_values(np.zeros((2, 3, 1)), np.zeros(1), permutations=0)
+def test_a_drop_that_lasts_is_detected_and_dated() -> None:
+    series = compare_commits(noisy(*[0.9] * 12, *[0.2] * 4))
+    worse = [bool(entry.worse) for entry in series.commits]
+    assert not any(worse[:12])
+    assert worse[-1]
+    last = series.commits[-1]
+    assert last.steps[0].since == "c12"
+    assert last.steps[0].p <= 0.05
+    assert last.reference == "c0"
+    assert "answer_match since c12" in str(series)
+
+
+def test_a_gain_is_no_alarm_and_a_lower_value_can_be_better() -> None:
+    gain = noisy(*[0.3] * 12, *[0.95] * 6)
+    assert not any(entry.worse for entry in compare_commits(gain).commits)
+    flipped = [
+        replace(entry, baseline=replace(entry.baseline, lower_is_better=("answer_match",)))
+        for entry in gain
+    ]
+    assert compare_commits(flipped).commits[-1].worse == ("answer_match",)
+
+
+def test_the_first_four_commits_are_not_compared() -> None:
+    series = compare_commits(noisy(*[0.9] * 6))
+    assert [entry.reference for entry in series.commits] == ["", "", "", "", "c0", "c0"]
+    assert [np.isnan(entry.steps[0].p) for entry in series.commits] == [True] * 4 + [False] * 2
+    assert series.commits[3].summary == "not compared"
+
+
+def test_one_changed_answer_of_a_system_that_never_varied_is_no_alarm() -> None:
+    once = RIGHT.copy()
+    once[0, 0] = 0.0
+    rows = [commit(f"c{i}", RIGHT) for i in range(20)]
+    assert not compare_commits([*rows, commit("d", once)]).commits[-1].worse
+    assert compare_commits([*rows, commit("d", LOST)]).commits[-1].worse == ("answer_match",)
+
+
+def test_commits_that_change_queries_but_not_the_mean_are_no_alarm() -> None:
+    rng = np.random.default_rng(0)
+    rows = [commit(f"c{i}", rng.permuted(LOST, axis=1)) for i in range(60)]
+    assert not any(entry.worse for entry in compare_commits(rows).commits)
+
+
+def test_noise_that_all_answers_of_a_run_share_is_no_alarm() -> None:
+    shares = np.random.default_rng(1).uniform(0.55, 0.95, 60)
+    assert not any(entry.worse for entry in compare_commits(noisy(*shares)).commits)
 
 
 def test_an_accepted_commit_becomes_the_reference_of_later_ones() -> None:
-    rows = [commit("a", RIGHT), commit("b", RIGHT), commit("c", LOST, accepted=True)]
-    series = compare_commits([*rows, commit("d", LOST), commit("e", RIGHT)])
-    assert [entry.worse for entry in series.commits] == [(), (), ("answer_match",), (), ()]
-    assert [entry.reference for entry in series.commits] == ["", "a", "a", "c", "c"]
-    step = series.commits[2].steps[0]
-    assert step.mean == pytest.approx(8 / 12)
-    assert step.low < step.mean < step.high
-    assert "answer_match" in str(series)
+    rows = noisy(*[0.9] * 12, *[0.2] * 8)
+    rows[15] = replace(rows[15], accepted=True)
+    series = compare_commits(rows)
+    assert [entry.reference for entry in series.commits[14:]] == ["c0", "c0", "", "", "", "c15"]
+    assert series.commits[15].worse
+    assert not any(entry.worse for entry in series.commits[16:])
 
 
-def test_only_a_limited_number_of_commits_is_compared_with_a_reference() -> None:
-    rows = [commit("a", RIGHT), *(commit(str(i), LOST) for i in range(3))]
-    series = compare_commits(rows, length=2)
-    assert [bool(entry.worse) for entry in series.commits] == [False, True, True, False]
-    assert series.commits[3].reference == ""
-    assert not any(entry.worse for entry in compare_commits(rows, alpha=1e-4, length=2).commits)
+def test_missing_values_count_as_no_loss() -> None:
+    missing = RIGHT.copy()
+    missing[:, :4] = np.nan
+    rows = [commit(f"c{i}", RIGHT) for i in range(6)]
+    rows += [commit(f"d{i}", missing) for i in range(6)]
+    assert not any(entry.worse for entry in compare_commits(rows).commits)
+
+
+def test_the_probability_of_an_alarm_must_be_a_probability() -> None:
     with pytest.raises(SettingError):
-        compare_commits(rows, length=0)
+        compare_commits([commit("a", RIGHT)], alpha=1.0)
+    with pytest.raises(SettingError):
+        compare_commits([])
     with pytest.raises(UnknownNameError):
-        compare_commits(rows, features=["none"])
-
-
-def test_commits_without_an_alarm_count_as_repeats() -> None:
-    # With one answer per query, three lost queries of twelve are not significant against one
-    # commit: p is 2 ** -3. Against five commits with right answers, a query is lost exactly in the
-    # sixth with a probability of 1/6.
-    once, lost = np.ones((1, 12)), np.ones((1, 12))
-    lost[0, :3] = 0.0
-    alone = compare_commits([commit("a", once), commit("b", lost)])
-    assert alone.commits[-1].steps[0].p == pytest.approx(1 / 8, abs=0.02)
-    rows = [commit(sha, once) for sha in "abcde"]
-    assert compare_commits([*rows, commit("f", lost)]).commits[-1].steps[0].p == pytest.approx(
-        1 / 6**3, abs=0.002
-    )
-    # A commit that is worse does not count as a repeat of the earlier ones.
-    worse = compare_commits([*rows, commit("f", LOST[:1]), commit("g", LOST[:1])])
-    assert [bool(entry.worse) for entry in worse.commits[-2:]] == [True, True]
-
-
-def test_missing_values_are_ignored() -> None:
-    before, later = RIGHT.copy(), LOST.copy()
-    later[:, :4] = np.nan
-    before[0, 5] = np.nan
-    assert worsening_p_values(table(before), table(later)) == pytest.approx([1.0])
-
-
-def test_a_commit_is_compared_with_a_bounded_number_of_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sizes = []
-
-    def record_size(before: FeatureTable, *arguments: Any) -> Any:
-        sizes.append(1 if before.repeats is None else len(before.repeats))
-        return worsening_p_values(before, *arguments)
-
-    monkeypatch.setattr(series, "worsening_p_values", record_size)
-    monkeypatch.setattr(series, "_POOLED", 8)
-    compare_commits([commit(f"c{number}", RIGHT) for number in range(6)])
-    assert sizes == [3, 6, 8, 8, 8]  # three answers of the first commit and the latest of the rest
+        compare_commits([commit("a", RIGHT)], features=["none"])

@@ -1,33 +1,35 @@
 """False alarms and power of a history of commits.
 
-Each of 40 questions has its chance to be answered rightly, mostly nearly 1; a system is asked three
-times at each commit, and two features go together. Nothing here is drawn by the code that compares.
+Each query has its chance to be answered rightly, mostly nearly 1; a system is asked three times at
+each commit, and two features go together. In the first three tables only the means of a run are
+simulated, and `rise_evidence` decides, as `compare_commits` does.
 
-* 31 commits without a change, of which 30 are compared with the first: the share of series with any
-  alarm, at 5, 20, 40 and 100 questions, with one, three and five answers each, and with clusters of
-  five that share what chance does to them;
-* a commit at which a tenth of the questions lose all their facts, after 15 without a change (or 1,
-  or 29): how often it is told; beside it what the gate says of it and the first, and two bounds: a
-  test of the mean that knows its variance, and the likelihood ratio that knows each question's
-  chance before, and that a tenth of them lose all;
-* a commit that changes as many questions for better as for worse: how often it is told as worse;
-* the same with texts: systems of the simulated arena, each answer truthful or a lie by the chance
-  of its question, in one of four manners, one of which is the system's own, and with or without its
-  citations, scored by the gate's features. Besides, a commit that answers in another manner.
+* 100 commits without a loss, looked at after each: the share of series with any alarm, with 5 to
+  100 queries, one and three answers each, and with clusters of five that share chance. With day
+  noise, all chances of a run shift by a normal deviate on the logit scale. With changes, a commit
+  permutes the chances of a tenth of the queries, so that the mean over the queries stays the same.
+* Changes that leave the mean of a population of queries the same, but not that of these queries: at
+  each commit 95 of 100 queries lose .02 and the others gain .38. ``around a base``: each commit
+  changes the same base. ``from commit to commit``: changes add up, for a tenth of the queries.
+* A commit at which a tenth of the queries lose all their facts, after 5, 15, 30 or 60 commits
+  without a loss: how often the first feature alarms within five commits.
+* The same with texts, through `compare_commits`: systems of the simulated arena, each answer
+  truthful or a lie by the chance of its query, in one of four manners, one of which is the system's
+  own, and with or without its citations, scored by the gate's features. Besides, commits that
+  answer in another manner.
 
-    python validation/coverage/history.py            # some hours on two slow cores
+    python validation/coverage/history.py            # half an hour on one core
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import expit, logit
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
@@ -36,101 +38,124 @@ from mirage import FeatureSuite, MirageDataset
 from mirage.features import FeatureTable
 from mirage.languages import LANGUAGES
 from mirage.monitoring import Commit, compare_commits
+from mirage.statistics.alarms import rise_evidence
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.simulation import system_name
 from mirage.testing import Baseline
-from mirage.testing.comparison import compare
 from mirage.testing.gate import gated, mean_of_pairs
 
 Floats = NDArray[np.float64]
-NAMES = ("answer_match", "citation_map@10")
-COMMITS, ALPHA, LOSS = 30, 0.05, 0.1
+FEATURES, COMMITS, WITHIN, ALPHA, LOSS = 2, 100, 5, 0.05, 0.1
+DAYS = (0.0, 0.1, 0.3)
+CHANGES = ("none", "permuted")
+DESIGNS = ((40, 3, 1), (5, 3, 1), (20, 3, 1), (100, 3, 1), (40, 1, 1), (40, 3, 5))
 
 
-def answers(rng: np.random.Generator, chances: Floats, times: int, size: int) -> Floats:
-    """Right and wrong answers, ``(times, queries, features)``, alike by chance in a cluster."""
-    queries = len(chances)
-    shared = rng.random((times, -(-queries // size), 1)).repeat(size, axis=1)[:, :queries]
-    own = rng.random((times, *chances.shape))
-    # A question goes with its cluster in three of ten cases.
-    drawn = np.where(rng.random((times, queries, 1)) < 0.3 * (size > 1), shared, own)
-    return (drawn < chances).astype(float)
+def draw_chances(rng: np.random.Generator, series: int, queries: int) -> Floats:
+    """Return chances of right answers, ``(series, queries, features)``: mostly sure, some not."""
+    first = rng.beta(4, 0.35, (series, queries, 1))
+    second = np.clip(first + rng.normal(0, 0.1, first.shape), 0, 1)
+    return np.concatenate([first, second], axis=2)
 
 
-def chances_of(rng: np.random.Generator, queries: int) -> Floats:
-    """Chances of right answers: mostly sure, some not; two features that go together."""
-    first = rng.beta(4, 0.35, (queries, 1))
-    return np.hstack([first, np.clip(first + rng.normal(0, 0.1, (queries, 1)), 0, 1)])
+def draw_means(
+    rng: np.random.Generator, chances: Floats, repeats: int, size: int, day: float
+) -> Floats:
+    """Return the mean of each feature in a run of each series, ``(series, features)``."""
+    if day:
+        noise = rng.normal(0, day, (len(chances), 1, 1))
+        chances = expit(logit(np.clip(chances, 1e-9, 1 - 1e-9)) + noise)
+    if size == 1:
+        return rng.binomial(repeats, chances).mean(axis=1) / repeats
+    queries = chances.shape[1]
+    shared = rng.random((repeats, len(chances), -(-queries // size), 1))
+    shared = shared.repeat(size, axis=2)[:, :, :queries]
+    # A query goes with its cluster in three of ten cases.
+    joins = rng.random((repeats, *chances.shape[:2], 1)) < 0.3
+    drawn = np.where(joins, shared, rng.random((repeats, *chances.shape)))
+    return (drawn < chances).mean(axis=(0, 2))
 
 
-def commit(name: str, values: Floats, size: int) -> Commit:
-    """Return the commit with its measured features."""
-    ids = tuple(f"q{i}" for i in range(values.shape[1]))
-    clusters = {id_: str(i // size) for i, id_ in enumerate(ids)} if size > 1 else {}
-    repeats = values if len(values) > 1 else None
-    table = FeatureTable(
-        "m", "en", ids, NAMES, values.mean(axis=0), repeats=repeats, clusters=clusters
-    )
-    return Commit(name, "", Baseline(table, "asked", ""))
+def choose(rng: np.random.Generator, series: int, queries: int, share: float) -> NDArray[np.intp]:
+    """Return a random share of the queries of each series, ``(series, chosen, 1)``."""
+    order = rng.random((series, queries)).argsort(axis=1)
+    return order[:, : max(round(share * queries), 1), None]
 
 
-def alarm(seed: int, queries: int, times: int, size: int) -> tuple[bool]:
-    """Whether a series without a change has any alarm."""
-    rng = seeded([seed, queries, times, size])
-    chances = chances_of(rng, queries)
-    rows = [commit(str(i), answers(rng, chances, times, size), size) for i in range(COMMITS + 1)]
-    return (any(one.worse for one in compare_commits(rows, alpha=ALPHA, length=COMMITS).commits),)
+def change(rng: np.random.Generator, chances: Floats, base: Floats, kind: str) -> Floats:
+    """Return the chances of the next commit."""
+    if kind == "none":
+        return chances
+    if kind == "permuted":
+        some = choose(rng, *chances.shape[:2], LOSS)
+        after = chances.copy()
+        values = np.take_along_axis(chances, some, axis=1)
+        np.put_along_axis(after, some, np.roll(values, 1, axis=1), axis=1)
+        return after
+    steps = np.where(rng.random((*chances.shape[:2], 1)) < 0.05, 0.38, -0.02)
+    if kind == "around a base":
+        return np.clip(base + steps, 0, 1)
+    some = rng.random(steps.shape) < LOSS
+    return np.clip(chances + some * steps, 0, 1)
 
 
-def told(seed: int, queries: int, times: int, place: int) -> tuple[bool, ...]:
-    """Whether a commit that loses a tenth of its facts is told here, by the gate and by bounds."""
-    rng = seeded([seed, queries, times, 9])
-    before = chances_of(rng, queries)
-    after = before.copy()
-    after[rng.choice(queries, round(LOSS * queries), replace=False), 0] = 0.0
-    chances = [*[before] * place, after]
-    rows = [commit(str(i), answers(rng, each, times, 1), 1) for i, each in enumerate(chances)]
-    gate = compare(rows[0].baseline.table, rows[-1].baseline.table).verdict == "worse"
-    last = rows[-1].baseline.table.values[:, 0]
-    return (
-        worse(rows),
-        gate,
-        mean_bound(before[:, 0], last, times),
-        ratio_bound(rng, before[:, 0], last, times),
-    )
+def alarms(
+    rng: np.random.Generator,
+    series: int,
+    design: tuple[int, int, int],
+    day: float,
+    kind: str,
+    commits: int,
+    lost_at: int | None = None,
+) -> NDArray[np.bool_]:
+    """Return whether each commit alarms, ``(commits, series, features)``."""
+    queries, repeats, size = design
+    chances = draw_chances(rng, series, queries)
+    if kind not in CHANGES:  # leave room for changes in both directions
+        chances = 0.1 + 0.5 * chances
+    base, means = chances, []
+    for i in range(commits):
+        if i:
+            chances = change(rng, chances, base, kind)
+        if i == lost_at:
+            lost = choose(rng, series, queries, LOSS)
+            chances = chances.copy()
+            np.put_along_axis(chances[..., :1], lost, 0.0, axis=1)
+        means.append(draw_means(rng, chances, repeats, size, day))
+    losses = -np.array(means).reshape(commits, -1)
+    smallest = np.full(losses.shape[1], np.sqrt(size) / (repeats * queries))
+    evidence = rise_evidence(losses, smallest=smallest).evidence
+    return (evidence >= FEATURES / ALPHA).reshape(commits, series, FEATURES)
 
 
-def two_way(seed: int, queries: int, times: int, share: float) -> tuple[bool]:
-    """Whether a commit at which that share of the questions change places is told as worse."""
-    rng = seeded([seed, queries, times, 11])
-    before = chances_of(rng, queries)
-    after = before.copy()
-    some = rng.choice(queries, round(share * queries), replace=False)
-    after[some] = before[np.roll(some, 1)]
-    chances = [*[before] * 15, after]
-    return (worse([commit(str(i), answers(rng, c, times, 1), 1) for i, c in enumerate(chances)]),)
+def false_alarms(series: int, commits: int) -> None:
+    """Print the shares of series without a loss that have any alarm."""
+    print(f"share of {series} series of {commits} commits without a loss with any alarm")
+    print("queries, repeats, queries per cluster, day noise, changes")
+    cells = [(design, day, kind) for design in DESIGNS for day in DAYS for kind in CHANGES]
+    cells += [((40, 3, 1), 0.0, kind) for kind in ("around a base", "from commit to commit")]
+    for design, day, kind in cells:
+        rng = seeded([*design, round(10 * day), len(kind)])
+        share = alarms(rng, series, design, day, kind, commits).any(axis=(0, 2)).mean()
+        print(*design, day, kind, f"{share:.3f}", flush=True)
+        add_figure(share, "false alarms", " ".join(map(str, design)), f"day {day}", kind)
 
 
-def worse(rows: Sequence[Commit]) -> bool:
-    """Whether the last commit is told."""
-    return bool(compare_commits(rows, alpha=ALPHA, length=COMMITS).commits[-1].worse)
-
-
-def mean_bound(chances: Floats, shares: Floats, times: int) -> bool:
-    """Whether a test of the mean tells it that knows each question's chance."""
-    deviation = np.sqrt((chances * (1 - chances)).sum() / times)
-    return bool(norm.sf((chances - shares).sum() / deviation) <= ALPHA / COMMITS)
-
-
-def ratio_bound(rng: np.random.Generator, chances: Floats, shares: Floats, times: int) -> bool:
-    """Whether the likelihood ratio tells it: the most powerful test of all (Neyman & Pearson)."""
-    all_wrong = np.maximum((1 - chances) ** times, 1e-12)
-
-    def ratio(wrong: NDArray[np.bool_]) -> Floats:
-        return np.log(1 - LOSS + LOSS * wrong / all_wrong).sum(axis=-1)
-
-    drawn = ratio(rng.random((20_000, len(chances))) < all_wrong)
-    return bool((drawn >= ratio(shares == 0) - 1e-9).mean() <= ALPHA / COMMITS)
+def detections(series: int) -> None:
+    """Print the shares of losses of a tenth of the facts that alarm within five commits."""
+    print(f"share of {series} losses of a tenth of the facts found within {WITHIN} commits")
+    print("queries, repeats, queries per cluster, commits before, day noise, changes")
+    cells = [((40, 3, 1), at) for at in (5, 15, 30, 60)]
+    cells += [(design, 30) for design in DESIGNS[1:]]
+    for design, at in cells:
+        for day in DAYS:
+            for kind in CHANGES:
+                rng = seeded([*design, at, round(10 * day), len(kind)])
+                flags = alarms(rng, series, design, day, kind, at + WITHIN, at)
+                share = flags[at:, :, 0].any(axis=0).mean()
+                print(*design, at, day, kind, f"{share:.3f}", flush=True)
+                names = " ".join(map(str, design)), f"after {at}", f"day {day}", kind
+                add_figure(share, "found", *names)
 
 
 # Texts --------------------------------------------------------------------------------------------
@@ -165,7 +190,7 @@ def run_of_texts(
 
 
 def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[bool, ...]:
-    """Whether there is an alarm: without a change, where a tenth lies, in another manner."""
+    """Return whether there is an alarm: without a change, a tenth lies, in another manner."""
     rng = seeded([seed, *code.encode()])
     suite = FeatureSuite(like.features)
     lower = tuple(n for n, facts in suite.facts.items() if facts.direction_in(code) == "lower")
@@ -179,89 +204,44 @@ def of_texts(code: str, seed: int, like: FeatureTable, known: Floats) -> tuple[b
 
     before = rng.beta(4, 0.35, len(like))
     manner = int(rng.integers(len(MANNERS)))
-    rows = [row(i, before, manner) for i in range(COMMITS + 1)]
+    rows = [row(i, before, manner) for i in range(15)]
     answerable = np.array([query.answerable is not False for query in MirageDataset.bundled(code)])
     lost = before.copy()
     lost[rng.choice(np.flatnonzero(answerable), round(LOSS * len(like)), replace=False)] = 0.0
-    another = row(-1, before, (manner + 1) % len(MANNERS))
-    series = compare_commits(rows, alpha=ALPHA, length=COMMITS)
-    return (
-        any(one.worse for one in series.commits),
-        worse([*rows[:15], row(-1, lost, manner)]),
-        worse([*rows[:15], another]),
-    )
+    answers = (before, manner), (lost, manner), (before, (manner + 1) % len(MANNERS))
+    alarmed = []
+    for chances, way in answers:
+        last = [row(100 + i, chances, way) for i in range(WITHIN)]
+        checked = compare_commits([*rows, *last], alpha=ALPHA).commits[15:]
+        alarmed.append(any(entry.worse for entry in checked))
+    return tuple(alarmed)
 
 
 def main() -> None:
     """Print the shares."""
     parser = script_parser(__doc__, seed=True)
-    parser.add_argument("--series", type=int, default=1000)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--queries", type=int, help="of all numbers of queries this one alone")
-    given = parser.parse_args()
-    if given.quick:
-        given.series, given.queries, given.jobs = 1, 20, 1
-    run = Parallel(n_jobs=given.jobs)
-    seeds = range(given.series)
-
-    def shares(
-        columns: tuple[str, ...],
-        function: Callable[..., tuple[bool, ...]],
-        *settings: float,
-    ) -> None:
-        if given.queries not in (None, settings[0]):
-            return
-        rows = run(delayed(function)(seed, *settings) for seed in seeds)
-        words = " ".join(f"{share:.3f}" for share in np.mean(rows, axis=0))
-        print(" ".join(f"{each:5}" for each in settings), "", words, flush=True)
-        for column, share in zip(columns, np.mean(rows, axis=0), strict=True):
-            add_figure(share, function.__name__, " ".join(map(str, settings)), column)
-
-    print(f"share of {given.series} series of {COMMITS} commits without a change that alarm,")
-    print(f"at the level {ALPHA}: queries, repeats, queries a cluster")
-    for queries, times, size in (
-        (40, 3, 1),
-        (5, 3, 1),
-        (20, 3, 1),
-        (100, 3, 1),
-        (40, 1, 1),
-        (40, 5, 1),
-        (40, 3, 5),
-    ):
-        shares(("alarm",), alarm, queries, times, size)
-    print(
-        "share of commits that lose a tenth of their facts that are told: here, by the gate, by a"
-    )
-    print(
-        "test of the mean with known variance, by the likelihood ratio; queries, repeats, commits"
-    )
-    for queries, times, place in (
-        (40, 3, 15),
-        (40, 3, 1),
-        (40, 3, 29),
-        (40, 1, 15),
-        (20, 3, 15),
-        (100, 3, 15),
-    ):
-        shares(("series", "gate", "mean", "ratio"), told, queries, times, place)
-    print("share of commits told as worse that change a share both ways: queries, repeats, share")
-    for share in (0.1, 0.3):
-        shares(("worse",), two_way, 40, 3, share)
-    codes = sorted(LANGUAGES)[: 1 if given.quick else None]
-    count = 1 if given.quick else max(2, given.series // len(codes))
-    print(f"texts, 40 queries, 3 repeats, {count} series a language: alarms without a change, told")
-    print("where a tenth lies, told where all is in another manner")
-    rows = []
+    parser.add_argument("--series", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    if options.quick:
+        options.series = 2
+    false_alarms(options.series, 8 if options.quick else COMMITS)
+    detections(options.series)
+    codes = sorted(LANGUAGES)[: 1 if options.quick else None]
+    count = 1 if options.quick else max(2, options.series // 40)
+    print(f"texts, 40 queries, 3 repeats, {count} series a language, 15 commits, then 5: alarms")
+    print("without a change, with lies in a tenth, in another manner")
+    run, rows = Parallel(n_jobs=options.jobs), []
     for code in codes:
         like, known = texts(code)
         rows += run(delayed(of_texts)(code, seed, like, known) for seed in range(count))
         words = " ".join(f"{share:.3f}" for share in np.mean(rows[-count:], axis=0))
         print(f"{code}  {words}", flush=True)
     print("all", " ".join(f"{share:.3f}" for share in np.mean(rows, axis=0)))
-    columns = "alarm without a change", "a tenth lies", "another manner"
+    columns = "no change", "a tenth lies", "another manner"
     for column, share in zip(columns, np.mean(rows, axis=0), strict=True):
         add_figure(share, "texts", column)
-    save(parser, given)
+    save(parser, options)
 
 
 if __name__ == "__main__":

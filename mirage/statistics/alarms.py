@@ -1,0 +1,123 @@
+"""An alarm for a series that is looked at after every value, with one error rate for all looks.
+
+The null hypothesis is that the values vary around a level that does not rise: they are normal
+deviates with the same mean and the same unknown variance. Means over many answers are close to
+normal. ``validation/coverage/history.py`` prints false alarm rates for means of 0s and 1s.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats, Ints
+
+__all__ = ["FEWEST_VALUES", "RiseEvidence", "rise_evidence"]
+
+FEWEST_VALUES = 4
+"""The first values only set the level: a rise can begin after this number of values."""
+
+_EFFECT = 10.0  # variance of the sizes of a rise that are expected, in variances of the values
+
+
+class RiseEvidence(NamedTuple):
+    """The evidence that a series has risen, each of shape ``(values, columns)``.
+
+    Attributes:
+        evidence: The e-value after each value: how many times more likely the values so far are if
+            the level rose at some point. Under the null hypothesis, the probability that it ever
+            reaches ``1 / alpha`` is at most ``alpha``. So its inverse is a p-value at any time.
+        start: Position of the value at which the rise most likely began; 0 before any is possible.
+    """
+
+    evidence: Floats
+    start: Ints
+
+
+def rise_evidence(
+    values: Floats,
+    *,
+    smallest: Floats,
+    groups: Ints | None = None,
+    inflation: Floats | None = None,
+) -> RiseEvidence:
+    """Return the evidence after each value that the level of a series has risen for good.
+
+    For each possible start of a rise, the likelihood ratio of a rise against none is averaged over
+    sizes from a half-normal distribution. The unknown level and variance are integrated out under
+    the right Haar prior. The ratio then depends only on differences of values in units of their
+    standard deviation, and is a test martingale (Perez-Ortiz, Lardy, de Heide & Grunwald 2024,
+    E-statistics, Group Invariance and Anytime-valid Testing, Annals of Statistics 52, 1410-1432;
+    Wang & Ramdas 2025, Anytime-valid t-tests and Confidence Sequences for Gaussian Means with
+    Unknown Variance, Sequential Analysis 44). The ratios are averaged with fixed weights over the
+    starts (Shin, Ramdas & Rinaldo 2024, E-detectors, New England Journal of Statistics in Data
+    Science 2, 229-260). By Ville's inequality the average reaches ``1 / alpha`` with a probability
+    of at most ``alpha``.
+
+    The variance comes from the series itself. It therefore includes all noise that values do not
+    share, such as that of the day on which they were measured.
+
+    Args:
+        values: Values in the order of time, ``(values, columns)``; larger is worse.
+        smallest: The smallest standard deviation that is credible, for each column. If all values
+            so far are equal, it alone determines what counts as a rise.
+        groups: A number for each value, such as its day of the week. Values of different groups may
+            have different levels. By default all values have the same level.
+        inflation: Factor on the variance of each column, if successive values are correlated.
+
+    Returns:
+        Evidence of 1 until more than :data:`FEWEST_VALUES` values are known.
+
+    Example:
+        >>> import numpy as np
+        >>> values = np.array([[0.1, 0.2, 0.1, 0.2, 0.1, 0.2, 0.9, 0.8, 0.9]]).T
+        >>> evidence, start = rise_evidence(values, smallest=np.array([0.01]))
+        >>> bool(evidence[5, 0] < 1), bool(evidence[8, 0] > 20), int(start[8, 0])
+        (True, True, 6)
+    """
+    length, columns = values.shape
+    groups = np.zeros(length, dtype=np.intp) if groups is None else groups
+    factor = np.ones(columns) if inflation is None else inflation
+    evidence, start = np.ones((length, columns)), np.zeros((length, columns), dtype=np.intp)
+    for count in range(FEWEST_VALUES + 1, length + 1):
+        starts = np.arange(FEWEST_VALUES, count)
+        steps = (np.arange(count)[:, None] >= starts).astype(np.float64)
+        degrees = count - len(np.unique(groups[:count]))
+        residuals = _without_group_means(values[:count], groups[:count])
+        steps = _without_group_means(steps, groups[:count])
+        lengths = (steps**2).sum(axis=0)[:, None]
+        products = steps.T @ residuals
+        squares = factor * (residuals**2).sum(axis=0) + degrees * smallest**2
+        ratios = _likelihood_ratios(products, lengths, squares, degrees)
+        # The weights of all starts, also of those still to come, sum to 1.
+        weighted = ratios * (FEWEST_VALUES / (starts * (starts + 1.0)))[:, None]
+        evidence[count - 1] = weighted.sum(axis=0) + FEWEST_VALUES / count
+        start[count - 1] = starts[weighted.argmax(axis=0)]
+    return RiseEvidence(evidence, start)
+
+
+def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
+    """Return the likelihood ratio of a rise at each start against none, ``(starts, columns)``.
+
+    With the size of the rise ``d`` in standard deviations, ``d`` half-normal with the variance
+    ``g``, and the standard deviation integrated out, it is ``2 T(q) (1 + g l)^(-1/2) (S /
+    R)^(degrees / 2)``. Here ``l`` is the squared length of the step, ``S`` the sum of squares, ``R
+    = S - g product^2 / (1 + g l)``, and ``T(q)`` the probability that the rise is above 0.
+    """
+    from scipy.special import stdtr
+
+    if degrees < 2:
+        return np.ones_like(products)
+    share = _EFFECT / (1 + _EFFECT * lengths)
+    rest = squares - share * products**2
+    position = products * np.sqrt(share * degrees / rest)
+    log_ratios = degrees / 2 * np.log(squares / rest) - np.log1p(_EFFECT * lengths) / 2
+    return np.asarray(2 * np.exp(np.minimum(log_ratios, 600.0)) * stdtr(degrees, position))
+
+
+def _without_group_means(values: Floats, groups: Ints) -> Floats:
+    """Return values less the mean of their group, ``(values, columns)``."""
+    members = np.eye(int(groups.max()) + 1)[groups]
+    counts = np.maximum(members.sum(axis=0), 1.0)
+    return np.asarray(values - members @ ((members / counts).T @ values))

@@ -1,0 +1,145 @@
+"""False positives, coverage and power of drift on traffic whose answers depend on each other.
+
+A log has 200 questions a week. In the earlier log it has one or four weeks, in the later log one.
+Each measure is normal with a standard deviation of 1, plus the effects named below. Days have 28 or
+29 questions, or between 5 and 60 (``unequal``).
+
+* ``correlation``: that of successive answers, a first-order autoregression.
+* ``day``: standard deviation of an effect that a whole day shares.
+* ``week``: a sine over the days of the week with that amplitude.
+
+``drift``: the share of comparisons that call a measure changed although nothing changed, the share
+of 95 % intervals that hold 0, and the share of drops by half a standard deviation that are found.
+With 16 independent measures, only the first drops, and any change without it is a false positive.
+
+``watch``: a log of 16 weeks, looked at after each day: the share of logs with any false alarm, and
+the share of drops by half a standard deviation after 8 weeks that are found within two weeks. The
+correlation of answers is estimated once, from the whole log.
+
+    python validation/coverage/drift.py              # an hour on one core
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
+from _results import add_figure, save, script_parser, seeded
+
+from mirage.features import FeatureTable
+from mirage.monitoring.drifts import LogDays, shifts_between
+from mirage.monitoring.watches import trend_evidence
+
+Floats = NDArray[np.float64]
+SIZES = {"equal": (29, 29, 29, 29, 28, 28, 28), "unequal": (60, 45, 35, 25, 20, 10, 5)}
+WORLDS = (
+    (0.0, 0.0, 0.0),
+    (0.5, 0.0, 0.0),
+    (0.9, 0.0, 0.0),
+    (0.0, 0.3, 0.0),
+    (0.5, 0.3, 0.0),
+    (0.9, 0.3, 0.0),
+    (0.0, 0.0, 0.5),
+    (0.5, 0.3, 0.5),
+)
+DROP, ALPHA = 0.5, 0.05
+SETTINGS = {"alpha": ALPHA, "level": 0.95, "permutations": 999, "seed": 0}
+
+
+def draw_traffic(
+    rng: np.random.Generator, sizes: tuple[int, ...], world: tuple[float, float, float], count: int
+) -> Floats:
+    """Return the measures of successive questions, ``(questions, measures)``."""
+    correlation, day, week = world
+    questions = sum(sizes)
+    noise = rng.normal(size=(questions + 200, count)) * np.sqrt(1 - correlation**2)
+    answers = lfilter([1.0], [1.0, -correlation], noise, axis=0)[200:]
+    days = np.repeat(np.arange(len(sizes)), sizes)
+    of_days = day * rng.normal(size=(len(sizes), count))
+    of_days += week * np.sin(2 * np.pi * np.arange(len(sizes)) / 7)[:, None]
+    return np.asarray(answers + of_days[days])
+
+
+def compare(before: Floats, after: Floats, days: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return whether each measure changed, and whether its interval holds 0."""
+    names = tuple(f"m{j}" for j in range(before.shape[1]))
+    tables = [
+        FeatureTable("m", "en", tuple(map(str, range(len(values)))), names, values)
+        for values in (before, after)
+    ]
+    first, second = days[: len(before)], days[len(before) :]
+    times = (LogDays(np.arange(len(first)), first), LogDays(np.arange(len(second)), second))
+    shifts = shifts_between(*tables, times=times, **SETTINGS)
+    held = [shift.interval[0] <= 0 <= shift.interval[1] for shift in shifts]
+    return np.array([shift.changed for shift in shifts]), np.array(held)
+
+
+def drifts(repeats: int) -> None:
+    """Print false positives, coverage and power of one comparison."""
+    print("days, weeks before, measures, correlation, day, week: false positives, coverage, found")
+    cells = [(shape, weeks, 1, w) for shape in SIZES for weeks in (1, 4) for w in WORLDS]
+    cells += [("equal", weeks, 16, w) for weeks in (1, 4) for w in WORLDS[:4]]
+    for shape, weeks, count, world in cells:
+        rng = seeded([weeks, count, len(shape), *(round(10 * part) for part in world)])
+        sizes = SIZES[shape] * (weeks + 1)
+        days, split = np.repeat(np.arange(len(sizes)), sizes), sum(sizes[: 7 * weeks])
+        hits = np.zeros(3)
+        for _ in range(repeats):
+            values = draw_traffic(rng, sizes, world, count)
+            before, after = values[:split], values[split:]
+            changed, held = compare(before, after, days)
+            hits += changed.any(), held.mean(), 0
+            after[:, 0] -= DROP
+            hits[2] += compare(before, after, days)[0][0]
+        shares = hits / repeats
+        words = " ".join(f"{share:.3f}" for share in shares)
+        print(shape, weeks, count, *world, "", words, flush=True)
+        names = f"{shape} days", f"{weeks} weeks before", f"{count} measures"
+        effects = "correlation {:g}, day {:g}, week {:g}".format(*world)
+        for column, share in zip(("false positives", "coverage", "found"), shares, strict=True):
+            add_figure(share, "drift", *names, effects, column)
+
+
+def watches(repeats: int, weeks: int) -> None:
+    """Print false alarms and power of a log that is looked at every day."""
+    print("days, correlation, day, week: any false alarm, drop found within two weeks")
+    for shape in SIZES:
+        for world in WORLDS:
+            rng = seeded([weeks, len(shape), *(round(10 * part) for part in world)])
+            sizes = SIZES[shape] * weeks
+            days = np.repeat(np.arange(len(sizes)), sizes)
+            half, weekdays = len(sizes) // 2, np.arange(len(sizes)) % 7
+            width = np.full(repeats, np.inf)
+            values = draw_traffic(rng, sizes, world, repeats)
+            alarm = trend_evidence(values, days, weekdays, width).evidence >= 1 / ALPHA
+            dropped = values + DROP * (days >= half)[:, None]
+            found = trend_evidence(dropped, days, weekdays, width).evidence >= 1 / ALPHA
+            shares = alarm.any(axis=0).mean(), found[half : half + 14].any(axis=0).mean()
+            print(shape, *world, "", " ".join(f"{share:.3f}" for share in shares), flush=True)
+            effects = "correlation {:g}, day {:g}, week {:g}".format(*world)
+            for column, share in zip(("any false alarm", "found"), shares, strict=True):
+                add_figure(share, "watch", f"{shape} days", effects, column)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = script_parser(__doc__, seed=True)
+    parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--part", choices=("drift", "watch", "all"), default="all")
+    options = parser.parse_args()
+    if options.quick:
+        options.repeats, SETTINGS["permutations"] = 2, 99
+    if options.part in ("drift", "all"):
+        drifts(options.repeats)
+    if options.part in ("watch", "all"):
+        watches(options.repeats, 2 if options.quick else 16)
+    save(parser, options)
+
+
+if __name__ == "__main__":
+    main()
