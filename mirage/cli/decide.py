@@ -115,8 +115,8 @@ def decide(
 
     A feature labels the sentences that it is sure of, and leaves the others open. It is calibrated
     on LABELS, so that on average over calibrations at most the share --risk of its decisions is
-    wrong. This holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM labels the
-    other sentences; the share of its errors is not bounded.
+    wrong. This holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM
+    labels the other sentences; the share of its errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
     sentences without a label.

@@ -273,8 +273,8 @@ def _pass_on_average(
             least = conformal_error(likely, sizes)
         raise JudgmentError(
             f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
-            f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels like "
-            "these are needed"
+            f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels "
+            "like these are needed"
         )
 
     def count(rows: Bools) -> float:
