@@ -15,8 +15,6 @@ from string import Formatter
 
 from mirage.errors import SettingError
 
-__all__ = ["PromptFields", "Template", "template_of"]
-
 _DIGEST_DIGITS = 16  # as many hexadecimal digits as the digest of a vote's request has
 _NUMBER = re.compile(r"-\d+$")
 

@@ -14,8 +14,6 @@ from mirage.dataset import MirageDataset
 from mirage.errors import SettingError
 from mirage.papers.results import Line, R2Row, RankRow, Result, Row, TauRow, ValidationRow
 
-__all__ = ["ComparedRow", "PublishedRow", "compare_with_paper", "published_table"]
-
 _FIGURE_4 = "Figure 4 (right)"
 
 
