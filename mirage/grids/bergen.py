@@ -27,8 +27,6 @@ from mirage.grids import _entries as entries
 from mirage.grids.config import AxesEntry, GridConfig
 from mirage.languages import LANGUAGES
 
-__all__ = ["Conversion", "FileResult", "convert"]
-
 VLLM = "http://localhost:8000/v1"
 EMBEDDINGS = "http://localhost:8080/v1"
 TRANSLATOR = "gpt-4o-mini"

@@ -199,7 +199,7 @@ def test_a_pivot_has_one_cell_per_row_and_column() -> None:
     assert "| retriever | 5 | 10 |" in pivot.to_markdown()
     with pytest.raises(SettingError, match=r"row bm25, column qa_match: they differ by show_k"):
         table.pivot(["retriever"], [], ["qa_match"])
-    with pytest.raises(UnknownNameError, match="unknown row and column"):
+    with pytest.raises(UnknownNameError, match="unknown pair of row and column"):
         _ = pivot[("none",), ("10", "qa_match")]
 
 
