@@ -110,7 +110,10 @@ def build_ranking(
         raise DatasetError("there is no model to rank, and the leaderboard has no anchors")
     logits = np.array([system.logit for system in scored])
     errors = np.stack([system.draws for system in scored], axis=1) - logits
-    rank_numbers, rank_ends = ranks(logits), rank_sets(logits, errors).tolist()
+    # A predicted logit has rare large errors, which would widen the ranges of all anchors.
+    predicted = np.array([not system.anchor for system in scored])
+    rank_numbers = ranks(logits)
+    rank_ends = rank_sets(logits, errors, alone=predicted).tolist()
     first = scored[first_model(logits)]
     entries = [
         Entry(

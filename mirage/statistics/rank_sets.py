@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.statistics.bootstrap import check_level
 from mirage.statistics.ranks import DECIMALS
 
@@ -43,7 +43,9 @@ def first_model(estimates: Floats) -> int:
     return int(np.argmax(np.round(estimates, DECIMALS)))
 
 
-def rank_sets(estimates: Floats, errors: Floats, *, level: float = 0.95) -> Ints:
+def rank_sets(
+    estimates: Floats, errors: Floats, *, level: float = 0.95, alone: Bools | None = None
+) -> Ints:
     """Return the best and worst rank of each model, ``(models, 2)``, that hold jointly.
 
     With a probability of ``level``, all ranges contain the rank of their model. A range counts the
@@ -58,6 +60,8 @@ def rank_sets(estimates: Floats, errors: Floats, *, level: float = 0.95) -> Ints
         errors: Draws of the estimates' errors, ``(draws, models)``, such as bootstrap estimates
             minus their mean, or from :func:`error_draws`. A model with a NaN differs from none.
         level: Confidence level.
+        alone: Which models have a range that holds for this model only, booleans ``(models,)``.
+            Their comparisons do not widen the ranges of the other models. By default, none.
 
     Example:
         >>> import numpy as np
@@ -71,9 +75,9 @@ def rank_sets(estimates: Floats, errors: Floats, *, level: float = 0.95) -> Ints
     finite = np.isfinite(errors).all(axis=0) & np.isfinite(estimates)
     if np.count_nonzero(finite) < 2:
         return sets
-    deviations = _difference_deviations(errors[:, finite])
+    separate = np.zeros(models, dtype=bool) if alone is None else np.asarray(alone, dtype=bool)
+    reach = _reach(errors[:, finite], separate[finite], level)
     difference = np.round(estimates[finite, None] - estimates[finite], DECIMALS)
-    reach = np.quantile(_largest_differences(errors[:, finite], deviations), level) * deviations
     sets[finite, 0] += (difference < -reach).sum(axis=1)
     sets[finite, 1] -= (difference > reach).sum(axis=1)
     return sets
@@ -116,6 +120,24 @@ def winner_interval(
     studentised = np.abs(errors[:, candidates]) / np.where(deviation > 0, deviation, 1)[candidates]
     half = float(np.quantile(studentised.max(axis=1), level + spent) * deviation[first])
     return float(estimates[first]) - half, float(estimates[first]) + half
+
+
+def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
+    """Return how large a difference of two models has to be to be significant."""
+    deviations = _difference_deviations(errors)
+    joint = np.flatnonzero(~alone)
+    reach = np.zeros_like(deviations)
+    if len(joint) > 1:
+        pairs = np.ix_(joint, joint)
+        largest = _largest_differences(errors[:, joint], deviations[pairs])
+        reach[pairs] = np.quantile(largest, level) * deviations[pairs]
+    for model in np.flatnonzero(alone):
+        scale = np.where(deviations[model] > 0, deviations[model], 1)
+        largest = (np.abs(errors[:, [model]] - errors) / scale).max(axis=1)
+        own_reach = np.quantile(largest, level) * deviations[model]
+        reach[model] = np.maximum(reach[model], own_reach)
+        reach[:, model] = reach[model]
+    return reach
 
 
 def _difference_deviations(errors: Floats) -> Floats:

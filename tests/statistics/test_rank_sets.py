@@ -81,3 +81,32 @@ def test_a_range_contains_the_rank_of_the_estimate(values: list[float], seed: in
     errors = np.random.default_rng(seed).normal(size=(200, len(values)))
     low, high = rank_sets(estimates, errors).T
     assert ((low <= ranks(estimates)) & (ranks(estimates) <= high)).all()
+
+
+def test_a_model_alone_does_not_widen_the_ranges_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    errors = rng.normal(scale=0.1, size=(4000, 6))
+    errors[:, 5] = 0.3 * rng.standard_t(2, size=4000)
+    estimates = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 3.1])
+    jointly = rank_sets(estimates, errors)
+    apart = rank_sets(estimates, errors, alone=np.arange(6) == 5)
+    assert (apart[:, 0] >= jointly[:, 0]).all()
+    assert (apart[:, 1] <= jointly[:, 1]).all()
+    assert apart[0].tolist() == [1, 1]
+    # The others are ranked as if the uncertain model were not there, which adds at most one rank.
+    others = rank_sets(estimates[:5], errors[:, :5])
+    assert ((others <= apart[:5]) & (apart[:5] <= others + 1)).all()
+
+
+def test_the_range_of_a_model_alone_holds() -> None:
+    rng = np.random.default_rng(1)
+    truth = np.append(np.linspace(-1, 1, 9), 0.1)
+    scales = np.append(np.full(9, 0.1), 0.3)
+    held = 0
+    for _ in range(300):
+        estimates = truth + scales * np.append(rng.normal(size=9), rng.standard_t(3))
+        draws = rng.normal(size=(1000, 10))
+        draws[:, 9] = rng.standard_t(3, size=1000)
+        low, high = rank_sets(estimates, scales * draws, alone=np.arange(10) == 9)[9]
+        held += bool(low <= ranks(truth)[9] <= high)
+    assert held >= 280  # 285 of 300 are asked, with a standard error of 4
