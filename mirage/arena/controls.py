@@ -86,7 +86,7 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
 
 def position() -> Control:
-    """Return a control that is 1 for the response shown first, that of ``model_a``.
+    """Return a control for position: 1 for the response shown first (of ``model_a``).
 
     It is not needed if pairs were judged in both orders.
 

@@ -97,7 +97,7 @@ def query_win_matrices(
     """Return the win matrix of each query, shape ``(queries, models, models)``.
 
     ``query`` is the index of the query of each judgment, below ``queries``. The other arguments are
-    those of :func:`win_matrix`.
+    as in :func:`win_matrix`.
     """
     row = query.astype(np.intp) * models
     size = queries * models * models
@@ -351,7 +351,7 @@ def influences(
 
     The row of a query is ``A^-1 g``, with A and g as in :func:`sandwich`. Apart from its factor and
     the ridge, the sandwich is the sum of the outer products of these rows. There is one row per
-    query with judgments, in sorted order. The arguments are those of :func:`sandwich`.
+    query with judgments, in sorted order. The arguments are as in :func:`sandwich`.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
@@ -396,7 +396,7 @@ def cluster_meat(
 
     Memory is bounded: about 2^18 judgments are processed at a time.
 
-    ``query``, ``a``, ``b`` and ``score`` are those of :func:`sandwich`. ``expected`` and
+    ``query``, ``a``, ``b`` and ``score`` are as in :func:`sandwich`. ``expected`` and
     ``tie_probability`` are the expected score and the probability of a tie of model i against j at
     ``[i, j]``; the latter is ``None`` for Bradley-Terry. ``factors`` multiply the outer product of
     each query; they are 1 by default.

@@ -287,7 +287,7 @@ class FunctionFeature:
         function: Computes the value; it may return :class:`NotComputed` if there is none. For
             ``n_jobs`` above 1, cloudpickle must be able to pickle it, as it can for nearly every
             function.
-        name: The name of the feature; by default that of the function.
+        name: The name of the feature; by default the name of the function.
         facts: The direction, range and needs; by default the function's attribute ``facts``, if
             any.
 

@@ -133,7 +133,7 @@ def fact_agreement(item: Answered) -> float | NotComputed:
 def fact_precision(item: Answered) -> float | NotComputed:
     """Return the share of the answer's informative content that the evidence states, from 0 to 1.
 
-    The evidence is the reference and the relevant passages. The weights are those of
+    The evidence is the reference and the relevant passages. The weights are computed as in
     :func:`fact_recall`. Words that neither a passage nor the reference has are phrasing and do not
     count, but numbers always count. If nothing counts, the value is 1. Not computed without the
     text of a relevant passage.

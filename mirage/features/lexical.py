@@ -364,7 +364,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
 
 @lru_cache(maxsize=4096)
 def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
-    """Return the relevance of each passage to the query, divided by that of the best."""
+    """Return the relevance of each passage to the query, relative to the best passage."""
     text = _join_tokens(query, code)
     runs = [_run_ends(text, _join_tokens(passage, code)) for passage in passages]
     shared = np.stack(runs) - np.arange(len(text))

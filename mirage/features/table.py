@@ -268,8 +268,8 @@ class FeatureTable(NearNames):
 
         Args:
             frame: The DataFrame; its index holds query ids, its columns are features.
-            model: The model; by default that of the DataFrame's ``attrs``.
-            language: The language; by default that of the DataFrame's ``attrs``.
+            model: The model; by default the one in the DataFrame's ``attrs``.
+            language: The language; by default the one in the DataFrame's ``attrs``.
 
         Raises:
             FeatureError: Neither the arguments nor ``attrs`` give the model and the language, or a

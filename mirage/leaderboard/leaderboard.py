@@ -408,7 +408,7 @@ class Leaderboard(NearNames):
         Raises:
             GenerationError: The model failed on every query.
             UnknownNameError: The model answers a query that is not in the dataset.
-            DatasetError: A run or file cannot be used, or the name is empty or that of an anchor.
+            DatasetError: A run or file cannot be used, or the name is empty or an anchor has it.
             FeatureError: A feature fails, or cannot be computed for any response.
             SettingError: ``judgments`` is above 0 without a judge or below 0, or there is a
                 stopping rule without judgments.
@@ -591,7 +591,7 @@ class Leaderboard(NearNames):
             raise UnknownNameError("anchor of this leaderboard", settings.until_against, runs)
 
     def _check_name(self, name: str) -> None:
-        """Raise an error if a model's name is empty or that of an anchor."""
+        """Raise an error if a model's name is empty or an anchor has the same name."""
         is_empty = isinstance(name, str) and not name.strip()
         if is_empty or name in self._anchors.shown_names:
             why = "is empty" if is_empty else "is the name of an anchor"

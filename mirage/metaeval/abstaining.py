@@ -55,12 +55,13 @@ _FIFTHS = 5
 class AbstainingJudge:
     """A rule that labels items whose score is far from a threshold, and abstains on the others.
 
-    :meth:`calibrate` makes one from labels.
+    :meth:`calibrate` creates one from labels.
 
     Attributes:
-        threshold: The score from which on a decided item is positive.
-        margin: The least distance from the threshold of decided items. It is infinite, so that the
-            rule abstains on all items, if calibration could not show the risk for any share.
+        threshold: Decided items with at least this score are positive.
+        margin: Items closer than this to the threshold are not decided. It is infinite, so that the
+            rule abstains on all items, if calibration could not limit the risk for any share of
+            items.
         risk: The upper limit of the error among decided items.
         confidence: The share of calibrations in which the error stays below the risk; ``None`` if
             it does so on average over calibrations.
@@ -407,7 +408,7 @@ class Cascade:
             high scores do.
 
     Raises:
-        JudgmentError: The rule was calibrated with another prompt than that of ``cheap``.
+        JudgmentError: The rule was calibrated with another prompt than ``cheap`` has.
     """
 
     name: str

@@ -209,7 +209,7 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Return the sentences in some languages and with some fine-grained labels.
 
-        With several annotators, the fine-grained label of a sentence is that of :meth:`majority`.
+        With several annotators, the fine-grained label of a sentence comes from :meth:`majority`.
 
         Args:
             languages: The languages to select; by default all.
