@@ -18,7 +18,7 @@ _POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
 
 
 class _InterruptError(Exception):
-    """Carrier of an interrupt out of a task; the interrupt itself would stop the loop abruptly."""
+    """An error that replaces an interrupt in a task, where it would stop the loop abruptly."""
 
 
 async def for_each(
@@ -61,8 +61,7 @@ async def for_each(
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine and return its result, even if an event loop is running (in a notebook).
 
-    A running loop cannot be waited for. If there is one, the work runs in another thread with its
-    own loop.
+    If an event loop is running already, the work runs in another thread with its own loop.
     """
     return _run_in_thread(work) if _is_running() else asyncio.run(work)
 

@@ -32,8 +32,8 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 def lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the lines of a UTF-8 file that are not blank, each with its location.
 
-    A location is ``file, line n``. The file may be compressed with gzip. It is checked immediately,
-    and its lines are read when they are needed.
+    A location is ``file, line n``. The file may be compressed with gzip. Errors such as a missing
+    file are raised immediately; lines are read when they are needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -69,8 +69,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
 
-    The suffix ``.parquet`` decides. JSON Lines may be compressed with gzip. The file may be larger
-    than memory.
+    A file with the suffix ``.parquet`` is read as Parquet, any other as JSON Lines, which may be
+    compressed with gzip. The file may be larger than memory.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
@@ -78,7 +78,7 @@ def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file that may be larger than memory."""
+    """Yield the objects of a JSON Lines file, which may be larger than memory."""
     for number, line in byte_lines(path, whole=False):
         if line.strip():
             where = f"{path}, line {number}"
@@ -137,10 +137,10 @@ def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[None]:
-    """Convert errors of the operating system into errors that name the file.
+    """Convert errors of the operating system in a ``with`` block into errors that name the file.
 
     Args:
-        path: Path of the file that the ``with`` block writes; None for none.
+        path: Path of the file that the block writes; if None, errors are not converted.
     """
     if path is not None:
         check_path(path)
@@ -164,10 +164,10 @@ def _link_error(path: object) -> DatasetError:
 def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
     """Open a file for writing that replaces the one at ``path`` when it is complete.
 
-    The new file is written beside the old one, under an unpredictable name, and gets its
-    permissions. If anything fails, the old file remains unchanged and the new one is deleted. The
-    new file is flushed to the disk before it replaces the old one. A pipe or a terminal is written
-    directly.
+    The new file is written in the same folder, under an unpredictable name, and gets the
+    permissions of the old one. If anything fails, the old file remains unchanged and the new one is
+    deleted. The new file is flushed to the disk before it replaces the old one. A pipe or a
+    terminal is written directly.
 
     With ``follow``, the target of a symbolic link at ``path`` is replaced and the link is kept. Use
     it for names that the user chose. Otherwise the link itself is replaced.
@@ -200,7 +200,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 @contextmanager
 def _open_folder(folder: Path) -> Iterator[int | None]:
-    """Keep a folder open, so that nobody can replace it; yield None on Windows."""
+    """Open a folder, so that nobody can replace it, and yield its descriptor (None on Windows)."""
     if not _HAS_DIR_FD:
         yield None
         return
@@ -288,7 +288,7 @@ def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = Tr
 
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a gzip stream that writes to a file; equal content gives equal bytes."""
+    """Open a gzip stream that writes to a file; equal content gives equal compressed bytes."""
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         yield cast("IO[bytes]", packed)
 
@@ -337,7 +337,7 @@ def file_name(name: str) -> str:
 
 
 def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
-    """Build a record from a mapping."""
+    """Return a record built from a mapping; errors name its location ``where``."""
     try:
         return record.model_validate(row)
     except ValidationError as error:
@@ -352,7 +352,7 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
 
 
 def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
-    """Return the end of a message: valid fields, unknown fields, and the most similar one."""
+    """Return the end of an error message: valid fields, unknown fields, and similar ones."""
     fields = list(record.model_fields)
     unknown = [name for name in row if name not in fields]
     text = f"; the fields are {', '.join(fields)}"

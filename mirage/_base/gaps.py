@@ -11,7 +11,7 @@ class NotComputed:
 
     Attributes:
         reason: Why there is no value.
-        retry: Whether computing the value again may succeed, such as after a failed call.
+        retry: Whether a second attempt may succeed, for example after a failed network call.
     """
 
     reason: str

@@ -42,8 +42,8 @@ def limit_of(kind: Kind) -> int:
     """Return the maximum number of bytes to read of one input, after decompression.
 
     The default is 1 GiB for a file in memory, 64 MiB for a line of a file that is read line by
-    line, and 16 MiB for a settings file. ``MIRAGE_READ_LIMIT``, such as ``8G``, replaces the first
-    limit, and the others change in proportion.
+    line, and 16 MiB for a settings file. The environment variable ``MIRAGE_READ_LIMIT``, such as
+    ``8G``, replaces the first limit, and the others change in proportion.
     """
     text = os.environ.get(LIMIT, "")
     if not text:
@@ -143,7 +143,7 @@ def read_text(path: Path, kind: Kind = "file") -> str:
 
 
 def inflate(data: bytes, source: object) -> bytes:
-    """Decompress data of zlib."""
+    """Return the content of data that zlib compressed."""
     limit = limit_of("file")
     try:
         content = zlib.decompressobj().decompress(data, limit + 1)
@@ -157,8 +157,8 @@ def inflate(data: bytes, source: object) -> bytes:
 def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file with their numbers, from 1.
 
-    If the caller keeps the ``whole`` file in memory, the limit of files applies in addition to the
-    limit of lines.
+    Set ``whole`` if the caller keeps the whole file in memory: the size limit of files then applies
+    in addition to that of lines (:func:`limit_of`).
     """
     longest = limit_of("line")
     remaining = limit_of("file")

@@ -23,7 +23,7 @@ _LOG = logger("mirage")
 
 
 class Journal(Generic[R]):
-    """A file that records are appended to as they are made.
+    """A JSON Lines file to which records are appended, so that interrupted work can be resumed.
 
     Each record is passed to the operating system immediately, so that a killed process loses none.
     When the file is opened, an incomplete last record is removed. NULs at the end, which some file

@@ -11,9 +11,10 @@ from typing import Any
 def lazy(
     package: str, names: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package, from names by defining module.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports names only when used.
 
-    Type checkers read the same names from imports under ``if TYPE_CHECKING:``.
+    ``names`` lists the public names by the module that defines them. Type checkers read the same
+    names from imports under ``if TYPE_CHECKING:``.
     """
     modules = {name: module for module, group in names.items() for name in group}
 
@@ -38,8 +39,8 @@ def lazy(
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports the named function of a module at its first call.
 
-    A method can so be implemented in a layer above its class. ``tests/test_layers.py`` lists the
-    few functions that are called in this way.
+    In this way, a method can be implemented in a package that may not be imported by its class.
+    ``tests/test_layers.py`` lists the few functions that are called in this way.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

@@ -52,7 +52,7 @@ SIMILAR = 0.6
 
 
 def hint(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message that suggests one of ``names``; empty if none is near ``name``.
+    """Return the end of a message that suggests the most similar of ``names``, if any is similar.
 
     Example:
         >>> hint("plott", ["best", "plot"]), hint("evaluate", ["rank"]), hint("x", ["rank"])
@@ -65,7 +65,7 @@ def hint(name: str, names: Iterable[str]) -> str:
 
 
 class NearNamesMeta(ABCMeta):
-    """Metaclass of classes whose missing attributes, such as class methods, suggest a name."""
+    """Metaclass of classes whose errors on missing class attributes suggest similar names."""
 
     if not TYPE_CHECKING:  # a type checker would otherwise accept every name
 
@@ -77,7 +77,7 @@ class NearNamesMeta(ABCMeta):
 
 
 class NearNames(metaclass=NearNamesMeta):
-    """Base class whose missing attributes suggest the nearest name."""
+    """Base class whose errors on missing attributes suggest the most similar name."""
 
     __slots__ = ()
 

@@ -9,7 +9,7 @@ from mirage.errors import EXTRAS, missing_package
 
 
 def package(name: str, extra: str | None = None) -> Any:
-    """Import and return a module that an extra installs, by default as in :data:`EXTRAS`."""
+    """Import and return a module that an extra installs, by default the one in :data:`EXTRAS`."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -32,7 +32,7 @@ def bare_text(text: str) -> str:
 
 
 def is_other_text(text: str, other: str) -> bool:
-    """Return whether two texts with one id are different passages, not versions of one.
+    """Return whether two texts with equal ids are different passages, not versions of one.
 
     They are different if the shorter text shares less than half of its character 5-grams with the
     longer one. If a text is empty, the result is False.

@@ -125,7 +125,7 @@ def _json_escape(char: str) -> str:
 
 
 def _is_needed(match: re.Match[str]) -> bool:
-    """Return whether a hidden character is part of the correct spelling of the word around it."""
+    """Return whether a matched hidden character is part of the correct spelling of its word."""
     char, text, start, end = match[0], match.string, match.start(), match.end()
     before, after = text[start - 1 : start] if start else "", text[end : end + 1]
     if char == _NON_JOINER:
@@ -156,7 +156,7 @@ def _in(characters: re.Pattern[str], char: str) -> bool:
 
 
 def utf8_text(text: str) -> str:
-    r"""Return a text that UTF-8 can encode, with surrogates as escapes.
+    r"""Return a text that UTF-8 can encode, with surrogates replaced by escapes.
 
     Python decodes bytes of a file name that are not UTF-8 as surrogates.
 
@@ -221,13 +221,13 @@ _AROUND = re.compile(r"([(“‘]*)(.*?)([)”’.,:;!?…]*)", re.DOTALL)
 
 
 def markdown(text: str) -> str:
-    r"""Return a text as a paragraph of Markdown, for GitHub, GitLab and other services.
+    r"""Return a text escaped as a paragraph of Markdown, for GitHub, GitLab and other services.
 
     These services expand some words after rendering: ``@name``, ``#1``, ``GH-1``, commits,
-    addresses, ``:tada:``, ``/close``. Such words become code spans, because both services exempt
-    code, and because a code span displays and copies the same characters. Backslashes and entities
-    are removed before the services look for references, and a zero-width space would be copied with
-    the name. All other markup is escaped with backslashes. Numbers are unchanged.
+    addresses, ``:tada:``, ``/close``. Such words become code spans, which the services do not
+    expand and which display and copy the same characters. Backslashes or entities would not help,
+    because they are removed before this expansion; a zero-width space would be copied with the
+    name. All other markup is escaped with backslashes. Numbers are unchanged.
 
     Example:
         >>> print(markdown("my_bot is worse, says @octocat: [0.1, 0.2]"))
@@ -295,7 +295,7 @@ _LATEX = {
 
 
 def html_text(text: str) -> str:
-    """Return a text on one line as text or an attribute value of HTML.
+    """Return a text on one line, escaped for use as text or attribute value in HTML.
 
     Example:
         >>> html_text('<b title="x">')
@@ -330,7 +330,7 @@ def _visible_character(match: re.Match[str]) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return JSON for a script element of HTML, without characters that are special in HTML.
+    r"""Return a value as JSON for a script element of HTML, without characters special in HTML.
 
     Example:
         >>> print(script_json("</script>"))
@@ -352,7 +352,7 @@ def xml_text(text: str) -> str:
 
 
 def latex(text: str, *, number: bool = False) -> str:
-    r"""Return a text on one line as LaTeX; with ``number``, ``-`` before a digit is a minus sign.
+    r"""Return a text on one line, escaped for LaTeX; with ``number``, ``-`` becomes a minus sign.
 
     Example:
         >>> print(latex("R&D_1 [50%]"))
@@ -382,9 +382,9 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
     Texts that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line end get an apostrophe in front
     (OWASP's rule against CSV injection). That includes texts with blanks or invisible characters
-    before the symbol, symbols in full width, and all places where a program with another separator
-    would begin a cell. :func:`read_csv` removes the apostrophe. Numbers remain numbers, and NaN is
-    blank. Surrogates, which UTF-8 cannot encode, are escaped.
+    before the symbol, full-width symbols, and symbols after a character that another program may
+    treat as the separator of cells. :func:`read_csv` removes the apostrophe. Numbers remain
+    numbers, and NaN is blank. Surrogates, which UTF-8 cannot encode, are escaped.
 
     Example:
         >>> print(csv_text(["id", "change"], [["=1+1", -0.12]]), end="")

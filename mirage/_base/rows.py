@@ -33,10 +33,10 @@ def first_duplicate(values: Iterable[str]) -> str | None:
 
 
 def rows_in(frame: Any) -> list[dict[str, Any]]:
-    """Return the rows of a pandas or polars frame, or of one split of Hugging Face ``datasets``.
+    """Return the rows of a pandas or polars DataFrame, or of a Hugging Face ``datasets.Dataset``.
 
     Args:
-        frame: Frame or split. An index of pandas with a name becomes a column.
+        frame: The DataFrame or dataset. A pandas index that has a name becomes a column.
     """
     if isinstance(frame, Mapping):  # datasets.DatasetDict
         raise DatasetError(
@@ -59,9 +59,9 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
 def placed(
     rows: Iterable[Mapping[Any, Any]], source: str, **defaults: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the values of each row with its location (``source, row n``).
+    """Return the fields of each row with its location (``source, row n``) for error messages.
 
-    Missing values are replaced with the defaults, or left out if there is none.
+    Missing values are replaced with the field's default, or left out if it has none.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

@@ -120,13 +120,13 @@ def read_manifest(
 
 
 def is_outdated(folder: Path) -> bool:
-    """Return whether the manifest of a folder has no digests, as in earlier versions."""
+    """Return whether a folder's manifest has no digests, because an earlier version wrote it."""
     manifest = _load(folder / MANIFEST)
     return manifest is not None and "kind" in manifest and "digest" not in manifest
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key of a store without checking its files; ``None`` if it is not of this kind."""
+    """Return the key in a folder's manifest without checking files; ``None`` for other kinds."""
     manifest = _load(folder / MANIFEST)
     return None if manifest is None or manifest.get("kind") != kind else manifest.get("key")
 
@@ -247,7 +247,7 @@ class ArrayType(NamedTuple):
 
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
-    """Write an array, for :func:`mapped_array`."""
+    """Write an array to a file that :func:`mapped_array` and :func:`read_array` can read."""
     header = np.lib.format.header_data_from_array_1_0(array)
     with replace_file(path, follow=False) as file:
         np.lib.format.write_array_header_1_0(file, header)
@@ -316,7 +316,7 @@ def _read_layout(path: Path, expected: ArrayType) -> tuple[tuple[int, ...], int]
 
 
 def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[int, ...], int]:
-    """Return the shape of an array in numpy's format, and the offset of its numbers."""
+    """Return the shape of an array, and the offset of its numbers, from the start of its file."""
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
         raise DatasetError("it has no numpy array header")
@@ -355,8 +355,8 @@ def temporary(prefix: str) -> tuple[Path, Callable[[object], None]]:
     """Create a temporary folder.
 
     Returns:
-        The folder, and a function of an object. After it was called, the folder is deleted when the
-        object is garbage collected.
+        The folder, and a function that ties it to an object: after a call with an object, the
+        folder is deleted when that object is garbage collected.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"mirage-{prefix}-"))
 
@@ -377,10 +377,10 @@ def build_folder(
 ) -> tuple[Path, Callable[[object], None]]:
     """Build a folder if it is missing or damaged.
 
-    ``fill`` writes to a temporary folder beside it, in which files of a killed process are reused.
-    The complete result is then moved to the final path. A complete folder with this key is kept,
-    after its digests have been checked. A damaged folder, or one with another key, is replaced. The
-    caller does not need to check digests again.
+    ``fill`` writes to a temporary folder beside the final path. If a killed process left files
+    there, they are reused. The complete result is then moved to the final path. A complete folder
+    with this key is kept, after its digests have been checked. A damaged folder, or one with
+    another key, is replaced. The caller does not need to check digests again.
 
     Args:
         folder: Final path; ``None`` for a temporary folder.
@@ -392,9 +392,9 @@ def build_folder(
         wait: Whether to wait for another process that builds the folder.
 
     Returns:
-        The folder, and a function of an object. If the folder is temporary, it is deleted when the
-        object that was passed to the function is garbage collected. Otherwise the function does
-        nothing.
+        The folder, and a function that ties a temporary folder to an object: after a call with an
+        object, the folder is deleted when that object is garbage collected. If the folder is not
+        temporary, the function does nothing.
     """
     if folder is None:
         target, delete_with = temporary(kind.replace(" ", "-"))
@@ -422,7 +422,7 @@ def _is_whole(folder: Path, kind: str, key: str) -> bool:
 
 
 def _add_digests(folder: Path, kind: str, key: str) -> None:
-    """Rewrite the manifest of an earlier version if all files have the sizes that it lists.
+    """Add digests to a manifest of an earlier version if all files have the sizes that it lists.
 
     This avoids encoding a corpus again, which may take days. A folder with subfolders is not
     changed, because these have their own manifests.

@@ -53,7 +53,7 @@ class Rows(Generic[R]):
 def frame_of(
     rows: Iterable[Any] | Mapping[str, Sequence[Any]], columns: list[str] | None = None
 ) -> pd.DataFrame:
-    """Return a DataFrame of rows, or of a mapping from column name to values."""
+    """Return a pandas DataFrame made from rows, or from a mapping of column names to values."""
     with needing("pandas"):
         import pandas as pd
     return pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows), columns=columns)
@@ -140,7 +140,7 @@ def ranked_cells(
     interval: Sequence[float],
     rank_interval: Sequence[int] | None,
 ) -> tuple[str, ...]:
-    """Return the cells of one model below :data:`RANKED`; blank if a number is NaN or missing."""
+    """Return a model's cells for the columns :data:`RANKED`; missing numbers are blank."""
     low, high = interval
     return (
         str(rank),
@@ -312,7 +312,7 @@ def _number_rows(table: Table, text_columns: list[int]) -> Table:
 
 
 def _format_column(table: Table, j: int, table_width: int) -> list[str]:
-    """Return the padded cells of a column, header first."""
+    """Return the cells of column ``j``, header first, padded to equal width."""
     cells = [one_line(row[j]) for row in (table.header, *table.rows)]
     width = max(map(_width, cells))
     if j != table.name and j not in table.texts:
@@ -341,15 +341,16 @@ def _truncate(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return the number of terminal columns of a text.
+    """Return the number of terminal columns that a text takes.
 
-    rich counts no column for a vowel sign beside a letter, but most terminals use one.
+    Unlike the package rich, count one column for a vowel sign beside a letter, as most terminals
+    do.
     """
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
 
 
 def _isolate(text: str) -> str:
-    """Return the text, isolated if it has letters of a script that is written right to left.
+    """Return a text, between Unicode isolates if it has letters that are written right to left.
 
     Otherwise such letters would move the numbers beside the text.
     """

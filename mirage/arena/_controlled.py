@@ -16,7 +16,7 @@ __all__ = ["Controlled", "with_controls"]
 
 
 class Controlled(NamedTuple):
-    """Logits that sum to 0, coefficients, and the joint covariance with the logits first."""
+    """Logits that sum to 0, coefficients of controls, and their joint covariance in this order."""
 
     logits: Floats
     effects: Floats
@@ -26,10 +26,11 @@ class Controlled(NamedTuple):
 def with_controls(
     columns: Judgments, values: Floats, names: Sequence[str], ridge: float
 ) -> Controlled:
-    """Fit logits and coefficients by penalised maximum likelihood.
+    """Fit logits of models and coefficients of controls by penalised maximum likelihood.
 
-    The ridge applies to the coefficients in the same way as to the logits. The covariance is the
-    sandwich estimate with queries as clusters, as in :func:`mirage.arena.estimation.sandwich`.
+    A control is a covariate such as the difference in length. The ridge applies to the coefficients
+    in the same way as to the logits. The covariance is the sandwich estimate with queries as
+    clusters, as in :func:`mirage.arena.estimation.sandwich`.
 
     Args:
         columns: The judgments.
@@ -100,7 +101,7 @@ def with_controls(
 def _check_identifiable(
     information: Floats, models: int, names: Sequence[str], ridge: float
 ) -> None:
-    """Raise an error if the judgments say no more about some control than the ridge does."""
+    """Raise an error if the judgments contain no more information on a control than the ridge."""
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column
         # Schur complement: the information about this control once all else is estimated.

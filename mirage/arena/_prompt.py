@@ -90,9 +90,9 @@ def judge_question(
 
     The prompt contains all passages of the query in full, with their ids. If both systems got the
     passages in the same order, the prompt lists them in this order and numbers them. Otherwise it
-    lists them in the query's order and adds the order that each system got. If the responses carry
-    their own passages, as those of pipelines do, the prompt contains only the passages that either
-    system got.
+    lists them in the query's order and adds the order that each system got. If the responses store
+    their own passages, as responses of pipelines do, the prompt contains only the passages that
+    either system got.
     """
     query = _with_shown_passages(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
@@ -118,7 +118,7 @@ def judge_question(
 
 
 def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
-    """Return the query with the passages that either system got, if responses carry their own."""
+    """Return the query with the passages that either system got, if the responses store them."""
     if not (a.passages or b.passages):
         return query
     shown_ids = {*query.shown_to(a), *query.shown_to(b)}
@@ -127,7 +127,7 @@ def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
 
 
 def _ordered_passages(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
-    """Return the passages of the query, those in ``order`` first."""
+    """Return the passages of the query, with the ids in ``order`` first."""
     position = {id_: n for n, id_ in enumerate(order)}
     return tuple(
         sorted(query.passages, key=lambda passage: position.get(passage.id, len(position)))

@@ -39,7 +39,7 @@ class VoteStatistic:
 
     @property
     def figure(self) -> str:
-        """The value with its interval, as text."""
+        """The value and its confidence interval, formatted as text."""
         if np.isnan(self.interval).any():
             return f"{self.value:.3f} (no interval: too few queries, or all have the same result)"
         low, high = self.interval
@@ -50,7 +50,7 @@ class BootstrapSettings(NamedTuple):
     """Settings of a bootstrap interval.
 
     Attributes:
-        cluster: Cluster code of each query of a table.
+        cluster: Integer code of each query's cluster; queries of a cluster are drawn together.
         draws: Number of bootstrap samples.
         level: Confidence level.
         seed: Random seed.
@@ -65,9 +65,10 @@ class BootstrapSettings(NamedTuple):
 def bootstrap_fields(
     query: Ints, values: Floats, statistic: Callable[[Floats], Floats], settings: BootstrapSettings
 ) -> tuple[float, Interval, float, int]:
-    """Return the fields of :class:`VoteStatistic` for a statistic of these values.
+    """Return value, interval, level and number of queries of a statistic, by name of the field.
 
-    The interval comes from :func:`mirage.statistics.bootstrap.bootstrap`.
+    These are the fields of :class:`VoteStatistic`. The interval comes from
+    :func:`mirage.statistics.bootstrap.bootstrap`.
     """
     arguments = {**settings._asdict(), "cluster": settings.cluster[query]}
     value, interval = bootstrap(query, values, statistic, **arguments)
@@ -76,7 +77,7 @@ def bootstrap_fields(
 
 @dataclass(frozen=True, eq=False)
 class VoteTable:
-    """Votes with a verdict, one row per vote.
+    """Votes with a verdict as numpy columns, one row per vote.
 
     The order of the rows does not depend on the order of the votes: they are sorted by query, low,
     high, judge and low_first.
@@ -86,7 +87,7 @@ class VoteTable:
         models: Sorted model names.
         judges: Sorted judge names.
         query: Index into ``queries``.
-        low: Index into ``models`` of the model whose name sorts first.
+        low: Index into ``models`` of the model whose name comes first in the alphabet.
         high: Index into ``models`` of the other model.
         judge: Index into ``judges``.
         low_first: Whether the response of ``low`` was shown first.
@@ -107,7 +108,7 @@ class VoteTable:
 
     @property
     def both_orders(self) -> Bools:
-        """Rows that repeat the query, models and judge of the previous row in the other order."""
+        """Rows with the same query, models and judge as the previous row, but the other order."""
         return equals_previous(self.query, self.low, self.high, self.judge)
 
 
@@ -131,7 +132,7 @@ class Items(NamedTuple):
 
 
 def tabulate(votes: Iterable[Vote]) -> VoteTable:
-    """Return these votes as columns.
+    """Return these votes as a table, without votes that are invalid or failed.
 
     Raises:
         JudgmentError: As for :func:`mirage.arena.position_bias`.
@@ -206,5 +207,5 @@ def items(table: VoteTable) -> Items:
 
 
 def left_out_note(left_out: int) -> str:
-    """Return the text about votes without a verdict, or an empty text if there are none."""
+    """Return a note on the number of votes without a verdict; empty if there are none."""
     return f"; {left_out} invalid or failed votes left out" if left_out else ""

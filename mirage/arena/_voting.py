@@ -23,16 +23,17 @@ _VoteKey = tuple[str, str, str, str, str]  # a `_Key` and the digest of the prom
 
 
 def shown_pairs(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
-    """Return these pairs in every order in which a judge sees them, each once."""
+    """Return these pairs without duplicates, and with ``both_orders`` also swapped."""
     orders = ((pair, pair.swapped) if both_orders else (pair,) for pair in pairs)
     return list(dict.fromkeys(pair for order in orders for pair in order))
 
 
 class Voting:
-    """The votes of judges on pairs of a contest.
+    """The process of asking judges for votes on pairs of responses, and storing the votes.
 
-    Votes that the journal already holds are not requested again, unless they failed. ``bar`` shows
-    the number of votes so far. ``halves`` maps query ids to halves if pairs are chosen adaptively,
+    Votes are appended to a journal (a file). Votes that it already holds are not requested again,
+    unless they failed. ``bar`` shows the number of votes so far. If pairs are chosen adaptively,
+    ``halves`` maps query ids to halves of the queries (see :class:`mirage.arena.AdaptivePairs`),
     and each vote stores its half. With an ``executor``, its workers call the judges.
     """
 
@@ -74,7 +75,7 @@ class Voting:
             self._ask_on(self._executor, by_judge)
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
-        """Return whether the journal holds all votes on these pairs, and count them if it does."""
+        """Return whether the journal holds all votes on these pairs; if so, advance the bar."""
         keys = [ballot.vote_key for ballot in self._ballots(pairs)]
         complete = all(key in self._earlier for key in keys)
         for key in keys if complete else ():
@@ -92,8 +93,8 @@ class Voting:
     def finish(self) -> None:
         """Write the journal in its final order, with votes from earlier comparisons included.
 
-        Votes on other prompts for the same pair (other parameters, or other responses) come first.
-        The current votes are then the last on their pair, and only the last vote counts.
+        Only the last vote on a pair counts when the file is read. Votes on the same pair with other
+        parameters or responses are therefore written before the current ones.
         """
         unrelated = [vote for vote in self._earlier.values() if _key(vote) not in self._votes]
         outdated = [
@@ -144,7 +145,7 @@ class Voting:
 
 
 class _Ballot(NamedTuple):
-    """A request for one vote; ``digest`` identifies the prompt."""
+    """A request for one judge's vote on one pair; ``digest`` identifies the prompt."""
 
     judge: LLM
     pair: Pair
@@ -156,7 +157,7 @@ class _Ballot(NamedTuple):
         return (*self.pair, self.judge.model, self.digest)
 
     def to_vote(self, outcome: Outcome[Verdict]) -> Vote:
-        """Return the vote for a judge's outcome."""
+        """Return the outcome of asking the judge (verdict, no verdict or error) as a vote."""
         verdict = outcome.value or ("failed" if outcome.failed else "invalid")
         return Vote(
             **self.pair._asdict(),
@@ -172,7 +173,7 @@ def _key(vote: Vote) -> _Key:
 
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
-    """Return the key by which votes are sorted: both orders of a pair are adjacent."""
+    """Return the sort key of a vote, with which both orders of a pair become adjacent."""
     return (
         vote.query_id,
         *sorted((vote.model_a, vote.model_b)),

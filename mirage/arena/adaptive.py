@@ -67,15 +67,16 @@ _Cell = tuple[int, int, int]  # indices of two models, the smaller first, and of
 
 
 class AdaptivePairs:
-    """Chooses the pairs of models and the queries that the judge compares next.
+    """A method that chooses the pairs of models and the queries that a judge compares next.
 
     Call :meth:`next` for a batch of pairs, let the judge compare them, and pass its verdicts to
     :meth:`update`. Repeat until there are enough judgments or :attr:`expected_tau` is high enough.
     :meth:`PairwiseJudge.compare_adaptively` runs this loop with LLM judges; use this class for
     people or any other judge. No pair is chosen twice on the same query.
 
-    Pass :attr:`judgments` to the fit, not a list of your own: they record the half of each
-    judgment. Without the halves, logits are stretched and intervals are too narrow.
+    The queries are split into two halves, and pairs on one half are chosen by verdicts on the
+    other. Fit logits to :attr:`judgments`, not to a list of your own, because they record the half
+    of each judgment. Without the halves, logits are too far apart and intervals too narrow.
 
     Choosing a pair takes about 0.1 ms for 19 models and 1 ms for 100.
 
@@ -174,18 +175,18 @@ class AdaptivePairs:
 
     @property
     def halves(self) -> Mapping[str, Half]:
-        """The half of each query by id, as in :attr:`mirage.Judgment.half`."""
+        """The half (0 or 1) of each query by id, as in :attr:`mirage.Judgment.half`."""
         names: tuple[Half, Half] = ("first", "second")
         return {query_id: names[self._half[position]] for query_id, position in self._query.items()}
 
     @property
     def expected_tau(self) -> float:
-        """Expected Kendall's tau between the ranking so far and the exhaustive one.
+        """Expected Kendall's tau of the current ranking with the ranking by all possible pairs.
 
-        It follows from the probability that each two models are in the right order: 0 before the
-        first judgment, 1 when no pair is left to judge. If verdicts are independent of each other,
-        it is correct on average over arenas. If verdicts on one query are correlated (a poor
-        response loses to every other), it tends to be too low.
+        It is computed from the probability that each two models are in the right order. It is 0
+        before the first judgment and 1 when no pair is left to judge. If verdicts are independent
+        of each other, it is correct on average over arenas. If verdicts on one query are correlated
+        (a poor response loses to every other), it tends to be too low.
         """
         from scipy.special import ndtr
 
@@ -210,7 +211,7 @@ class AdaptivePairs:
         """Return the next pairs for the judge, to be judged together.
 
         There are fewer pairs than requested if fewer are left, and none when all were chosen. Pairs
-        that await their verdict count as answered.
+        that still await a verdict are not returned again.
 
         Args:
             n: Number of pairs; by default the number of models.
@@ -225,14 +226,14 @@ class AdaptivePairs:
         return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
 
     def _shares(self, wanted: int) -> list[int]:
-        """Return how many pairs to choose in each half, so that both halves get equally many."""
+        """Return how many pairs to choose in each half, so that both halves have equally many."""
         unasked = [int(self._unasked[half].sum()) for half in (0, 1)]
         behind = self._handed_out[1] - self._handed_out[0]
         first = min(max((wanted + behind + 1) // 2, wanted - unasked[1], 0), wanted, unasked[0])
         return [first, min(wanted - first, unasked[1])]
 
     def _choose(self, half: int, wanted: int) -> list[Pair]:
-        """Return pairs on the queries of a half, chosen by the verdicts on the other half."""
+        """Return pairs on queries of a half that are chosen by verdicts on the other half."""
         wins, information = self._wins[half], self._information[1 - half]
         covariance = _covariance(wins, information, self._pending[half])
         exhaustive = _covariance(wins, information, self._pending[half] + self._unasked[half])
@@ -247,7 +248,7 @@ class AdaptivePairs:
         return pairs
 
     def _halves(self, earlier_judgments: Sequence[Judgment], cluster: Ints) -> Ints:
-        """Return the half of each query: that of known judgments of its cluster, or the smaller."""
+        """Return each query's half: as in its cluster's earlier judgments, else the smaller one."""
         sizes = np.bincount(cluster)
         half_of_cluster = np.full(len(sizes), -1)
         half = np.full(len(cluster), -1)
@@ -279,11 +280,11 @@ class AdaptivePairs:
     def _add_judgments(
         self, judgments: Sequence[Judgment], expected_state: int, problem: str
     ) -> None:
-        """Count judgments on distinct cells in the state ``expected_state``, and refit.
+        """Add judgments on cells in the state ``expected_state``, and fit the logits again.
 
         Raises:
-            JudgmentError: A cell occurs twice or is in another state; the message ends with
-                ``problem``.
+            JudgmentError: A cell (a pair of models on a query) occurs twice or is in another state;
+                the message ends with ``problem``.
         """
         cells = [self._cell(judgment) for judgment in judgments]
         checked: set[_Cell] = set()
@@ -326,7 +327,7 @@ class AdaptivePairs:
         self._shown_counts[[a, b], query] += 1
 
     def _hand_out(self, half: int, a: int, b: int) -> Pair:
-        """Return this pair on the free query of a half on which its models were compared least."""
+        """Return models a and b on the unused query of a half on which they were compared least."""
         comparisons = (
             self._shown_counts[a] + self._shown_counts[b] + self._rng.random(len(self.query_ids))
         )
@@ -349,9 +350,10 @@ class AdaptivePairs:
             )
 
     def _gains(self, half: int, covariance: Floats, missing: Floats) -> Floats:
-        """Return how much a judgment on each pair lowers the expected wrong orders, up to a factor.
+        """Return how much a judgment on each pair lowers the expected number of wrong orders.
 
-        Logits and information are those of the other half.
+        The result is correct up to a common factor. Logits and information come from the verdicts
+        on the other half.
 
         Let S be the covariance, c(ij) the contrast of models i and j, and w(ij) their weight. The
         gain is the decrease of the sum over i, j of w(ij) c(ij)' S c(ij) when ``information[a, b]``
@@ -388,7 +390,7 @@ def _judgment_information(wins: Floats, ties: float, logits: Floats) -> Floats:
 
 
 def _covariance(wins: Floats, information: Floats, more: Floats | float = 0.0) -> Floats:
-    """Return the covariance of logits after ``more`` judgments (by pair, above the diagonal)."""
+    """Return the covariance of logits if ``more[a, b]`` judgments are added to each pair a < b."""
     extra = np.broadcast_to(more, wins.shape)
     games = wins + wins.T + extra + extra.T
     return np.asarray(np.linalg.inv(penalised_information(games * information, _RIDGE / 4)))

@@ -32,7 +32,8 @@ class PairAgreement(VoteStatistic):
         judges: Names of the two judges.
         value: Cohen's kappa; NaN if every verdict is a tie or no item was judged by both.
         interval: Lower and upper end of its interval at ``level``. NaN with fewer than 14 queries,
-            if all queries agree equally, or if kappa is undefined on some bootstrap samples.
+            if the agreement is equal on all queries, or if kappa is undefined on some bootstrap
+            samples.
         agreement: Share of items on which both judges gave the same verdict.
         items: Number of pairs of responses to one query that both judged. They are responses to
             ``queries`` queries.
@@ -175,5 +176,5 @@ def _pair_agreement(
 
 
 def _labels(score: Floats) -> Ints:
-    """Return scores as labels: 0 for the second model, 1 for a tie, 2 for the first."""
+    """Return scores as labels: 0 if the second model won, 1 for a tie, 2 if the first won."""
     return (score * 2).astype(np.intp)

@@ -95,7 +95,7 @@ def position_bias(
 ) -> PositionBias:
     """Measure how far verdicts follow the position, from pairs judged in both orders.
 
-    Consistency and the bias toward the first response are those of Zheng et al. 2023 (arXiv
+    Consistency and the bias toward the first response are defined as in Zheng et al. 2023 (arXiv
     2306.05685, Table 2). The value is the bias toward the first minus the bias toward the second.
 
     Args:
@@ -155,7 +155,7 @@ def position_bias(
 
 
 def _difference(sums: Floats) -> Floats:
-    """Return the difference of two means; the last sum is the number of values."""
+    """Return the difference of two means, from their sums and, last, the number of values."""
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
@@ -212,11 +212,11 @@ def verbosity_bias(
     always wins. The interval includes the uncertainty that the ridge hides when there are few
     votes.
 
-    Logits fitted to few votes are too far apart, and the value is too large with them. The
+    Logits fitted to few votes are too far apart, which also makes the value too large. The
     jackknife reduces this bias (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43,
     353-360) by leaving out one query, or cluster of queries, at a time. The variance of the
-    interval is that of the jackknife (Tukey 1958; Efron & Stein 1981, Annals of Statistics 9,
-    586-596) plus that of the ridge. The interval uses Student's t with one degree of freedom less
+    interval is the jackknife's (Tukey 1958; Efron & Stein 1981, Annals of Statistics 9, 586-596)
+    plus a variance for the ridge. The interval uses Student's t with one degree of freedom less
     than there are clusters, or fewer if clusters differ in size
     (:func:`mirage.statistics.clusters.small_sample`).
 
@@ -257,7 +257,7 @@ def verbosity_bias(
 
 
 def _jackknife(rows: _PairVotes, codes: Ints) -> tuple[float, float, float]:
-    """Return the bias-corrected value, its variance, and its degrees of freedom.
+    """Return the bias-corrected verbosity bias, its variance, and its degrees of freedom.
 
     ``codes`` are the clusters of queries. With a single cluster the value is not corrected and its
     variance is NaN.
@@ -286,7 +286,7 @@ def _jackknife(rows: _PairVotes, codes: Ints) -> tuple[float, float, float]:
 class _PairVotes:
     """Votes summed over judges and orders, one row per pair of answers to one query.
 
-    Rows with the same two models are adjacent. The rows from ``starts[k]`` on are on the models
+    Rows with the same two models are adjacent. The rows from ``starts[k]`` on compare the models
     ``low[k]`` and ``high[k]``.
 
     Attributes:
@@ -325,7 +325,7 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Repeat a value per pair of models for each row of the pair: ``(..., rows)``."""
+        """Return values per pair of models, repeated for each row of the pair: ``(..., rows)``."""
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
@@ -333,7 +333,7 @@ class _PairVotes:
         return np.add.reduceat(values, self.starts, axis=-1)
 
     def slopes(self, values: Floats) -> Floats:
-        """Return derivatives by logits and bias, given derivatives by the log-odds of ``low``."""
+        """Return derivatives by logits and bias, from derivatives by the log-odds of each row."""
         sides = np.eye(self.models)[self.low] - np.eye(self.models)[self.high]
         by_length = self.sums(values * self.longer).sum(axis=-1, keepdims=True)
         return np.concatenate([self.sums(values) @ sides, by_length], axis=-1)
@@ -353,7 +353,7 @@ class _PairVotes:
 
 
 def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
-    """Return the logits, and last the bias, for each row of ``weights`` (weights of the votes)."""
+    """Return the fitted logits, with the bias last, for each row of ``weights`` (of the votes)."""
     votes, won = weights * rows.votes, weights * rows.won
 
     def derivatives(params: Floats, live: Ints) -> tuple[Floats, Floats]:
@@ -376,16 +376,17 @@ def _chances(rows: _PairVotes, params: Floats) -> Floats:
 
 
 def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
-    """Return the variance of the bias due to the ridge, treated as additional observations."""
+    """Return the variance that the ridge adds to the bias, if it is treated as observations."""
     chance = _chances(rows, fit)
     information = rows.information(rows.votes * chance * (1 - chance), _PENALTY)[0]
     return float(_PENALTY * np.square(np.linalg.inv(information)[-1]).sum())
 
 
 def _check_lengths_vary(rows: _PairVotes) -> None:
-    """Raise an error if, given the logits, the votes say less about the bias than the ridge does.
+    """Raise an error if, given the logits, the votes contain less information than the ridge.
 
-    Votes on two models of which one always wins do not count: the logits can explain them all.
+    The information is about the verbosity bias. Votes on two models of which one always wins do not
+    count, because the logits alone can explain them.
     """
     won, votes = rows.sums(rows.won), rows.sums(rows.votes)
     contested = rows.spread((won > 0) & (won < votes))
@@ -402,11 +403,11 @@ def _check_lengths_vary(rows: _PairVotes) -> None:
 
 
 def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) -> Floats:
-    """Return the tokens of the answers with votes, ``(queries, models)``; 0 for other answers.
+    """Return the number of tokens of each answer that has votes, ``(queries, models)``; else 0.
 
     Raises:
         UnknownNameError: A query is not in the dataset, or a model has no run.
-        JudgmentError: Two runs are of one model.
+        JudgmentError: Two runs have the same model.
     """
     queries = {query.id: query for query in dataset}
     for query_id in table.queries:
@@ -434,7 +435,7 @@ def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) ->
 
 @dataclass(frozen=True)
 class SelfPreference(VoteStatistic):
-    """The difference between one judge's scores of its own family and other judges' scores.
+    """The difference between a judge's scores of its own model family and neutral judges' scores.
 
     Attributes:
         judge: Name of the judge.
@@ -478,7 +479,7 @@ def self_preference(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[SelfPreference, ...]:
-    """Measure how much each judge favours the models of its own family, compared with other judges.
+    """Measure how much each judge favours models of its own family, compared with neutral judges.
 
     A judge has self-preference if it scores its own outputs above others of equal quality
     (Panickssery et al. 2024, arXiv 2404.13076). Here the scores of neutral judges, which belong to
@@ -555,10 +556,11 @@ def self_preference(
 
 
 def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Ints, Floats]:
-    """Return scores of the judge and mean scores of its peers, for items that both judged.
+    """Return scores of the judge and mean scores of neutral judges, for items that both judged.
 
     Returns:
-        The query of each item, and per item the judge's score, the peers' mean score, and 1.
+        The query of each item, and a row per item: the judge's score, the mean score of ``peers``,
+        and 1 (to count items in a bootstrap sample).
     """
     voted = ~np.isnan(peers)
     common = ~np.isnan(judge_scores) & voted.any(axis=1)

@@ -66,9 +66,10 @@ class BradleyTerry:
             less if there are more. A model that won 1,800 of 1,800 gets a logit about 9 above the
             mean. 0 is plain maximum likelihood.
         controls: Influences on verdicts other than quality, such as
-            :func:`mirage.arena.controls.length`. Logits are then those at equal controls, and the
-            fit also holds the logits without controls. The effect of a control is an association.
-            If the control is part of what makes answers better, controlling for it removes quality.
+            :func:`mirage.arena.controls.length`. Logits are then estimated for answers with equal
+            controls, such as equal length, and the fit also holds the logits without controls. The
+            effect of a control is an association. If the control is part of what makes answers
+            better, controlling for it removes quality.
 
     Example:
         >>> from mirage import BradleyTerry, Judgments
@@ -103,8 +104,8 @@ class BradleyTerry:
         If pairs were chosen adaptively (:attr:`Judgments.halves`), each half of the queries is
         fitted separately, and logits are the means of both fits. Pairs of each half were chosen by
         verdicts on the other half, so no verdict influenced its own comparisons. A single fit to
-        all of these judgments would stretch logits by a factor of 1.2 to 2, and its 95 % intervals
-        would cover only 70 to 90 % (``validation/coverage/adaptive_intervals.py``).
+        all of these judgments would exaggerate logits by a factor of 1.2 to 2, and its 95 %
+        intervals would cover only 70 to 90 % (``validation/coverage/adaptive_intervals.py``).
 
         Args:
             judgments: Columns, records, or a pandas DataFrame as for :meth:`Judgments.from_pandas`.
@@ -113,8 +114,9 @@ class BradleyTerry:
 
         Raises:
             JudgmentError: Ties are dropped and nothing is left; the models fall into groups that
-                were never compared with each other, or do so in a half; or, without a ridge, some
-                models won or lost everything. The message lists the models.
+                were never compared with each other (in all judgments or in a half of the queries);
+                or, without a ridge, some models won or lost everything. The message lists the
+                models.
         """
         if self.controls:
             return self._fit_with_controls(judgments, clusters)
@@ -127,7 +129,7 @@ class BradleyTerry:
     def _fit_with_controls(
         self, judgments: JudgmentsLike, clusters: Mapping[str, str]
     ) -> BradleyTerryFit:
-        """Return the logits at equal controls, together with the fit without controls."""
+        """Return the fit with controls, which contains the fit without controls."""
         if hasattr(judgments, "columns"):
             judgments = as_judgments(judgments)
         all_records = (
@@ -172,7 +174,7 @@ class BradleyTerry:
     def _fit(
         self, columns: Judgments, clusters: Mapping[str, str], where: str = ""
     ) -> BradleyTerryFit:
-        """Return the fit to these judgments; ``where`` begins error messages."""
+        """Return the fit to these judgments; error messages begin with ``where``."""
         wins = estimation.win_matrix(columns.a, columns.b, columns.score, len(columns.models))
         tied = int(np.count_nonzero(columns.score == 0.5))
         self._check(wins, tied, columns, where)
@@ -238,7 +240,7 @@ class BradleyTerry:
             tournaments: Number of tournaments.
             queries: Largest number of queries to draw in each; ``None`` for as many as were judged.
             clusters: Cluster name by query id, as for :meth:`fit`. If it is given, whole clusters
-                are drawn, and as many queries as these have.
+                of queries are drawn, so the number of queries varies.
             seed: Random seed.
             progress: Show a progress bar on stderr, if stderr is a terminal.
 
@@ -285,7 +287,7 @@ class BradleyTerry:
         clusters: tuple[str, ...],
         progress: bool,
     ) -> Tournaments:
-        """Return the fits of all tournaments; ``counts`` holds how often each drew each query."""
+        """Return the fits of all tournaments; ``counts[t, q]`` is how often t drew query q."""
         tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
@@ -313,7 +315,7 @@ class BradleyTerry:
         )
 
     def _judgments_to_fit(self, records: JudgmentsLike) -> Judgments:
-        """Return the judgments that the fit uses: without ties if ``ties="drop"``.
+        """Return the judgments that the fit uses: all, or all but ties if ``ties="drop"``.
 
         Raises:
             JudgmentError: There are too many models, or all judgments are dropped ties.
@@ -344,7 +346,7 @@ class BradleyTerry:
         )
 
     def _check(self, wins: Floats, tied: int, judgments: Judgments, where: str = "") -> None:
-        """Raise an error if the likelihood, with the ridge, has no maximum worth reporting."""
+        """Raise an error if judgments and ridge do not determine all logits on a common scale."""
         pieces = estimation.comparison_pieces(wins)
         if len(pieces) > 1:
             groups_text = "; ".join(_format_group(judgments.models, piece) for piece in pieces[:10])
@@ -373,7 +375,7 @@ class BradleyTerry:
     def _solve(
         self, wins: Floats, tied: Any, start: Floats | None = None
     ) -> tuple[Floats, Floats | None]:
-        """Return the logits, and log nu with Davidson's ties (else ``None``)."""
+        """Return the logits, and the log of Davidson's tie parameter (``None`` without it)."""
         if self.ties != "davidson":
             return estimation.fit_bradley_terry(wins, self.ridge, start), None
         return estimation.fit_davidson(wins, tied, self.ridge, start)
@@ -381,7 +383,7 @@ class BradleyTerry:
 
 @dataclass(frozen=True, eq=False)
 class _Sampler:
-    """Win matrices of tournaments, from those of queries or, if these are large, from rows."""
+    """A source of tournaments' win matrices, from matrices of queries or (if large) from rows."""
 
     judgments: Judgments
     by_query: Floats | None
@@ -414,8 +416,8 @@ class _Sampler:
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
     """Return the judgments of each half of the queries if pairs were chosen adaptively.
 
-    Each part comes with a text that begins error messages. Queries of neither half were not chosen
-    by any verdict; they alternate between both halves.
+    Each part comes with a text with which error messages begin. Queries in neither half were not
+    chosen by any verdict; they are distributed alternately over both parts.
     """
     if columns.halves is None:
         return [("", columns)]
@@ -438,10 +440,11 @@ def _draw_counts(
     tournaments: int,
     seed: int,
 ) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
-    """Return how often tournaments draw each query of each part, with the clusters of the part.
+    """Return how often each tournament draws each query of a part, and the part's clusters.
 
-    Parts have no query in common, and share the number of queries to draw. A cluster with queries
-    in several parts is drawn for all of them together.
+    There is one result per part. Parts have no query in common, and the number of queries to draw
+    is divided among them. A cluster with queries in several parts is drawn for all of them
+    together.
     """
     queries_per_part = None if queries is None else max(1, queries // len(parts))
     clusters_by_part = [
@@ -468,7 +471,7 @@ def _draw_counts(
 
 
 def _with_clusters_as_queries(judgments: Judgments, clusters: Mapping[str, str]) -> Judgments:
-    """Return the same judgments with clusters in place of queries."""
+    """Return the same judgments with each query replaced by its cluster."""
     names, code = np.unique(cluster_names(judgments.query_ids, clusters), return_inverse=True)
     query = code.astype(np.int32)[judgments.query]
     return replace(judgments, query_ids=tuple(names.tolist()), query=query)
@@ -484,7 +487,7 @@ def _without_empty_queries(judgments: Judgments) -> Judgments:
 
 
 def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
-    """Yield slices of at most ``size`` rows, and show progress."""
+    """Yield slices of at most ``size`` rows up to ``length``, and show progress."""
     with progress_bar(length, "tournaments", progress) as bar:
         for low in range(0, length, size):
             high = min(low + size, length)
@@ -493,7 +496,7 @@ def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 
 
 def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
-    """Return which models are outside of the largest group; all if several are equally large."""
+    """Return whether each model is outside of the largest group; all are if there are several."""
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):
         outside[groups[0]] = False

@@ -22,10 +22,10 @@ def cautions(
     votes: Sequence[Vote] = (),
     skipped: Sequence[Skipped] = (),
 ) -> tuple[str, ...]:
-    """Return a sentence for each reason why these judgments say little.
+    """Return warnings about judgments that are weak evidence for a ranking.
 
     Returns:
-        The sentences; empty if there is no such reason.
+        One sentence per reason; empty if there is none.
     """
     return (*_judgment_cautions(fit, judgments), *_vote_cautions(votes, skipped))
 

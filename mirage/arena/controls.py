@@ -25,7 +25,7 @@ _MARKS = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d+[.)]\s)|\*\*[^*\n]+\*\*|__[^_\n
 
 @dataclass(frozen=True)
 class Control:
-    """A covariate of verdicts.
+    """A covariate of verdicts, such as the difference in length of the two answers.
 
     Attributes:
         name: Name of the quantity that is controlled for.
@@ -40,7 +40,7 @@ class Control:
 
 
 def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
-    """Return a control for the length of the answer: ``(own - other) / (own + other)`` in tokens.
+    """Return a control for the length of answers: ``(own - other) / (own + other)`` in tokens.
 
     The reason section and citations are not counted.
 
@@ -86,7 +86,7 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
 
 def position() -> Control:
-    """Return a control that is 1 for the response shown first, that of ``model_a``.
+    """Return a control for position: 1 for the response shown first (of ``model_a``).
 
     It is not needed if pairs were judged in both orders.
 
@@ -101,8 +101,7 @@ def position() -> Control:
 def same_family(families: Mapping[str, str]) -> Control:
     """Return a control for judges of a model's own family.
 
-    It is 1 if the judge is of the family of ``model_a`` alone, -1 if of that of ``model_b`` alone,
-    and else 0.
+    It is 1 if only ``model_a`` has the judge's family, -1 if only ``model_b`` has it, and else 0.
 
     Args:
         families: Family of each judge and model by name, as for
@@ -142,9 +141,9 @@ def same_family(families: Mapping[str, str]) -> Control:
 def _relative_difference(
     dataset: Iterable[Query], runs: Iterable[Run], count: Callable[[Run, Query], int]
 ) -> Callable[[Judgment], float]:
-    """Return a function of a judgment: difference of two counts divided by their sum.
+    """Return a function that maps a judgment to the difference of two counts divided by their sum.
 
-    The result is 0 if both responses have a count of 0.
+    ``count`` counts something in a response, such as tokens. The result is 0 if both counts are 0.
     """
     queries = {query.id: query for query in dataset}
     by_model = {run.model: run for run in runs}

@@ -64,7 +64,7 @@ _ROWS = 1 << 18  # judgments whose gradients are in memory at a time
 def win_matrix(
     a: _Column, b: _Column, score: _Column, models: int, weights: _Column | None = None
 ) -> Floats:
-    """Return how often each model won against each, shape ``(models, models)``.
+    """Return how often each model won against each other model, shape ``(models, models)``.
 
     Args:
         a: Index of the first model of each judgment.
@@ -97,7 +97,7 @@ def query_win_matrices(
     """Return the win matrix of each query, shape ``(queries, models, models)``.
 
     ``query`` is the index of the query of each judgment, below ``queries``. The other arguments are
-    those of :func:`win_matrix`.
+    as in :func:`win_matrix`.
     """
     row = query.astype(np.intp) * models
     size = queries * models * models
@@ -117,8 +117,8 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
     2).
 
     Newton steps are damped by log(1 + d) / d, with d the largest change of a difference of logits
-    in the step. The logistic loss is generalised self-concordant with exponent 2 in this measure,
-    so every step raises the likelihood from any start (Sun & Tran-Dinh 2019, section 4).
+    in the step. The logistic loss is generalised self-concordant with exponent 2 for this d, so
+    every step raises the likelihood from any start (Sun & Tran-Dinh 2019, section 4).
 
     Args:
         wins: Win matrices, ``(..., models, models)``.
@@ -126,7 +126,8 @@ def fit_bradley_terry(wins: Floats, ridge: float = 0.0, start: Floats | None = N
         start: Logits at which the fit starts; zeros by default.
 
     Raises:
-        JudgmentError: The fit does not converge. This needs separated models and almost no ridge.
+        JudgmentError: The fit does not converge. This happens only if a model won or lost
+            everything and the ridge is almost 0.
 
     Example:
         >>> import numpy as np
@@ -172,7 +173,8 @@ def fit_davidson(
         Logits ``(..., models)`` and log nu ``(...)``.
 
     Raises:
-        JudgmentError: The fit does not converge. This needs separated models and almost no ridge.
+        JudgmentError: The fit does not converge. This happens only if a model won or lost
+            everything and the ridge is almost 0.
     """
     models, penalty, tie_penalty = wins.shape[-1], ridge / 4, ridge * _TIE_INFORMATION
     games, gained, first = _batch(wins, start, models + 1)
@@ -192,7 +194,7 @@ def fit_davidson(
 
 
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
-    """Return the probability that each model is preferred to each, ``(..., models, models)``.
+    """Return the probability that model i is preferred to j, ``(..., models, models)``.
 
     Half the probability of a tie goes to each model under Davidson's model (if ``log_nu`` is not
     ``None``), so ``[i, j] + [j, i]`` is 1 in both models. The diagonal is 0.5.
@@ -217,7 +219,7 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 
 
 def separated(wins: Floats) -> Bools:
-    """Return which models won, or lost, all of their judgments: ``(..., models)``.
+    """Return whether each model won, or lost, all of its judgments: ``(..., models)``.
 
     Their likelihood alone does not bound their logits. A tie is half a win for both, so a model
     that tied once is not separated. A model without any judgment is separated.
@@ -227,7 +229,7 @@ def separated(wins: Floats) -> Bools:
 
 
 def bound_groups(wins: Floats) -> list[Ints]:
-    """Return groups of models whose logits the likelihood bounds against each other, largest first.
+    """Return groups of models whose distances in logits have a finite estimate, largest first.
 
     Within a group every model beat every other, directly or through other models (a tie is half a
     win). If there are several groups, all judgments between two of them went the same way. The
@@ -244,11 +246,11 @@ def bound_groups(wins: Floats) -> list[Ints]:
 
 
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
-    """Return the uncertainty of the distances between groups of models: ``(models, models)``.
+    """Return the covariance that stems from distances between :func:`bound_groups`.
 
-    It is the inverse of the penalised information about moving each of :func:`bound_groups` as a
-    whole, and 0 if there is one group. The sandwich does not include this uncertainty: between
-    separated groups residuals are nearly 0, whatever the distance.
+    Its shape is ``(models, models)``. It is the inverse of the penalised information about shifting
+    each group of models as a whole, and 0 if there is one group. The sandwich does not include this
+    uncertainty: between separated groups residuals are nearly 0, whatever the distance.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
@@ -260,11 +262,12 @@ def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
 
 
 def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
-    """Return models that won every judgment against all others, and those others.
+    """Return a group of models that won every judgment against all other models, and the others.
 
     Returns:
-        The two groups, or ``None`` if no such groups exist. The likelihood of connected judgments
-        has a maximum exactly if there are none (Ford 1957; Hunter 2004, assumption 1).
+        The two groups, or ``None`` if no such groups exist. If all models are connected by
+        judgments, the likelihood has a maximum if and only if there are none (Ford 1957; Hunter
+        2004, assumption 1).
     """
     alone = np.flatnonzero(separated(wins))
     start = int(alone[0]) if len(alone) else 0
@@ -346,9 +349,9 @@ def influences(
 ) -> Floats:
     """Return how far each query moves the logits, to first order: ``(queries, models)``.
 
-    Row g is ``A^-1 g`` with the terms of :func:`sandwich`. Apart from its factor and the ridge, the
-    sandwich is the sum of the outer products of these rows. Rows are those of the sorted queries
-    that have judgments. The arguments are those of :func:`sandwich`.
+    The row of a query is ``A^-1 g``, with A and g as in :func:`sandwich`. Apart from its factor and
+    the ridge, the sandwich is the sum of the outer products of these rows. There is one row per
+    query with judgments, in sorted order. The arguments are as in :func:`sandwich`.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
@@ -360,10 +363,10 @@ def influences(
 def information(
     wins: Floats, logits: Floats, ridge: float = 0.0, log_nu: float | None = None
 ) -> Floats:
-    """Return the penalised information at these logits: ``(models, models)``.
+    """Return the penalised Fisher information at these logits: ``(models, models)``.
 
     With ``log_nu`` (Davidson) there is one more row and column for log nu. See
-    :func:`penalised_information` for its value along the direction that moves all logits alike.
+    :func:`penalised_information` for the direction in which all logits move alike.
     """
     return _information(wins, logits, ridge, log_nu)[0]
 
@@ -371,7 +374,7 @@ def information(
 def _information(
     wins: Floats, logits: Floats, ridge: float, log_nu: float | None
 ) -> tuple[Floats, Floats, Floats | None]:
-    """Return the information, the expected score of i against j, and their tie probability."""
+    """Return the information, and for each models i and j expected score and tie probability."""
     games = wins + wins.T
     if log_nu is None:
         expected = win_probabilities(logits)
@@ -393,7 +396,7 @@ def cluster_meat(
 
     Memory is bounded: about 2^18 judgments are processed at a time.
 
-    ``query``, ``a``, ``b`` and ``score`` are those of :func:`sandwich`. ``expected`` and
+    ``query``, ``a``, ``b`` and ``score`` are as in :func:`sandwich`. ``expected`` and
     ``tie_probability`` are the expected score and the probability of a tie of model i against j at
     ``[i, j]``; the latter is ``None`` for Bradley-Terry. ``factors`` multiply the outer product of
     each query; they are 1 by default.
@@ -416,7 +419,7 @@ def cluster_meat(
 def _gradients(
     a: _Column, b: _Column, score: _Column, expected: Floats, tie_probability: Floats | None
 ) -> tuple[list[Ints], list[Floats]]:
-    """Return the parameters that each judgment depends on and its gradient, a column for each."""
+    """Return which parameters each judgment depends on, and its gradient by these parameters."""
     first, second = a.astype(np.intp), b.astype(np.intp)
     residual = score - expected[first, second]
     columns, values = [first, second], [residual, -residual]
@@ -427,7 +430,7 @@ def _gradients(
 
 
 def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
-    """Return G'G for the matrix G of :func:`_sum_by_cluster`."""
+    """Return G'G, where G is the matrix that :func:`_sum_by_cluster` returns."""
     height = int(cluster.max()) + 1
     if height * size <= 32 * len(cluster):
         dense = _sum_by_cluster(cluster, columns, values, size)
@@ -450,7 +453,7 @@ def _sum_by_cluster(cluster: Ints, columns: list[Ints], values: list[Floats], si
 
 
 def _query_blocks(query: _Column) -> Iterator[slice | Ints]:
-    """Yield the rows in blocks that keep each query's rows together."""
+    """Yield row numbers in blocks of limited size, with all rows of a query in the same block."""
     ordered = bool(np.all(query[1:] >= query[:-1]))
     order = None if ordered else np.argsort(query, kind="stable")
     key = query if order is None else query[order]
@@ -472,7 +475,7 @@ def _reachable(edges: Bools, start: int) -> Bools:
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
-    """Return comparisons of each two models, wins of each, and the start, per tournament."""
+    """Return comparisons of each two models, wins of each model, and start, by tournament."""
     flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, *wins.shape[-2:])
     first = np.zeros((len(flat), params))
     first[:] = 0 if start is None else start
@@ -480,10 +483,11 @@ def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Flo
 
 
 def penalised_information(curvature: Floats, penalty: float) -> Floats:
-    """Return the information about logits from each pair's curvature: ``(..., models, models)``.
+    """Return the information matrix of the logits, ``(..., models, models)``, from curvatures.
 
-    The information has no inverse along the direction that moves all logits alike. A multiple of
-    the matrix of ones makes it invertible. Solutions do not change, because gradients sum to 0.
+    The information is singular, because the likelihood does not change if all logits move alike.
+    Adding a multiple of the matrix of ones makes it invertible. Solutions do not change, because
+    gradients sum to 0.
 
     Args:
         curvature: Negative second derivative of the log-likelihood for each pair, with zeros on the
@@ -499,7 +503,7 @@ def penalised_information(curvature: Floats, penalty: float) -> Floats:
 
 
 def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities that i beats j and that they tie, each ``(..., models, models)``."""
+    """Return the probabilities that model i beats j, and ties, each ``(..., models, models)``."""
     root = np.exp(logits / 2)
     win = np.square(root)[..., :, None] * np.ones(logits.shape[-1])
     tie = root[..., :, None] * root[..., None, :] * np.exp(log_nu)[..., None, None]
@@ -522,12 +526,12 @@ def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float)
 
 
 def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
-    """Maximise all rows of ``params`` at once; the first ``models`` columns are logits.
+    """Maximise by Newton steps from each row of ``params``, with logits in the first columns.
 
     Args:
         derivatives: Function that returns the gradient and the information of rows of parameters,
             given the rows and their indices.
-        params: Start of each row; it is changed in place.
+        params: Start values, one row per problem; they are changed in place.
         models: Number of models.
 
     Returns:

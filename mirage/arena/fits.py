@@ -40,7 +40,7 @@ _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
 
 
 class _Estimate(NamedTuple):
-    """Logits, their covariance, its degrees of freedom, and the models without an interval."""
+    """Logits, their covariance, degrees of freedom, and the models that get no interval."""
 
     logits: Floats
     covariance: Floats
@@ -67,7 +67,8 @@ class LogitEstimates(ABC):
 
         The interval uses Student's t, the customary correction for few clusters (Cameron & Miller
         2015, A Practitioner's Guide to Cluster-Robust Inference, Journal of Human Resources 50,
-        section VI.D). It is NaN for unbound models, and if there is only one query.
+        section VI.D). It is NaN if there is only one query, and for models whose logit the
+        judgments do not bound (:attr:`BradleyTerryFit.unbound`).
         """
         logits, covariance, degrees, unbound = self._estimate
         ends = t_intervals(logits, covariance, degrees, level=level)
@@ -102,21 +103,22 @@ class LogitEstimates(ABC):
 
     @property
     def confidences(self) -> Floats:
-        """:meth:`p_better` of each model over each, ``(models, models)``."""
+        """Confidence that model i is better than j (:meth:`p_better`), ``(models, models)``."""
         return confidences_by_t(*self._estimate[:3])
 
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's.
 
-        It is one-sided, from the same t distribution as the intervals, and includes the uncertainty
-        of unbound models. It is 0.5 for a model against itself, and NaN if there is only one query.
+        It is one-sided and uses the same t distribution as the intervals. It includes the
+        additional uncertainty of models that won or lost everything. It is 0.5 for a model against
+        itself, and NaN if there is only one query.
         """
         return float(self.confidences[_index(self.models, a), _index(self.models, b)])
 
 
 @dataclass(frozen=True)
 class ControlEffect:
-    """The effect of a control when models are equal: an association, not a cause.
+    """The effect of a control on verdicts between equally good models: an association, not a cause.
 
     Attributes:
         name: Name of the control.
@@ -160,15 +162,16 @@ class BradleyTerryFit(LogitEstimates):
         uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
             not bound (:func:`mirage.arena.estimation.separation_covariance`).
         query_ids: Ids of the queries with judgments.
-        clusters: Cluster name of each of these queries; a query without a cluster is its own.
+        clusters: Cluster name of each of these queries; a query without a cluster is a cluster by
+            itself.
         degrees: Degrees of freedom of Student's t: the number of clusters minus the number of fits,
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
-            0, with which every order is uncertain, if related queries form fewer than
+            It is 0, and then every order is uncertain, if related queries form fewer than
             :data:`mirage.statistics.clusters.FEWEST` clusters.
         influence: How far each query moves the logits, ``(queries, models)``
             (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be too large.
-        fits: Number of fits to separate queries whose mean the logits are: two if pairs were chosen
-            adaptively, else one.
+        fits: Number of fits over which logits are averaged: two (one per half of the queries) if
+            pairs were chosen adaptively, else one.
         effects: Effect of each control, an association; empty without controls.
         uncontrolled: The fit without controls; ``None`` if this fit has none.
     """
@@ -209,8 +212,8 @@ class BradleyTerryFit(LogitEstimates):
         """Draw logits from Student's t with the :attr:`uncertainty`, ``(n, models)``.
 
         The draws are NaN if there are no :attr:`degrees` of freedom. Fits to judgments on the same
-        queries, for instance in several languages, share their random numbers. A query that favours
-        a model in one fit's draw then has the same weight in the other fits
+        queries, for instance in several languages, share their random numbers. A query then has the
+        same random weight in the draws of all these fits
         (:func:`mirage.statistics.clusters.multipliers`).
         """
         if not self.degrees:
@@ -234,13 +237,13 @@ class BradleyTerryFit(LogitEstimates):
         return np.asarray(self.logits + errors / scale)
 
     def win_probability(self, a: str, b: str) -> float:
-        """Return the probability that a is preferred to b on a query; half of ties count for a."""
+        """Return the probability that a is preferred to b on a query; a tie counts half."""
         pair = [_index(self.models, a), _index(self.models, b)]
         return float(estimation.win_probabilities(self.logits[pair], self.log_nu)[0, 1])
 
     @property
     def win_matrix(self) -> Floats:
-        """:meth:`win_probability` of each model over each, ``(models, models)``; diagonal 0.5."""
+        """Probability that model i is preferred to j, ``(models, models)``; 0.5 on the diagonal."""
         return estimation.win_probabilities(self.logits, self.log_nu)
 
     def to_pandas(self, *, level: float = 0.95) -> pd.DataFrame:
@@ -266,9 +269,9 @@ class BradleyTerryFit(LogitEstimates):
 class Tournaments(LogitEstimates):
     """Logits of models in many tournaments, each on its own draw of queries; prints as a table.
 
-    Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Percentiles of
-    tournaments would cover a logit too rarely if queries are few, and too often if fewer are drawn
-    than were judged (``validation/coverage/intervals.py``).
+    Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Intervals from
+    percentiles of the tournaments would cover a logit too rarely if queries are few, and too often
+    if fewer are drawn than were judged (``validation/coverage/intervals.py``).
 
     Attributes:
         models: Model names, in the order of all arrays here.
@@ -279,7 +282,8 @@ class Tournaments(LogitEstimates):
             none; bool ``(tournaments, models)``. Only the ridge keeps such a logit finite.
         log_nu: Log of Davidson's tie parameter, ``(tournaments,)``; ``None`` unless
             ``ties="davidson"``.
-        clusters: Cluster of each query if whole clusters were drawn; empty if queries were.
+        clusters: Cluster of each query if whole clusters were drawn; empty if single queries were
+            drawn.
     """
 
     models: tuple[str, ...]
@@ -342,9 +346,9 @@ class Tournaments(LogitEstimates):
 
     @property
     def win_matrix(self) -> Floats:
-        """Probability that each model is preferred to each on a query: ``(models, models)``.
+        """Probability that model i is preferred to j on a query: ``(models, models)``.
 
-        It is the mean over the tournaments. Half of ties counts for each model, and the diagonal is
+        It is the mean over the tournaments. A tie counts half for each model, and the diagonal is
         0.5.
         """
         total = np.zeros((len(self.models), len(self.models)))
@@ -379,7 +383,7 @@ class Tournaments(LogitEstimates):
 
 
 def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
-    """Return the degrees of freedom of the mean of ``fits`` fits.
+    """Return the degrees of freedom of logits that are the mean of ``fits`` fits.
 
     It is 0 if queries share clusters and there are too few clusters.
     """
@@ -447,7 +451,7 @@ def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
 
 
 def mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
-    """Return tournaments whose logits are the means of these, which have no query in common."""
+    """Return tournaments whose logits are means over ``parts``, which have no query in common."""
     if len(parts) == 1:
         return parts[0]
     nus = [part.log_nu for part in parts if part.log_nu is not None]
@@ -499,5 +503,5 @@ def _index(models: tuple[str, ...], model: str) -> int:
 
 
 def pick_models(models: Sequence[str], chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return the names of the chosen models."""
+    """Return the names of the models for which ``chosen`` is true."""
     return tuple(models[i] for i in np.flatnonzero(chosen).tolist())

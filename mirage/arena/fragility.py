@@ -32,7 +32,7 @@ class Removal:
 
     Attributes:
         dropped: Ids of the dropped queries, or row numbers of the dropped judgments.
-        of: Total number of queries or judgments.
+        of: Total number of queries or judgments before the removal.
         rank: Rank of the model without them.
         first: Name of the model in first place without them.
     """
@@ -52,7 +52,7 @@ class Fragility:
         rank: Its rank with all judgments.
         queries: The fewest queries whose removal changes the rank; ``None`` if no removal of up to
             half of the queries was found that does.
-        verdicts: Likewise for judgments.
+        verdicts: The fewest judgments whose removal changes the rank; ``None`` as for ``queries``.
     """
 
     model: str
@@ -89,11 +89,11 @@ def fragility(
 
     Dropping a handful of verdicts can change which model is first (Huang, Shen, Wei & Broderick
     2025, Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
-    2508.11847). As in that paper, removals are proposed by their influence on the difference of two
-    logits, to first order (Broderick, Giordano & Meager 2020, An Automatic Finite-Sample Robustness
-    Metric, arXiv 2011.14999), and then checked by a new fit. This function also recomputes the
-    influences at the logits after the removal, until the removal no longer changes. If there are
-    few removals of a size, it tries all of them.
+    2508.11847). As in that paper, the function selects removals by their approximate influence on
+    the difference of two logits (to first order; Broderick, Giordano & Meager 2020, An Automatic
+    Finite-Sample Robustness Metric, arXiv 2011.14999), and checks them by a new fit. This function
+    also recomputes the influences at the logits after the removal, until the removal no longer
+    changes. If there are few removals of a size, it tries all of them.
 
     Each returned removal changes the rank in a new fit to the remaining judgments, which still
     connect all models. If all removals were tried, as in small arenas, none smaller exists;
@@ -162,7 +162,7 @@ def _model_indices(names: Sequence[str], models: Collection[str] | None) -> Ints
 
 @dataclass(frozen=True, eq=False)
 class _Units:
-    """Droppable units (queries or verdicts), grouped into kinds of interchangeable units.
+    """Units that can be dropped (queries or verdicts), grouped into kinds of equal effect.
 
     Attributes:
         wins: Win matrix of one unit of each kind, sparse, ``(kinds, models * models)``.
@@ -176,7 +176,7 @@ class _Units:
 
     @classmethod
     def of_queries(cls, columns: Judgments) -> _Units:
-        """Return queries as units, each of its own kind."""
+        """Return queries as units; each query is a kind by itself."""
         queries = len(columns.query_ids)
         ties = np.bincount(columns.query[columns.score == 0.5], minlength=queries)
         wins = _win_rows(columns, columns.query, queries)
@@ -184,7 +184,7 @@ class _Units:
 
     @classmethod
     def of_verdicts(cls, columns: Judgments) -> _Units:
-        """Return verdicts as units; those with the same models and outcome are of one kind."""
+        """Return verdicts as units; verdicts with the same models and outcome form a kind."""
         _, first, counts = np.unique(_outcome_kinds(columns), return_index=True, return_counts=True)
         examples = replace(
             columns, a=columns.a[first], b=columns.b[first], score=columns.score[first]
@@ -199,13 +199,14 @@ class _Units:
         return np.asarray(counts @ self.wins).reshape(-1, models, models), counts @ self.ties
 
     def influence(self, direction: Floats, expected: Floats) -> Floats:
-        """Return how far one unit of each kind moves a contrast of logits, to first order.
+        """Return how far one unit of each kind moves a difference of logits, to first order.
 
-        A judgment of a and b moves it by ``(score - expected[a, b]) (direction[a] -
-        direction[b])``.
+        A judgment of models a and b moves the difference by ``(score - expected[a, b])
+        (direction[a] - direction[b])``.
 
         Args:
-            direction: Inverse information times the contrast, ``(..., models)``.
+            direction: Inverse information times the contrast vector (1 and -1 for the two models),
+                ``(..., models)``.
             expected: Expected score of each model against each.
 
         Returns:
@@ -219,8 +220,8 @@ class _Units:
 class _Search:
     """A search for the smallest removal that changes the rank of each selected model.
 
-    ``size``, ``dropped`` and ``after`` describe the smallest removal so far, with one row per model
-    of ``selected``.
+    ``size``, ``dropped`` and ``after`` describe the smallest removal so far, and the logits after
+    it, with one row per model of ``selected``.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class _Search:
         """Fit without these removals, and record the smallest ones that change a rank.
 
         Returns:
-            The fitted values, in the same form as ``start``.
+            The fitted parameters, in the same form as ``start``.
         """
         wins, ties = self.units.remaining(dropped)
         if self.model.ridge == 0:
@@ -283,7 +284,7 @@ class _Search:
 
 
 def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
-    """Return the finished search for one sort of unit."""
+    """Return the finished search over removals of queries or of verdicts."""
     search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
@@ -316,7 +317,7 @@ def _follow_influence(search: _Search) -> None:
 
 
 def _neighbours(models: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of positions in the ranking that are at most ``_PLACES`` apart."""
+    """Yield pairs of ranking positions that are close enough for a swap to be tried."""
     for i in range(models):
         for j in range(i + 1, min(i + _PLACES + 1, models)):
             yield i, j
@@ -325,7 +326,7 @@ def _neighbours(models: int) -> Iterator[tuple[int, int]]:
 def _influences(
     units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """Return how far one unit of each kind moves each contrast, after removing ``dropped``."""
+    """Return how far one unit of each kind moves each difference of logits, without ``dropped``."""
     models = contrast.shape[1]
     logits, nus = (
         params[:, :models],
@@ -344,7 +345,7 @@ def _influences(
 
 
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
-    """Return how many units, largest influence first, together exceed ``gap``; 0 if none do."""
+    """Return how many units, largest influence first, exceed ``gap`` together; 0 if too few."""
     largest_influence = np.maximum(np.take_along_axis(influence, largest, axis=1), 0)
     unit_counts = counts[largest]
     total_influence = (largest_influence * unit_counts).cumsum(axis=1)
@@ -411,7 +412,7 @@ def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
 
 
 def _outcome_kinds(columns: Judgments) -> Ints:
-    """Return a number for the pair of models and the outcome of each judgment."""
+    """Return an integer per judgment that identifies its pair of models and its outcome."""
     a, b = columns.a.astype(np.intp), columns.b.astype(np.intp)
     scores = np.where(a < b, columns.score, 1 - columns.score)
     pair = np.minimum(a, b) * len(columns.models) + np.maximum(a, b)
@@ -419,14 +420,14 @@ def _outcome_kinds(columns: Judgments) -> Ints:
 
 
 def _dropped_rows(columns: Judgments, dropped: Ints) -> tuple[int, ...]:
-    """Return rows of judgments, ``dropped[k]`` of kind k."""
+    """Return row numbers of judgments to drop: ``dropped[k]`` with the k-th models and outcome."""
     kind = np.unique(_outcome_kinds(columns), return_inverse=True)[1]
     rows = [np.flatnonzero(kind == k)[: dropped[k]] for k in np.flatnonzero(dropped)]
     return tuple(np.sort(np.concatenate(rows)).tolist()) if rows else ()
 
 
 def _dropped_queries(columns: Judgments, dropped: Ints) -> tuple[str, ...]:
-    """Return the ids of the dropped queries."""
+    """Return the ids of the queries for which ``dropped`` is not 0."""
     return tuple(columns.query_ids[query] for query in np.flatnonzero(dropped).tolist())
 
 

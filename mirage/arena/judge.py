@@ -37,7 +37,7 @@ _OTHER_PROMPT = "measured with another prompt than this judge's, so it may not h
 
 
 class PairJudge(Protocol):
-    """Anything with this method that judges pairs of responses: people, a rule, or a model."""
+    """The protocol of a judge of pairs of responses, such as people, a rule, or a model."""
 
     def judge(
         self,
@@ -236,15 +236,14 @@ class PairwiseJudge(NearNames):
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Have those pairs judged that are most informative about the order of the models.
+        """Have the judges compare the pairs that are most informative about the models' order.
 
-        The order is that of the ranking that :meth:`compare` would give with these ``queries``,
-        this ``seed`` and every pair. Pairs are chosen in batches by :class:`AdaptivePairs`. With
-        the same seed and verdicts, the same pairs are judged, even if ``out`` holds votes of an
-        interrupted run: the run then continues as if it had not been interrupted, and failed votes
-        are requested again. Votes and judgments record the half of the queries to which they
-        belong. :meth:`BradleyTerry.fit` needs the halves for unbiased logits, so do not remove
-        them.
+        The target is the ranking that :meth:`compare` would give with these ``queries``, this
+        ``seed`` and all pairs. Pairs are chosen in batches by :class:`AdaptivePairs`. With the same
+        seed and verdicts, the same pairs are judged, even if ``out`` holds votes of an interrupted
+        run: the run then continues as if it had not been interrupted, and failed votes are
+        requested again. Votes and judgments record the half of the queries to which they belong.
+        :meth:`BradleyTerry.fit` needs the halves for unbiased logits, so do not remove them.
 
         If every vote fails on as many consecutive pairs as there are models, the comparison ends
         with the judgments so far. This happens if a service is down or the budget is spent.
@@ -376,7 +375,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Iterator[Voting]:
-        """Open the file of votes for this many pairs, and put it in order at the end."""
+        """Open the file of votes and a progress bar in a ``with`` block; sort it at the end."""
         if not pairs:
             first = f"; the first skipped pair is {skipped[0]}" if skipped else ""
             raise JudgmentError(f"no pair can be judged{first}")
@@ -402,7 +401,7 @@ JudgeLike = PairJudge | LLM | str
 
 
 def as_judge(judge: Any) -> PairJudge:
-    """Return a judge of pairs; an LLM, or its name, is asked as :class:`PairwiseJudge` asks.
+    """Return a judge of pairs; an LLM or its name becomes a :class:`PairwiseJudge`.
 
     Args:
         judge: The judge, see :data:`JudgeLike`.

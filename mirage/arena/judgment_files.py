@@ -94,5 +94,5 @@ def _drop_superseded(votes: list[Vote]) -> list[Vote]:
 
 
 def _question_key(vote: Vote) -> tuple[str, str, frozenset[str]]:
-    """Return what a judge's votes in both orders share; if one has no verdict, neither counts."""
+    """Return query, judge and models of a vote, which are equal for votes in both orders."""
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

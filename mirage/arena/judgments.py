@@ -190,7 +190,7 @@ class Judgments(NearNames):
         ]
 
     def results(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how often each model beat each, and tied with it, each ``(models, models)``."""
+        """Return how often model i beat j, and how often they tied, each ``(models, models)``."""
         models = len(self.models)
         cells = self.a.astype(np.intp) * models + self.b
         won, lost, tied = (
@@ -256,7 +256,7 @@ def as_judgments(judgments: JudgmentsLike) -> Judgments:
 
 
 class _Labels(NamedTuple):
-    """A column as codes into unsorted texts; an empty text is a missing label."""
+    """A column of labels as integer codes into unsorted texts; an empty text is a missing label."""
 
     codes: NDArray[np.int32]
     texts: list[str]
@@ -315,13 +315,13 @@ def _text(label: object) -> str:
 
 
 def _first_row(column: _Labels, codes: list[int]) -> int | None:
-    """Return the first row with one of these codes, or ``None``."""
+    """Return the number of the first row with one of these codes, or ``None``."""
     rows = np.flatnonzero(np.isin(column.codes, codes)).tolist() if codes else []
     return int(rows[0]) if rows else None
 
 
 def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str, ...]]:
-    """Return columns as codes into one sorted tuple of texts, which they share."""
+    """Return several columns as integer codes into one sorted tuple of texts."""
     shared = tuple(sorted({text for column in columns for text in column.texts if text}))
     code_of_text = {text: code for code, text in enumerate(shared)}
     tables = [np.array([code_of_text.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]

@@ -63,8 +63,8 @@ class Skipped:
 class Contest:
     """At least two runs of different models on one dataset, checked to be comparable.
 
-    Its errors are those of :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge`. With a
-    ``template``, questions have the user's prompt.
+    It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list.
+    With a ``template``, questions have the user's prompt.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Contest:
     def draw(
         self, queries: int | None, share: float, seed: int
     ) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Return the pairs to judge and those that cannot be judged, by query and models.
+        """Draw pairs at random; return the pairs to judge, and the skipped ones with the reason.
 
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.
@@ -113,7 +113,7 @@ class Contest:
         return [pair.swapped if swap else pair for pair, swap in pairs_and_swaps], skipped
 
     def sort_out(self, pairs: Iterable[Pair]) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Split pairs into those that can be judged, each once, and those that cannot.
+        """Split pairs into pairs that can be judged, without duplicates, and skipped pairs.
 
         Raises:
             UnknownNameError: A pair has an unknown query or model.

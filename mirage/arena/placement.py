@@ -33,7 +33,7 @@ _WALKS = 200_000  # simulated random walks
 
 
 class Sample(NamedTuple):
-    """Pairs for a judge as array indices, in the order to ask, and the sampling probabilities.
+    """Pairs (query, anchor) for a judge, in the order to judge them, and sampling probabilities.
 
     Attributes:
         query: Query index of each pair, ``(pairs,)``.
@@ -83,7 +83,7 @@ def _probability(possible: Bools, pairs: int) -> Floats:
 
 
 class Anchors(NamedTuple):
-    """Models with known logits.
+    """Models with known logits, against which a new model is compared.
 
     Attributes:
         logits: Natural-log odds, ``(anchors,)``.
@@ -98,7 +98,7 @@ class Anchors(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """The logit of a model among anchors, with its uncertainty.
+    """The logit of a new model on the scale of the anchors, with its uncertainty.
 
     Attributes:
         logit: Logit on the anchors' scale.
@@ -106,8 +106,8 @@ class Placement(NamedTuple):
             :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
             the verdicts do not bound an end, as for a model that won everything.
         errors: How far the verdicts of each cluster move the logit, ``(clusters,)``.
-        leverage: How far each anchor's logit moves it, ``(anchors,)``.
-        open_variance: Variance of the logit if all verdicts went one way, else 0.
+        leverage: Derivative of the logit by each anchor's logit, ``(anchors,)``.
+        open_variance: Variance of the logit if the model won, or lost, everything; else 0.
         judgments: Number of judged pairs.
         queries: Number of queries of these pairs.
         clusters: Number of clusters of these queries.
@@ -139,15 +139,15 @@ def place(
     cluster: Ints | None = None,
     level: float = 0.95,
 ) -> Placement:
-    """Place a model by its scores against anchors in some pairs, and by predictions for all pairs.
+    """Estimate a model's logit from verdicts on some pairs with anchors and predictions for all.
 
-    The logit is the one at which the Bradley-Terry model expects the model's total score. That
-    score is the sum of verdicts weighted by inverse probability, adjusted by predictions
-    (:func:`power_tuned <mirage.statistics.prediction_powered.power_tuned>`). Without predictions,
-    this is the fit to the verdicts alone. If every pair was judged, predictions have no effect.
+    At this logit, the Bradley-Terry model expects the model's total score. That score is the sum of
+    verdicts weighted by inverse probability, adjusted by predictions (:func:`power_tuned
+    <mirage.statistics.prediction_powered.power_tuned>`). Without predictions, this is the fit to
+    the verdicts alone. If every pair was judged, predictions have no effect.
 
-    The interval is the set of logits whose expected score a t test does not reject, with the
-    small-sample correction of clusters. As with the jackknife, standard errors are multiplied by
+    The interval contains the logits whose expected score a t test does not reject, with a
+    small-sample correction for clusters. As with the jackknife, standard errors are multiplied by
     ``n / (n - 1)`` for n judged clusters of equal size. ``validation/power/few_judgments.py``
     measures the coverage.
 
@@ -234,12 +234,12 @@ def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
 
 
 def _expected(logit: float, anchors: Anchors) -> Floats:
-    """Return the expected score against each anchor at a logit."""
+    """Return the expected score of a model with this logit against each anchor."""
     return np.asarray(0.5 + 0.5 * np.tanh((logit - anchors.logits) / 2))
 
 
 def _solve_logit(total_score: float, games: Floats, anchors: Anchors) -> float:
-    """Return the logit with this expected total score; infinite if there is none."""
+    """Return the logit at which the expected total score is this; infinite if there is none."""
     from scipy.optimize import brentq
 
     if not 0 < total_score < games.sum():
@@ -249,7 +249,7 @@ def _solve_logit(total_score: float, games: Floats, anchors: Anchors) -> float:
 
 
 def _inflation(sizes: Floats) -> Floats:
-    """Return the small-sample factor on the error of each cluster, from its judged queries."""
+    """Return the small-sample factor of each cluster's error, by its number of judged queries."""
     judged = sizes > 0
     clusters = int(np.count_nonzero(judged))
     square = np.full(len(sizes), clusters / (clusters - 1))
@@ -260,7 +260,7 @@ def _inflation(sizes: Floats) -> Floats:
 def _total_error(
     cluster_errors: Floats, slope: Floats, anchors: Anchors, inflation: Floats
 ) -> float:
-    """Return the standard error of the model's score minus its expectation."""
+    """Return the standard error of the difference between the model's score and its expectation."""
     errors = inflation * (cluster_errors + anchors.influence @ slope)
     return float(np.sqrt((errors**2).sum() + slope @ anchors.covariance @ slope))
 

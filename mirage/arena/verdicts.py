@@ -18,7 +18,7 @@ Votes = Literal["majority", "all"]
 
 @dataclass(frozen=True, repr=False)
 class Judged:
-    """Votes of judges and the judgments that follow.
+    """Votes of judges, and the judgments that combine them.
 
     It iterates over the judgments, so ``BradleyTerry`` accepts it directly.
 
@@ -117,7 +117,7 @@ _SWAPPED: dict[str, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
 
 
 def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
-    """Return one judge's verdict on a pair, ``None`` if one of its votes is invalid or failed."""
+    """Return one judge's verdict on a pair from its votes; ``None`` if one is invalid or failed."""
     verdicts = {
         (_AS_SHOWN if vote.model_a == model_a else _SWAPPED).get(vote.verdict) for vote in votes
     }

@@ -22,7 +22,7 @@ SEPARATOR = " > "
 
 
 class Block(NamedTuple):
-    """A block as a parser returns it.
+    """A heading, paragraph, list item, table or piece of code of a file.
 
     Attributes:
         text: The text, with its markup if the format is read as source.
@@ -52,7 +52,7 @@ class Parsed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A block of a document: its span in the text, its kind, and the headings above it."""
+    """A block within a document: its span in the text, its kind, and the headings above it."""
 
     start: int
     end: int
@@ -105,7 +105,7 @@ def _as_title(text: str) -> str:
 
 
 class Layout:
-    """The positions between the units of a text at which passages may begin and end."""
+    """The positions between units (such as words) of a text at which passages may begin and end."""
 
     def __init__(self, text: str, starts: Sequence[int], parts: Sequence[Part]) -> None:
         self._text, self._starts, self._parts = text, starts, parts
@@ -117,7 +117,7 @@ class Layout:
 
     @classmethod
     def of(cls, document: Passage, spans: Sequence[tuple[int, int]]) -> Self:
-        """Return the layout of a document whose units have these spans."""
+        """Return the layout of a document whose units (such as words) have these spans."""
         parts = document.parts if isinstance(document, Document) else ()
         return cls(document.text, [start for start, _ in spans], parts)
 
@@ -132,7 +132,7 @@ class Layout:
             self._is_inside[last] = 1  # A heading stays with the text below it.
 
     def end_of(self, start: int, size: int) -> int:
-        """Return the unit before which a passage that begins at ``start`` ends.
+        """Return the index of the unit before which a passage that begins at ``start`` ends.
 
         A passage that is at least half full ends before a heading.
         """

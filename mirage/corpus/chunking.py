@@ -40,7 +40,7 @@ def chunk(
     formats are cut by their structure. A code block, a table or a list item is cut only if it is
     longer than ``size``, and then between lines if possible. A heading stays with the text below
     it, and ends a preceding passage that is at least half full. The title of a passage is the path
-    of headings that all of it is under, such as ``Handbook > Leave``.
+    of the headings above all of its text, such as ``Handbook > Leave``.
 
     Args:
         documents: Whole texts, each with its id and title.

@@ -50,7 +50,7 @@ Integers = NDArray[np.int64]
 
 
 class Corpus:
-    """Passages in a folder on disk, by id or row, of which each is read when it is needed.
+    """Passages in a folder on disk, by id or row; each is read only when it is needed.
 
     :meth:`build` builds a corpus, and :meth:`open` opens one. ``a + b`` is the corpus with the
     passages of both, without copying them; the rows of ``b`` follow those of ``a``.
@@ -60,9 +60,9 @@ class Corpus:
     :attr:`fingerprint` of the corpus.
 
     Args:
-        parts: The opened folders.
-        summands: The corpora whose sum this is; they may own temporary folders, so they are kept
-            alive.
+        parts: The opened folders, in order.
+        summands: The corpora that were added to get this one; they are kept alive, because they may
+            own temporary folders.
 
     Example:
         >>> corpus = Corpus.build([Passage(id="a", text="Paris is in France.")], language="en")
@@ -170,7 +170,7 @@ class Corpus:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders of the corpus: one for each corpus that it is the sum of."""
+        """The folders of the corpus; a sum of corpora has several."""
         return tuple(part.folder for part in self._parts)
 
     @property
@@ -181,12 +181,12 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the passages in their order, or of the fingerprints of a sum's parts."""
+        """The SHA-256 of the passages in order; for a sum of corpora, of their fingerprints."""
         prints = [part.fingerprint for part in self._parts]
         return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
 
     def row(self, passage_id: str) -> int:
-        """Return the row of a passage, counted from 0.
+        """Return the row number of a passage, counted from 0.
 
         Raises:
             UnknownNameError: There is no passage with this id.
@@ -306,7 +306,7 @@ class _Part(NamedTuple):
         return part
 
     def _check_arrays(self) -> None:
-        """Check that the files are consistent."""
+        """Raise an error if offsets and hashes of ids do not fit to the passages."""
         faults = {
             OFFSETS: not are_ends(self.offsets, len(self.text)),
             ID_ENDS: not are_ends(self.id_ends, len(self.ids)),

@@ -96,7 +96,7 @@ def _read(path: Path, root: Path, is_alone: bool) -> Iterator[Passage]:
 
 
 def is_text(path: Path) -> bool:
-    """Return whether the extension of a file means that it is one document."""
+    """Return whether a file is one document (a text format) by its extension."""
     return path.name.lower().endswith(TEXT)
 
 

@@ -170,7 +170,7 @@ def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T])
 
 @contextmanager
 def note_item(number: int) -> Iterator[None]:
-    """Add a note that names the item to errors that are raised in the block."""
+    """Add a note with the item's number to errors that are raised in the ``with`` block."""
     try:
         yield
     except Exception as error:
@@ -185,10 +185,11 @@ _DRIVER_HOST: ContextVar[str] = ContextVar("driver_host", default="")
 
 @contextmanager
 def sending(host: str) -> Iterator[None]:
-    """Allow models and LLMs to be pickled in the block, for workers of a driver.
+    """Allow models and LLMs to be pickled in the ``with`` block, to send them to workers.
 
-    Models and LLMs refuse to be pickled otherwise. In the block, a model is pickled as its name and
-    settings, and an LLM as its settings and the address that manages its budget and cache.
+    Outside of the block, pickling them raises an error. In the block, a model is pickled as its
+    name and settings, and an LLM as its settings and the address of the driver (this process),
+    which manages its budget and cache. ``host`` is the driver's host name.
     """
     token = _DRIVER_HOST.set(host)
     try:
@@ -198,5 +199,5 @@ def sending(host: str) -> Iterator[None]:
 
 
 def driver_host() -> str:
-    """Return the driver's host while something is pickled for workers, otherwise an empty text."""
+    """Return the host of the driver inside a :func:`sending` block, otherwise an empty text."""
     return _DRIVER_HOST.get()

@@ -44,8 +44,8 @@ def ray_executor(
 
     Args:
         address: Address of a cluster; ``"auto"`` for the cluster that this machine is part of.
-        processes: Number of workers; by default as many as the cluster has CPUs (or GPUs) for. Set
-            it if the cluster grows on demand.
+        processes: Number of workers; by default as many as the CPUs (or GPUs) of the cluster
+            suffice for. Set it if the cluster grows on demand.
         cpus: CPUs that Ray reserves for a worker. They are also the number of threads that torch
             and BLAS use in it.
         gpus: GPUs that Ray reserves for a worker whose function is a :class:`Once`. With a fraction
@@ -195,7 +195,7 @@ class RayExecutor:
             ) from error
 
     def _wait_for_calls(self, pool: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
-        """Wait and return the finished calls; empty if a worker has started or time is up."""
+        """Wait for calls and return finished ones; empty if a worker started or time ran out."""
         refs = [*under_way, *pool.starting]
         if not refs:  # all items are finished
             return []
@@ -259,7 +259,7 @@ class _Tasks:
     def on_started(self, ref: Any) -> None: ...
 
     def on_returned(self, _: Any, *, lost: bool) -> bool:
-        """Handle a result or loss; return whether this item may have ended its worker."""
+        """Handle a finished or lost call; return whether its item may have crashed the worker."""
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
@@ -277,7 +277,7 @@ class _Tasks:
 
 @dataclass(eq=False)
 class _Slot:
-    """An actor with the function, and the calls that were sent to it."""
+    """A Ray actor that holds the function, and the calls that were sent to it."""
 
     actor: Any
     refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed
@@ -323,7 +323,7 @@ class _Actors:
             self._slots.append(slot)
 
     def on_returned(self, ref: Any, *, lost: bool) -> bool:
-        """Handle a result or loss; return whether this item may have ended its worker."""
+        """Handle a finished or lost call; return whether its item may have crashed the worker."""
         slot = self._slot_of.pop(ref)
         is_first = next(iter(slot.refs)) == ref
         if not lost:
@@ -367,7 +367,7 @@ _functions: dict[str, Callable[[Any], Any]] = {}
 
 
 def _work(key: str, pickled: bytes, item: object) -> _Outcome:
-    """Return the outcome of an item; each process unpickles the function only once."""
+    """Return the outcome of a function on an item; each process unpickles it only once."""
     try:
         if key not in _functions:
             _functions.clear()
@@ -379,7 +379,7 @@ def _work(key: str, pickled: bytes, item: object) -> _Outcome:
 
 
 class _Worker:
-    """An actor that holds a function in its own process."""
+    """A Ray actor: a process that holds a function and calls it with items."""
 
     def __init__(self, key: str, pickled: bytes) -> None:
         self._key, self._pickled = key, pickled

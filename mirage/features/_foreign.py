@@ -48,7 +48,7 @@ FEWEST_FUNCTION_WORDS = 3
 def foreign_stretches(
     text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the stretches in another script or language that no source contains.
+    """Yield the parts of a text in another script or language that no source contains.
 
     Args:
         text: The text to check.
@@ -73,7 +73,7 @@ def _is_latin(char: str) -> bool:
 
 
 def _is_clause(stretch: str) -> bool:
-    """Return whether a Latin stretch is long and mostly in lower case, unlike a name."""
+    """Return whether a part in Latin script is long and mostly in lower case, unlike a name."""
     words = stretch.split()
     small = [word for word in words if word[:1].islower()]
     return len(words) >= FEWEST_LATIN_WORDS and 2 * len(small) >= len(words)
@@ -81,7 +81,7 @@ def _is_clause(stretch: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _other_script(entry: Language) -> re.Pattern[str]:
-    """Return a pattern of stretches in scripts that the language does not use."""
+    """Return a regular expression for text in scripts that the language does not use."""
     own_scripts = _OF_LANGUAGE.get(entry.script, (entry.script,))
     foreign = [letters for name, letters in _SCRIPTS.items() if name not in (*own_scripts, "Latin")]
     latin = _SCRIPTS["Latin"]
@@ -94,7 +94,7 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the sentence, or its longest clause, if its function words are of another language."""
+    """Yield a sentence, or its longest clause, if its function words belong to another language."""
     # Capitalised words may belong to a foreign title or name, which is no fault.
     words = [
         (match.start(), match.end(), match[0].casefold())
@@ -135,7 +135,7 @@ def _clause(
     entry: Language,
     languages_by_word: Mapping[str, tuple[str, ...]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield the longest run with enough words of another language and none of the expected one."""
+    """Yield the longest clause with enough words of another language, none of the expected one."""
     first = last = None
     count = 0
     best: tuple[int, int, int] = (0, 0, 0)
@@ -156,7 +156,7 @@ def _clause(
 
 @cache
 def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
-    """Return the languages in which each word is a function word."""
+    """Return a mapping from each function word to the languages that have it."""
     codes: dict[str, tuple[str, ...]] = {}
     for code in LANGUAGES:
         for word in lexicon(code).function_words:

@@ -51,13 +51,14 @@ _SOUND_RUN = re.compile(f"[{''.join(sorted(_SOUNDS))}·]{{3,}}")
 
 
 def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
-    """Yield the words and phrases of an answer that are clearly names.
+    """Yield the names in an answer: words and phrases that are clearly names by their form.
 
     Adjacent names are merged into one if the evidence has both or neither.
 
     Args:
         text: The answer.
-        sentence_starts: Where its sentences start; a capital letter there is no sign of a name.
+        sentence_starts: Positions at which its sentences start; a capital letter there does not
+            indicate a name.
         index: The index of the evidence: passages, question and right answers.
     """
     last: Name | None = None
@@ -99,7 +100,7 @@ def _script_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
 
 @lru_cache(maxsize=4)
 def _katakana_names(entry: Language) -> re.Pattern[str]:
-    """Return a pattern of foreign names in katakana: several parts, or a word before a title.
+    """Return a regular expression for katakana names: several parts, or a word before a title.
 
     A single katakana word elsewhere is usually a loan word.
     """
@@ -198,7 +199,7 @@ def _is_title(word: str, entry: Language) -> bool:
 
 
 def _is_odd(word: str, entry: Language) -> bool:
-    """Return whether a word has letters that the language's function words lack."""
+    """Return whether a word has letters that occur in no function word of the language."""
     return not _usual_letters(entry).issuperset(word.casefold())
 
 
@@ -216,9 +217,10 @@ UNFAMILIAR_SHARE = 0.6
 def unfamiliar_stretch(
     text: str, sentence_starts: Sequence[int], index: TextIndex
 ) -> tuple[int, int] | None:
-    """Return the stretch of a text that is least similar to the evidence, if any is unfamiliar.
+    """Return the part of a text that is least similar to the evidence, or ``None``.
 
-    It locates a wrong name in an answer that must have one.
+    It locates the wrong name in an answer that must contain one, although no rule identifies it.
+    The result is ``None`` if every word is familiar from the evidence.
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"
@@ -233,7 +235,7 @@ def unfamiliar_stretch(
 def _unfamiliar_words(
     text: str, starts: frozenset[int], index: TextIndex
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield stretches of adjacent unfamiliar words, each with a score."""
+    """Yield sequences of adjacent unfamiliar words, each with a score."""
     first = last = 0
     score = 0.0
     for match in WORD.finditer(text):
@@ -249,7 +251,7 @@ def _unfamiliar_words(
 
 
 def _unfamiliarity(word: str, index: TextIndex) -> float:
-    """Return how unfamiliar a word is, by its letters and missing n-grams; 0 if it is familiar."""
+    """Return how unfamiliar a word is: 0 if the evidence has it, else by its missing n-grams."""
     entry = index.language
     pattern = folded(word, entry)
     capital = entry.capitals != "none" and word[0].isupper()
@@ -264,7 +266,7 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
 
 
 def _unfamiliar_runs(text: str, index: TextIndex) -> Iterator[tuple[int, int, float]]:
-    """Yield runs of characters in which no two adjacent ones are adjacent in the evidence."""
+    """Yield runs of characters of which no two neighbours are neighbours in the evidence."""
     entry = index.language
     sounds = _SOUNDS if entry.script == "Han" else frozenset()
     common = lexicon(entry.code).function_words

@@ -47,14 +47,15 @@ class TextIndex:
     Attributes:
         language: The language of the texts.
         texts: The texts.
-        folded: The words of all texts without numbers and accents, separated by spaces.
+        folded: The words of all texts in lower case, without numbers and accents, separated by
+            spaces.
         numbers: The values of all numbers.
         ordered: The same values, sorted.
         days: The dates, as pairs of day and month.
         months: The months.
-        words: The folded words.
-        stems: The beginnings of words from :data:`SHORTEST_STEM` letters on.
-        short: The words, and short words without their last letter.
+        words: The words of ``folded``.
+        stems: All beginnings of words that have at least :data:`SHORTEST_STEM` letters.
+        short: The words, and also short words without their last letter.
         grams: The character n-grams of the folded texts.
     """
 
@@ -71,11 +72,11 @@ class TextIndex:
     grams: frozenset[str]
 
     def number(self, values: frozenset[float]) -> bool:
-        """Return whether the texts have one of these values, exactly, rounded or easily derived."""
+        """Return whether the texts state a value, exactly or rounded, or numbers that imply it."""
         return not self.numbers.isdisjoint(values) or any(map(self._is_derivable, values))
 
     def _is_derivable(self, value: float) -> bool:
-        """Return whether a value follows from the numbers in the texts.
+        """Return whether a value can be derived from the numbers in the texts.
 
         It may be rounded, a unit or calendar conversion, a century, a decade, a span of years, an
         age, or a simple sum.
@@ -107,7 +108,7 @@ class TextIndex:
         return value >= SMALLEST_SUM and value in _sums(self.numbers)
 
     def word(self, word: str) -> bool:
-        """Return whether the texts have a folded word, in any form."""
+        """Return whether the texts have a word (lower case, no accents), with any ending."""
         if word in self.words or word in self.stems:
             return True
         # The word may have an ending that the texts' word lacks, or another one of similar length.
@@ -138,7 +139,7 @@ class TextIndex:
         return any(mention(phrase, t, self.language) >= MENTIONED_AT for t in self.texts)
 
     def missing_share(self, pattern: str) -> float:
-        """Return the share of a folded phrase's n-grams that the texts do not have."""
+        """Return the share of a phrase's character n-grams that the texts do not have."""
         grams = grams_of(pattern, self.language)
         return len(grams - self.grams) / len(grams) if grams else 0.0
 
@@ -156,14 +157,14 @@ def _sums(numbers: frozenset[float]) -> frozenset[float]:
 
 
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
-    """Return the character n-grams of a folded text; a shorter text is one n-gram."""
+    """Return the character n-grams of a text; a text shorter than an n-gram is one itself."""
     length = min(entry.gram_length, len(pattern))
     return frozenset(pattern[i : i + length] for i in range(len(pattern) - length + 1))
 
 
 @lru_cache(maxsize=2048)
 def _index_text(text: str, entry: Language) -> TextIndex:
-    """Return the index of one text; most texts recur in many responses."""
+    """Return the index of one text; it is cached, because many responses use the same texts."""
     return _build_index((text,), entry)
 
 
@@ -175,7 +176,7 @@ def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
 
 
 def _build_index(texts: tuple[str, ...], entry: Language) -> TextIndex:
-    """Build the index; that of several texts is merged from those of the single texts."""
+    """Return the index of these texts, merged from the indices of the single texts."""
     if len(texts) == 1:
         whole = folded(texts[0], entry)
         words = frozenset(whole.split())
@@ -217,7 +218,7 @@ def _build_index(texts: tuple[str, ...], entry: Language) -> TextIndex:
 
 
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:
-    """Return the texts of the passages in the prompt, or why one is missing."""
+    """Return the texts of the passages in the prompt, or the reason why a text is missing."""
     return passage_texts(item, item.shown)
 
 

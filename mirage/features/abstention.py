@@ -24,7 +24,7 @@ def abstention(item: Answered) -> float | NotComputed:
 
     It should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
     :func:`mirage.text.abstains` detects abstentions. A response that asserts every right answer of
-    the query never counts as one. An empty answer gets 0 in both cases, since it does not even
+    the query never counts as one. An empty answer gets 0 for every query, since it does not even
     state that there is no answer. Not computed if ``answerable`` is not set.
     """
     query, answer = item.query, item.parsed.answer_text
@@ -39,9 +39,9 @@ def _abstains(item: Answered) -> bool:
     """Return whether the answer abstains.
 
     An answer to an answerable query that asserts all right answers does not abstain, although a
-    sentence such as "Not the Congo, as one reads, but the Nile" has the signs of an abstention. If
-    the answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think",
-    these signs have to be clear.
+    sentence such as "Not the Congo, as one reads, but the Nile" resembles an abstention. If the
+    answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", it
+    counts as an abstention only if it is a clear one.
     """
     query = item.query
     claims = answer_claims(item)
@@ -67,7 +67,7 @@ def invention(item: Answered) -> float | NotComputed:
 def incorrect_attempt(item: Answered) -> float | NotComputed:
     """Return the share of an attempted answer that is not right.
 
-    The share is in [0, 1]. A response that abstains or is empty attempts nothing and gets 0. Any
+    The share is in [0, 1]. A response that abstains or is empty makes no attempt and gets 0. Any
     other response gets 1 if no passage answers the query, and otherwise the share of the query's
     short answers that it does not assert. Unlike :func:`~mirage.features.answers.wrong_answer`, it
     needs no list of wrong answers. It follows the grade "incorrect", as opposed to "correct" and

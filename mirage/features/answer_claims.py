@@ -42,8 +42,8 @@ class AnswerClaims(NamedTuple):
         right: For each right answer, whether the response asserts it.
         wrong: For each wrong answer, whether the response asserts it in place of a right one.
         denies_right: Whether the response denies a right answer and asserts none.
-        mentions: Every mention of an answer, with its position in ``answer_text``. Candidates are
-            the right answers, then the wrong ones.
+        mentions: Every mention of an answer, with its position in ``answer_text``. A mention has
+            the index of its candidate: the right answers are counted first, then the wrong ones.
     """
 
     right: tuple[bool, ...]
@@ -63,13 +63,13 @@ class AnswerClaims(NamedTuple):
 
 
 def answer_claims(item: Answered) -> AnswerClaims:
-    """Return the right and wrong answers of its query that a response asserts.
+    """Return the right and wrong answers (of the query) that a response asserts.
 
     :func:`mirage.text.read_claims` gets no information on which candidate is right. This function
-    gives a right answer the benefit of the doubt. The response asserts it if the text commits to
-    it, and also if nothing denies, reports or merely lists it and no wrong answer is clearly
-    asserted. True answers that mention a wrong answer in another role are far more common than
-    false ones that mention the right answer without denying it.
+    decides doubtful cases in favour of a right answer. The response asserts it if the text commits
+    to it. It also asserts it if the text does not deny, report or merely list it, and clearly
+    asserts no wrong answer. True answers that mention a wrong answer in another role are far more
+    common than false ones that mention the right answer without denying it.
     """
     query = item.query
     return _read_answer_claims(
@@ -81,7 +81,7 @@ def answer_claims(item: Answered) -> AnswerClaims:
 def _read_answer_claims(
     text: str, right: tuple[Forms, ...], wrong: tuple[Forms, ...], language: str, question: str
 ) -> AnswerClaims:
-    """Return the claims of a text; cached, since several features need them."""
+    """Return the right and wrong answers that a text asserts; cached for several features."""
     forms = (*right, *wrong)
     # Forms such as "no" and "not allowed" are also cues for the stance towards other candidates,
     # so they are matched as they are.
@@ -112,13 +112,13 @@ def _read_answer_claims(
 def _asserted_candidates(
     claims: Claims, groups: Sequence[int], parts: bool, partly: bool
 ) -> frozenset[int]:
-    """Return the candidates that a text asserts, with the benefit of the doubt for group 0.
+    """Return the candidates that a text asserts; doubtful cases favour the right answers.
 
     Args:
         claims: The claims of the text.
-        groups: The group of each candidate; group 0 holds the right answers.
+        groups: The group of each candidate: 0 for the right answers, other numbers for wrong ones.
         parts: Whether the right answer has several parts.
-        partly: Whether the text is already known to assert one of the parts.
+        partly: Whether the text asserts one of the parts, as an earlier step has shown.
     """
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)
@@ -144,13 +144,13 @@ def _asserted_candidates(
 
 
 def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
-    """Return the probability that a mention is denied, contrasted, attributed or listed.
+    """Return the probability that a text mentions a right answer without asserting it.
 
     Args:
-        mention: A mention of a right answer.
+        mention: A mention of a right answer. It may be denied, contrasted, attributed or listed.
         partly: Whether the text asserts another part of the answer. Then only a denial or contrast
             counts.
-        lists: Whether the text may list a wrong answer too. A single candidate is no list.
+        lists: Whether a list counts as doubt, because the text may list a wrong answer too.
     """
     denied = mention.probabilities[_DENIED] + mention.probabilities[_CONTRASTED]
     if partly:
@@ -161,7 +161,7 @@ def _doubt(mention: Mention, partly: bool, lists: bool) -> float:
 
 @lru_cache(maxsize=4096)
 def _is_verdict(forms: Forms, language: str) -> bool:
-    """Return whether an answer is a yes or a no."""
+    """Return whether a short answer is yes or no."""
     words = lexicon(language)
     verdicts = {*words.yes, *words.no}
     return any(form.casefold().strip(" ,、.") in verdicts for form in forms)

@@ -21,11 +21,11 @@ UNANSWERABLE = NotComputed("no passage answers the query, so there is no right a
 
 
 def answer_match(item: Answered) -> float | NotComputed:
-    """Return the share of the query's short answers that the response asserts.
+    """Return the share of the query's right short answers that the response asserts.
 
-    The share is in [0, 1]. The response has to give an answer, in any of its forms, as its own. It
-    does not count if the response denies it, reports it as the belief of someone else, or lists it
-    among other candidates (see :func:`mirage.text.read_claims`). Not computed if the query has no
+    The share is in [0, 1]. The response has to assert the answer, in any of its spellings. It does
+    not count if the response denies it, reports it as the belief of someone else, or lists it among
+    other candidates (see :func:`mirage.text.read_claims`). Not computed if the query has no
     :attr:`~mirage.Query.answers`.
     """
     if item.query.answerable is False:
@@ -56,7 +56,7 @@ def reference_recall(item: Answered) -> float | NotComputed:
     """Return the share of the reference's new content that the answer repeats, from 0 to 1.
 
     It is the recall of the reference's character n-grams that the question does not have. The
-    n-grams have the language's own length. If a character is a syllable or a word, all shorter
+    length of n-grams depends on the language. If a character is a syllable or a word, all shorter
     n-grams count too. Not computed without a reference.
     """
     reference = reference_answer(item)

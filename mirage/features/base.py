@@ -39,11 +39,12 @@ class Answered(NamedTuple):
     """A query with one model's response to it, raw and parsed: the input of a feature.
 
     Attributes:
-        query: The query, including the passages that the response brought itself.
+        query: The query, including passages that the response itself lists.
         response: The response as the model gave it.
         parsed: The parsed text of the response.
-        matches: The relevant ids of the query that each passage in the prompt counts as, by passage
-            id. If ``None``, a passage counts as relevant only under its own id.
+        matches: For each passage id in the prompt, the relevant ids of the query with which the
+            passage is identified, for instance because the texts are equal. If ``None``, a passage
+            is relevant only if its own id is.
         gaps: Why the citations of the response's run cannot be measured, if they cannot.
     """
 
@@ -64,14 +65,14 @@ class Answered(NamedTuple):
         return self.response.shown is not None or bool(self.query.passages)
 
     def relevant_in(self, passage_id: str) -> frozenset[str]:
-        """Return the query's relevant ids that a passage counts as (:mod:`mirage.passages`)."""
+        """Return the query's relevant ids that a passage matches (:mod:`mirage.passages`)."""
         if self.matches is None:
             return frozenset((passage_id,)) & frozenset(self.query.relevant)
         return self.matches.get(passage_id, frozenset())
 
     @property
     def relevance_gap(self) -> NotComputed | None:
-        """Why the relevance of shown and cited passages is unknown; ``None`` if it is known."""
+        """The reason why it is unknown which passages are relevant; ``None`` if it is known."""
         if not self.query.relevant:
             return _NO_RELEVANT
         if not self.shown_is_known:
@@ -82,7 +83,7 @@ class Answered(NamedTuple):
 
 
 def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> Answered:
-    """Return a query together with its parsed response.
+    """Return a query together with its parsed response, the input of features.
 
     The text of a response without one is parsed as an empty text.
 
@@ -155,10 +156,10 @@ MODELS: Mapping[Need, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The direction, range and needs of a feature; by default the direction is unknown.
+    """The direction (whether higher is better), range and requirements of a feature.
 
-    By default the range is unlimited and there are no needs. A user-defined feature, or a plain
-    function, declares its facts in an attribute ``facts``.
+    By default the direction is unknown, the range is unlimited and there are no needs. A
+    user-defined feature, or a plain function, declares its facts in an attribute ``facts``.
 
     Attributes:
         direction: Which values are better.
@@ -205,12 +206,12 @@ class Facts:
 
     @property
     def models(self) -> tuple[Need, ...]:
-        """The models among the needs; a feature without any is computed offline."""
+        """The models that the feature needs; a feature without any is computed offline."""
         return tuple(need for need in self.needs if need in MODELS)
 
     @property
     def extra(self) -> str:
-        """The extra of this library that has to be installed, empty for none."""
+        """The extra of this library that has to be installed; empty if none is needed."""
         return next((MODELS[need][1] for need in self.models), "")
 
 
@@ -219,7 +220,7 @@ class Definition:
     """The definition of a feature of this library, from the ``DEFINITIONS`` of its module.
 
     Attributes:
-        name: The name, without a cutoff.
+        name: The name, without a cutoff such as ``@10``.
         function: Computes the feature from an :class:`Answered`, and a cutoff ``k`` if it has one.
             If the feature needs a model, the function makes the feature from that model instead.
         facts: The direction, range and needs.
@@ -265,7 +266,7 @@ class Feature(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnsweredFeature:
-    """A feature that calls a function with one answered query, as the library's features do."""
+    """A feature that computes its value by a function of one :class:`Answered` query."""
 
     name: str
     function: Callable[[Answered], float | NotComputed]
@@ -286,7 +287,7 @@ class FunctionFeature:
         function: Computes the value; it may return :class:`NotComputed` if there is none. For
             ``n_jobs`` above 1, cloudpickle must be able to pickle it, as it can for nearly every
             function.
-        name: The name of the feature; by default that of the function.
+        name: The name of the feature; by default the name of the function.
         facts: The direction, range and needs; by default the function's attribute ``facts``, if
             any.
 

@@ -12,7 +12,7 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 
 
 def citation_recall(item: Answered, k: int) -> float | NotComputed:
-    """Return the share of relevant passages among the first ``k`` cited ones, TREC's ``R@k``."""
+    """Return the share of relevant passages that are among the first ``k`` cited ones (``R@k``)."""
     hits = _hits(item, k)
     return hits if isinstance(hits, NotComputed) else sum(hits) / len(set(item.query.relevant))
 
@@ -34,8 +34,8 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
 def _hits(item: Answered, k: int) -> list[bool] | NotComputed:
     """Return for each of the first ``k`` cited passages whether it is relevant.
 
-    A passage that contains several relevant ones counts as one hit for each. Another part of a
-    relevant passage that is already cited is left out.
+    A cited passage that contains several relevant ones counts as one hit for each. A cited passage
+    that is another part of a relevant passage already counted is left out.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap

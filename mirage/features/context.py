@@ -14,10 +14,10 @@ _NONE_SHOWN = NotComputed("no passage was shown")
 
 
 def context_precision(item: Answered) -> float | NotComputed:
-    """Return the share of the shown passages that are relevant, from 0 to 1.
+    """Return the share of the passages in the prompt that are relevant, from 0 to 1.
 
-    Shown passages are those in the prompt of the response. Not computed if no passage was shown, as
-    in closed-book answering, or if no passage is known to be relevant.
+    Not computed if no passage was in the prompt, as in closed-book answering, or if no passage is
+    known to be relevant.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap
@@ -27,9 +27,9 @@ def context_precision(item: Answered) -> float | NotComputed:
 
 
 def context_recall(item: Answered) -> float | NotComputed:
-    """Return the share of the relevant passages that were shown, from 0 to 1.
+    """Return the share of the relevant passages that were in the prompt, from 0 to 1.
 
-    It is 0 if no passage was shown. Not computed if no passage is known to be relevant.
+    It is 0 if the prompt had no passage. Not computed if no passage is known to be relevant.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap

@@ -33,14 +33,14 @@ SpanType = Literal["number", "date", "name", "negation", "language", "citation"]
 
 
 class Span(NamedTuple):
-    """A stretch of an answer that the evidence does not support.
+    """A part of an answer that the evidence (passages, question, right answers) does not support.
 
     Attributes:
         start: Index of its first character in the answer as written, :attr:`ParsedResponse.answer
             <mirage.text.ParsedResponse.answer>`.
         end: Index after its last character.
         type: The kind of fault.
-        text: The stretch itself, ``answer[start:end]``.
+        text: The text of the span, ``answer[start:end]``.
     """
 
     start: int
@@ -82,7 +82,7 @@ class _Reading(NamedTuple):
 
 
 def spans(item: Answered) -> tuple[Span, ...]:
-    """Return the stretches of an answer that the evidence does not support, in order.
+    """Return the parts of an answer that the evidence does not support, in order.
 
     Return no spans if the texts of the shown passages are unknown.
 
@@ -125,8 +125,8 @@ def unknown_facts(item: Answered) -> float | NotComputed:
     """Return the share of the answer's numbers, dates and names that the evidence does not have.
 
     The evidence is the texts of the shown passages, the question and the right answers. The share
-    is in [0, 1], and 0 if the answer states none. Not computed if the texts of the shown passages
-    are unknown.
+    is in [0, 1]. It is 0 if the answer has no number, date or name. Not computed if the texts of
+    the shown passages are unknown.
     """
     reading = _read_answer(item)
     if isinstance(reading, NotComputed):
@@ -138,7 +138,7 @@ def unknown_facts(item: Answered) -> float | NotComputed:
 def _without_overlaps(
     faults: Iterable[tuple[int, int, SpanType]],
 ) -> list[tuple[int, int, SpanType]]:
-    """Return the faults in order, without overlaps; foreign clauses and earlier faults win."""
+    """Return faults in order. If two overlap, keep the foreign clause, else the earlier one."""
     rows: list[tuple[int, int, SpanType]] = []
     for start, end, type_ in sorted(faults, key=lambda row: (row[2] != "language", *row[:2])):
         if all(end <= first or start >= last for first, last, _ in rows):
@@ -196,7 +196,7 @@ def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tu
 
 
 def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
-    """Return the stretch from ``cursor`` on that has the letters of a text in order."""
+    """Return the start and end of the part after ``cursor`` with the letters of a text in order."""
     head = text[:-1].rstrip()
     start = plain.find(head, cursor)
     if start >= 0:
@@ -259,7 +259,7 @@ def _number_type(number: Quantity, text: str) -> SpanType:
 
 
 def _is_label(number: Quantity, reading: _Reading) -> bool:
-    """Return whether a number is a list number or the number of a passage."""
+    """Return whether a number is that of a list item or of a passage, and so states no fact."""
     text = reading.plain
     if number.spelled:
         return False
@@ -321,10 +321,10 @@ def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
 
 
 def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield the asserted wrong answers, or the likely position of one that is not listed.
+    """Yield the asserted wrong answers; if none is known, the likely position of an unlisted one.
 
-    The second kind is yielded only if there is no other sign of a fault, the response does not
-    abstain and the missing right answer has no number.
+    A likely position is yielded only if there is no other fault, the response does not abstain and
+    the missing right answer has no number.
     """
     item = reading.item
     query, entry = item.query, reading.text_index.language
@@ -357,7 +357,7 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
 
 
 def _has_number(text: str, form: str, entry: Language) -> bool:
-    """Return whether a text has the numbers of a form, in digits or in words."""
+    """Return whether a text has the numbers of an answer's spelling, in digits or in words."""
     values = values_in(text, entry)
     return all(not values.isdisjoint(number.values) for number in quantities(form, entry))
 
@@ -370,7 +370,7 @@ def _answer_type(form: str, entry: Language) -> SpanType:
 
 
 def _find_form(form: str, text: str) -> tuple[int, int] | None:
-    """Return the stretch where a text states a form, or at least its first two thirds."""
+    """Return the position of an answer's spelling in a text, or of its first two thirds."""
     low = text.casefold()
     # Case folding may change the length ("ß"), but offsets have to stay the same.
     if len(low) != len(text):
@@ -394,7 +394,7 @@ MOST_CITED_SHARE = 0.4
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield citations of unknown passages, and those of sentences that another passage supports."""
+    """Yield citations of unknown passages, and citations of wrong passages."""
     yield from ((start, end, "citation") for start, end, ids in reading.brackets if not ids)
     next_starts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
     for (start, end, ids), until in zip(reading.sentences, next_starts, strict=False):
@@ -405,7 +405,7 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 
 
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
-    """Return whether an uncited passage supports a sentence and the cited ones do not.
+    """Return whether a sentence is supported by an uncited passage but not by the cited ones.
 
     Only n-grams that a single passage has and the question lacks count.
     """

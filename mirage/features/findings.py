@@ -53,9 +53,9 @@ class Finding:
 
     Attributes:
         kind: Kind of fault.
-        words: Description of the fault; it completes a sentence that begins with the model's name.
+        words: Description of the fault, written to follow the model's name in a sentence.
         query_ids: Ids of the affected queries, in the order of the dataset.
-        of: Number of queries on which the fault is possible.
+        of: Number of queries on which this fault could occur.
         quotes: Quotes from the responses, by query id; for a failed response, the reason.
 
     Example:
@@ -79,7 +79,7 @@ class Finding:
 
     @property
     def counted(self) -> str:
-        """The description with the number of affected and of possible queries."""
+        """The description with the numbers of affected queries and of all possible queries."""
         return f"{self.words} on {self.count} of {self.of} queries"
 
 
@@ -117,7 +117,7 @@ def _join_first(names: Sequence[str]) -> str:
 
 
 class _ParsedItem(NamedTuple):
-    """A response in the form that checks need: parsed, with its query and its faulty spans."""
+    """A parsed response with its query and its unsupported spans, the input of checks."""
 
     query: Query
     parsed: ParsedResponse
@@ -350,7 +350,7 @@ def _finding(
 
 
 def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
-    """Return a finding on the queries without a response, or ``None`` if there are none."""
+    """Return a finding that lists the queries without a response, or ``None`` if there are none."""
     failed = {response.query_id: response.error or "" for response in run.failed}
     ids = [query.id for query in dataset if query.id in failed or run.get(query.id) is None]
     if not ids:
@@ -364,7 +364,7 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
 
 
 def _quote(check: _Check, item: _ParsedItem) -> str:
-    """Return the faulty spans of a response, or a sentence with the fault, or the first one."""
+    """Return a quote with the fault: unsupported spans, else its sentence, else the first one."""
     if check.kind in _SPANS:
         texts = dict.fromkeys(
             " ".join(span.text.split()) for span in _fault_spans(check.kind, item)

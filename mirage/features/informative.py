@@ -69,13 +69,12 @@ _NO_PASSAGES = NotComputed("no passage was shown")
 def fact_recall(item: Answered) -> float | NotComputed:
     """Return the share of the reference's informative content that the answer states, from 0 to 1.
 
-    Numbers and content words are informative if the question does not have them. If the text of a
-    relevant passage is available, only words that a relevant passage has count. Each word then
-    weighs the square of the logarithm of (passages + 1) / (passages that have it + 0.5), and a
-    number weighs 4. A text has a word if it has a form that shares 60 % of the word's character
-    n-grams. Without passages, words and numbers weigh as in :func:`fact_agreement`. Not computed
-    without a reference, if no passage answers the query, or if the reference only repeats the
-    question.
+    Numbers and content words are informative if the question does not have them. If the texts of
+    relevant passages are available, only words that occur in them count. Each word then weighs the
+    square of the logarithm of (passages + 1) / (passages that have it + 0.5), and a number weighs
+    4. The answer states a word if one of its words shares 60 % of the character n-grams. Without
+    passages, words and numbers weigh as in :func:`fact_agreement`. Not computed without a
+    reference, if no passage answers the query, or if the reference only repeats the question.
     """
     weights = _reference_weights(item)
     if isinstance(weights, NotComputed):
@@ -94,14 +93,14 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     may be shorter than the reference or longer, but is seldom both. Numbers and content words are
     informative if the question does not have them. A word weighs as much as it has letters, and a
     number weighs 10. In languages written without spaces, pairs of characters and single Chinese
-    characters weigh 1, and numbers weigh 5. Another form of a word counts in part.
+    characters weigh 1, and numbers weigh 5. Another inflected form of a word counts in part.
 
     The last tenth is polarity: whether both first sentences have a negation, or neither has. The
-    value falls by the share of the reference's sentences that the answer repeats with a negation
-    added or removed. It is 0 for an empty answer and if one text begins with yes and the other with
-    no. It is also 0 if the answer repeats the reference with another number or name in place of a
-    fact. Not computed without a reference, if no passage answers the query, or if the reference
-    only repeats the question.
+    value is reduced by the share of the reference's sentences that the answer repeats with a
+    negation added or removed. It is 0 for an empty answer and if one text begins with yes and the
+    other with no. It is also 0 if the answer repeats the reference with another number or name in
+    place of a fact. Not computed without a reference, if no passage answers the query, or if the
+    reference only repeats the question.
 
     Example:
         >>> from mirage import Query, Response
@@ -132,9 +131,9 @@ def fact_agreement(item: Answered) -> float | NotComputed:
 
 
 def fact_precision(item: Answered) -> float | NotComputed:
-    """Return the share of the answer's informative content that the evidence has, from 0 to 1.
+    """Return the share of the answer's informative content that the evidence states, from 0 to 1.
 
-    The evidence is the reference and the relevant passages. The weights are those of
+    The evidence is the reference and the relevant passages. The weights are computed as in
     :func:`fact_recall`. Words that neither a passage nor the reference has are phrasing and do not
     count, but numbers always count. If nothing counts, the value is 1. Not computed without the
     text of a relevant passage.
@@ -156,8 +155,8 @@ def passage_coverage(item: Answered) -> float | NotComputed:
     """Return the share of the shown passages that the answer repeats, from 0 to 1.
 
     It is the recall of the passages' character n-grams, which are two characters longer than the
-    language's own n-gram length. A short answer repeats little, and one that copies all passages
-    repeats everything.
+    language's usual n-grams. It is low for a short answer, and 1 for an answer that copies all
+    passages.
     """
     passages, language = passage_texts(item, item.shown), item.query.language
     if isinstance(passages, NotComputed):
@@ -188,7 +187,7 @@ def _reference(item: Answered) -> str | NotComputed:
 
 
 def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
-    """Return the weights of the reference's informative content."""
+    """Return the weights of the reference's informative words and numbers."""
     reference = _reference(item)
     if isinstance(reference, NotComputed):
         return reference
@@ -196,7 +195,7 @@ def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
 
 
 def _weights_by_passages(item: Answered) -> dict[str, float]:
-    """Return the weights of the reference's informative content that a relevant passage has."""
+    """Return weights of the reference's words and numbers that occur in a relevant passage."""
     reference, sources = reference_answer(item), _relevant(item.query)
     if isinstance(reference, NotComputed) or not sources:
         return {}
@@ -219,7 +218,7 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
 
 
 def _han_characters(text: str) -> tuple[str, ...]:
-    """Return the distinct Chinese characters of a text: each may be a word, and some negate."""
+    """Return the distinct Chinese characters of a text; each may be a word, such as a negation."""
     return tuple(dict.fromkeys(_HAN.findall(text)))
 
 
@@ -228,7 +227,7 @@ def _is_in_question(word: str, question: str, language: str) -> bool:
 
 
 def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
-    """Return the share of the weights that a text has; other forms of a word count in part."""
+    """Return the weighted share of terms that a text has; other forms of a word count in part."""
     total = sum(weights.values())
     return sum(w * _match(text, term, language) for term, w in weights.items()) / total
 
@@ -248,7 +247,7 @@ def _polarity_agrees(answer: str, reference: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _opening_negates(text: str, language: str) -> bool:
-    """Return whether the first sentence has a negation; later ones may deny something else."""
+    """Return whether the first sentence has a negation; later sentences are ignored."""
     return any(negates(sentence, language) for sentence in split_sentences(text, language)[:1])
 
 
@@ -316,7 +315,8 @@ def _are_same_type(
 ) -> bool:
     """Return whether a number replaces a number, or a name replaces a name.
 
-    Other words may be synonyms. Without capitals, a word that some passage has is taken for a name.
+    Other words may be synonyms. In scripts without capitals, a word that occurs in a passage is
+    assumed to be a name.
     """
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
     numerals = [term for term in instead if values_in(term, entry.code)]
@@ -335,19 +335,19 @@ def _are_same_type(
 
 @lru_cache(maxsize=4096)
 def _capitalised_words(text: str, entry: Language) -> frozenset[str]:
-    """Return the content words of a text that begin with a capital, folded for the alignment."""
+    """Return the capitalised content words of a text, in lower case for the alignment."""
     capitalised = " ".join(match[0] for match in WORD.finditer(text) if match[0][0].isupper())
     return frozenset(words(capitalised, entry.code)) - function_words(entry.code)
 
 
 def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
-    """Return the share of the weights for which a condition holds; 1 without weights."""
+    """Return the weighted share of terms for which ``holds`` is true; 1 if there are no terms."""
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if holds(term)) / total if total else 1
 
 
 def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
-    """Return the weights of a text's numbers and of its informative words that sources have."""
+    """Return the weights of a text's numbers and of its informative words that are in sources."""
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
@@ -368,7 +368,7 @@ def _weight(word: str, passages: tuple[str, ...], language: str) -> float:
 
 @lru_cache(maxsize=65536)
 def _holds(text: str, term: str, language: str) -> bool:
-    """Return whether a text has a number, in digits or words, or a word in some form."""
+    """Return whether a text has a term: a number in digits or words, or a word in any form."""
     if term.isdecimal():
         return term in numbers(text) or float(term[:LONGEST_NUMBER]) in values_in(text, language)
     terms = _words_and_grams(text, language)
@@ -380,7 +380,7 @@ def _holds(text: str, term: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _words_and_grams(text: str, language: str) -> frozenset[str]:
-    """Return the words of a text and their n-grams up to the language's own n-gram length."""
+    """Return the words of a text and their n-grams up to the language's usual n-gram length."""
     text_words = words(text, language)
     if Language.of(language).tokens == "character":
         return frozenset(text_words)

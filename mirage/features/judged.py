@@ -40,10 +40,11 @@ def llm_eval(
 ) -> RatedFeature:
     """Return the feature by which an LLM judges whether the answer is right: 1 or 0.
 
-    The LLM sees the question, the short answers in all their forms and the answer. If the query has
-    no short answers, it sees the reference's answer instead. Its output ends in a label, which has
-    to match exactly: "not correct" is not a label. An empty answer gets 0. Not computed if a call
-    fails, or if six outputs have no label at the end; a table counts these beside the mean.
+    The LLM sees the question, the short answers in all spellings, and the response's answer. If the
+    query has no short answers, it sees the reference's answer instead. Its output ends in a label,
+    which has to match exactly: "not correct" is not a label. An empty answer gets 0. Not computed
+    if a call fails, or if six outputs have no label at the end; tables print the number of such
+    responses beside the mean.
 
     Args:
         llm: The judge, with its cache, budget and retries; or its name.
@@ -91,7 +92,7 @@ def llm_eval(
 def _question(
     scale: Scale, form: Form[float], item: Answered
 ) -> Question[float] | float | NotComputed:
-    """Return the question to the judge, or the value if no question is needed."""
+    """Return the question to the judge, or the feature's value if no question is needed."""
     references = _reference_lines(item)
     if isinstance(references, NotComputed):
         return references
@@ -106,7 +107,7 @@ def _question(
 
 
 def _reference_lines(item: Answered) -> str | NotComputed:
-    """Return the short answers, one per line with its forms, or else the reference's answer."""
+    """Return the short answers, one per line with its spellings, or else the reference's answer."""
     if item.query.answerable is False:
         return UNANSWERABLE
     if item.query.answers:
@@ -159,7 +160,7 @@ SCALES: Mapping[str, _Scale] = {
 
 
 def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
-    """Return the form of an output that ends in a label in double square brackets."""
+    """Return the output format that ends in a label in double square brackets."""
     labels = ", ".join(f"[[{label}]]" for label in values)
     # Labels are matched exactly, but in three kinds of case.
     cased = {
@@ -181,7 +182,7 @@ def _bracketed_label_form(values: Mapping[str, float]) -> Form[float]:
 
 
 def _first_token_form(values: Mapping[str, float]) -> Form[float]:
-    """Return the form of an output whose first token is a label, read with its probability."""
+    """Return the output format whose first token is a label, read with its probability."""
     labels = ", ".join(values)
 
     def weigh(completion: Completion) -> float | None:
@@ -199,7 +200,7 @@ def _first_token_form(values: Mapping[str, float]) -> Form[float]:
 def expected_value(
     logprobs: Sequence[Mapping[str, float]], values: Mapping[str, float]
 ) -> float | None:
-    """Return the sum over the labels of value times probability, at the first token with text.
+    """Return the expected value of the labels by their probabilities at the first token with text.
 
     A token counts for a label if it is the beginning of this label only, regardless of case. Return
     ``None`` if the labels' probabilities add up to less than :data:`LEAST_MASS`.

@@ -27,8 +27,8 @@ _TOO_SHORT = NotComputed("the answer is too short to identify its language")
 def target_language(item: Answered) -> float | NotComputed:
     """Return the probability that the answer is in the query's language; 0 for an empty answer.
 
-    If the answer mixes languages, the value is about the share in the query's language. Not
-    computed if the answer has too few words, or only names and numbers. The probability is that of
+    If the answer mixes languages, the value is about the share of text in the query's language. Not
+    computed if the answer has too few words, or only names and numbers. The probability comes from
     :func:`language_probabilities`, with the question and the passages as context.
     """
     return _probability(item, item.query.language)
@@ -37,7 +37,8 @@ def target_language(item: Answered) -> float | NotComputed:
 def english_language(item: Answered) -> float | NotComputed:
     """Return the probability that the answer is in English; 0 for an empty answer.
 
-    It is computed whenever :func:`target_language` is, and equals it for English queries.
+    It has a value if and only if :func:`target_language` has one; for English queries both are
+    equal.
     """
     return _probability(item, "en")
 

@@ -8,7 +8,7 @@ from mirage.features.base import Answered, Definition, Facts
 
 
 def answer_length(item: Answered) -> float:
-    """Return the natural logarithm of the answer's characters plus one, without its citations.
+    """Return ``log(1 + n)``, with n the number of the answer's characters without citations.
 
     LLM judges mostly prefer longer answers (Dubois et al. 2024, Length-Controlled AlpacaEval, arXiv
     2404.04475). On the logarithmic scale doubling a short answer counts as much as doubling a long

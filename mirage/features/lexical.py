@@ -182,7 +182,7 @@ def sentence_support(
     - The wording score is halved if the sentence states a number that no passage has. The number of
       a list item does not count as a number.
 
-    A sentence is best called supported from :data:`SUPPORTED_AT` on.
+    Use :data:`SUPPORTED_AT` as the threshold for calling a sentence supported.
 
     Example:
         >>> from mirage.features.lexical import sentence_support
@@ -199,7 +199,7 @@ def sentence_support(
 def _support(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return :func:`sentence_support` for tuples and a language code."""
+    """Return :func:`sentence_support`, from arguments that a cache can hash."""
     passages = tuple(passage for passage in passages if _join_tokens(passage, code))
     if not _join_tokens(text, code) or not passages:
         return 0.0
@@ -214,14 +214,14 @@ _LIST_NUMBER = re.compile(r"\W*\d{1,2}[.)]\s")
 
 @lru_cache(maxsize=4096)
 def _stated_numbers(text: str) -> frozenset[str]:
-    """Return the numbers of a sentence, without that of a list item."""
+    """Return the numbers that a sentence states, without the number of a list item."""
     return numbers(_LIST_NUMBER.sub("", text) if _LIST_NUMBER.match(text) else text)
 
 
 def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return the content score of a sentence: the matched share of its letters and numbers."""
+    """Return the content score of a sentence: the matched share of its words and numbers."""
     new_numbers = _stated_numbers(text) - numbers(question)
     matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
     matched, total = (
@@ -253,7 +253,7 @@ def _content_score(
 def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], passages: tuple[str, ...], code: str
 ) -> list[float]:
-    """Return how well passages match each word: the mean of anywhere and in the best window."""
+    """Return how well passages match each word, as defined in :func:`sentence_support`."""
     if not words:
         return []
     anywhere, windows = np.zeros(len(words)), []
@@ -284,7 +284,7 @@ def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
-    """Return which characters of the folded text are outside function words; all if none is."""
+    """Return whether each character is outside function words; all true if none would be."""
     folded, ordinary = _join_tokens(text, code), function_words(code)
     counts = np.zeros(len(folded), dtype=bool)
     if Language.of(code).tokens == "character":
@@ -301,7 +301,7 @@ def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
 
 
 def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
-    """Return the bits of each character of the text, by add-one frequencies in the sources."""
+    """Return the information of each character in bits, by add-one frequencies in the sources."""
     total = sum(map(len, sources)) + len(set().union(*sources)) + 1
     bits = {
         char: math.log2(total / (sum(source.count(char) for source in sources) + 1))
@@ -311,7 +311,7 @@ def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each character the bits of the best run around it that the source shares."""
+    """Return for each character the bits of the best run around it that the source contains."""
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(text))
     end = _run_ends(text, source)
@@ -324,7 +324,7 @@ def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _run_ends(text: str, source: str) -> NDArray[np.int64]:
-    """Return for each position the end of the longest run from there that the source has too."""
+    """Return for each position the end of the longest run from there that the source contains."""
     ends, end = np.empty(len(text), dtype=np.int64), 0
     for start in range(len(text)):
         # The longest run from the next position ends no earlier, so ``end`` never moves back.
@@ -341,12 +341,13 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
 def relevance_lexical(item: Answered) -> float | NotComputed:
     """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
-    The relevance of a passage is its share of the query's n-grams, divided by the share of the best
-    shown passage, which therefore has relevance 1. The n-grams have 2 to 5 characters, folded as in
-    :func:`mirage.text.tokenize`. Each weighs ``log(1 + (n - d + 0.5) / (d + 0.5))`` if ``d`` of the
-    ``n`` shown passages have it, the inverse document frequency of BM25 (Robertson and Zaragoza
-    2009). If no shown passage shares anything with the query, all have relevance 0. If nothing is
-    cited, the value is 0. Not computed if no passage answers the query.
+    The relevance of a passage is the weighted share of the query's n-grams that it contains,
+    divided by the share of the best shown passage, which therefore has relevance 1. The n-grams
+    have 2 to 5 characters, folded as in :func:`mirage.text.tokenize`. Each weighs ``log(1 + (n - d
+    + 0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages have it, the inverse document
+    frequency of BM25 (Robertson and Zaragoza 2009). If no shown passage shares anything with the
+    query, all have relevance 0. If nothing is cited, the value is 0. Not computed if no passage
+    answers the query.
     """
     gap = nothing_to_cite(item)
     if gap is not None:
@@ -363,7 +364,7 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
 
 @lru_cache(maxsize=4096)
 def _relative_relevance(query: str, passages: tuple[str, ...], code: str) -> tuple[float, ...]:
-    """Return the relevance of each passage to the query, divided by that of the best."""
+    """Return the relevance of each passage to the query, relative to the best passage."""
     text = _join_tokens(query, code)
     runs = [_run_ends(text, _join_tokens(passage, code)) for passage in passages]
     shared = np.stack(runs) - np.arange(len(text))

@@ -38,7 +38,7 @@ def support_entailment(nli: NLI) -> NeuralFeature:
     is the hypothesis. Sentences of the reason count as well as those of the answer, because the
     benchmark asks for citations in the reason. A sentence without citations forms no pair, and a
     response without any pair gets 0. Not computed if no passage answers the query, because a good
-    response then cites nothing, and if a cited passage has no text.
+    response then cites nothing, or if a cited passage has no text.
 
     Args:
         nli: The NLI model.
@@ -59,7 +59,7 @@ def support_neutral(nli: NLI) -> NeuralFeature:
         nli: The NLI model.
 
     Raises:
-        NeuralError: The model has no label named neutral, as models with two labels do not.
+        NeuralError: The model has no label named neutral, as is usual for models with two labels.
     """
     return _support_feature("neutral", nli)
 
@@ -78,9 +78,10 @@ def _support_feature(label: str, nli: NLI) -> NeuralFeature:
 def reranker_score(reranker: Reranker) -> NeuralFeature:
     """Return the feature that measures the relevance of the cited passages to the query.
 
-    Its value is the mean of the reranker's logits over the distinct cited passages, by their title
-    and text. Logits are unbounded and no sigmoid is applied. It is 0 if nothing is cited, as in the
-    benchmark. Not computed if no passage answers the query, and if a cited passage has no text.
+    Its value is the mean of the reranker's logits over the cited passages; passages with the same
+    title and text count once. Logits are unbounded and no sigmoid is applied. It is 0 if nothing is
+    cited, as in the benchmark. Not computed if no passage answers the query, or if a cited passage
+    has no text.
 
     Args:
         reranker: The reranker.
@@ -138,7 +139,7 @@ def _flatten_pairs(entries: Iterable[Sequence[Pair] | NotComputed]) -> list[Pair
 
 
 def _premise_hypothesis_pairs(item: Answered) -> list[Pair] | NotComputed:
-    """Return the pairs of each cited passage and the sentence that cites it."""
+    """Return pairs of a cited passage (premise) and the sentence that cites it (hypothesis)."""
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap

@@ -38,12 +38,12 @@ _PER_CALL = 10  # nuggets that are labelled in one call, as in the track
 
 @dataclass(frozen=True, slots=True)
 class Nugget:
-    """One fact of a good answer.
+    """One fact that a good answer should state.
 
     Attributes:
         text: The fact.
-        importance: ``vital`` if a good answer needs it (the default), ``okay`` if it is only worth
-            mentioning.
+        importance: ``vital`` if a good answer needs it (the default), ``okay`` if it is useful but
+            not needed.
 
     Example:
         >>> from mirage.features.nuggets import Nugget
@@ -92,8 +92,8 @@ def nugget_recall(
       sums of ``c`` over the ``v`` vital and the ``o`` okay nuggets.
 
     The feature is named ``nugget_recall`` for the default score, and ``nugget_recall_weighted`` and
-    so on for the others. With a cache, several scores cost no more calls than one that counts all
-    nuggets. The track lists nuggets passage by passage and rates their importance in further calls.
+    so on for the others. With a cache, computing several scores costs no more calls than computing
+    ``all``. The track lists nuggets passage by passage and rates their importance in further calls.
     Here one call does both, since a query has few relevant passages.
 
     An empty answer gets 0 without a call. Not computed if no passage answers the query, if it has
@@ -124,7 +124,7 @@ def _name(score: Score) -> str:
 
 
 def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
-    """Return a query's nuggets from the user, the vital ones first."""
+    """Return the user's nuggets of a query, the vital ones first, after checking them."""
     texts = [n for n in nuggets if not isinstance(n, Nugget)]
     blank = any(not isinstance(text, str) or not text.strip() for text in texts)
     if isinstance(nuggets, str) or not nuggets or blank:
@@ -158,7 +158,7 @@ class NuggetRecall:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a recall for each answered query; a failed call leaves the others intact."""
+        """Return a recall for each answered query; a failed call affects only its own query."""
         sources = [self._source(item) for item in batch]
         answering = zip(batch, sources, strict=True)
         # An empty answer gets 0 with any nuggets, so none have to be listed for it.
@@ -174,7 +174,7 @@ class NuggetRecall:
         ]
 
     def _source(self, item: Answered) -> Source:
-        """Return the user's nuggets of a query, or the question that lists nuggets."""
+        """Return the user's nuggets of a query, or the question that asks the LLM to list them."""
         if self.nuggets is None:
             return _listing_question(item)
         nuggets = self.nuggets.get(item.query.id)
@@ -185,7 +185,7 @@ class NuggetRecall:
         return nuggets
 
     def _list_new(self, sources: Iterable[Source]) -> dict[Source, NotComputed]:
-        """List the nuggets of each new question once; return the reasons of those that failed."""
+        """List the nuggets of each new question; return the reasons for failures by question."""
         failed: dict[Source, NotComputed] = {}
         questions = dict.fromkeys(source for source in sources if isinstance(source, Question))
         new = [question for question in questions if self._key(question) not in self._listed]
@@ -200,7 +200,7 @@ class NuggetRecall:
         return self.llm.digest(question.messages)  # prompts are too long to keep as keys
 
     def _entry(self, item: Answered, source: Source) -> list[_Part] | float | NotComputed:
-        """Return the value if it is already known, otherwise the parts that have to be labelled."""
+        """Return the value if no label is needed, otherwise the nuggets to label, ten per part."""
         if isinstance(source, NotComputed):
             return source
         if _is_empty(item):
@@ -217,7 +217,7 @@ class NuggetRecall:
     def _recall(
         self, parts: Sequence[_Part], outcomes: Iterator[Outcome[Labels]]
     ) -> float | NotComputed:
-        """Return the recall by the next outcomes, which belong to these parts."""
+        """Return the recall from the LLM's labels of these parts, taken from ``outcomes``."""
         credit = total = 0.0
         missing: list[NotComputed] = []
         for (weights, question), outcome in zip(parts, outcomes, strict=False):
@@ -275,7 +275,7 @@ _NO_SOURCE = NotComputed(
 
 
 def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
-    """Return the question that lists nuggets; it depends on the query alone, so models share it."""
+    """Return the question that asks the LLM to list a query's nuggets, the same for all models."""
     query = item.query
     if query.answerable is False:
         return _NO_FACTS
@@ -350,7 +350,7 @@ LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))
 
 
 def _without_end(text: str) -> str:
-    """Return the text without the signs that may follow its list, as of a code block or object."""
+    """Return the text without characters after its list, such as the end of a code block."""
     return text.rstrip(" \t\r\n`}")
 
 

@@ -46,8 +46,8 @@ def answer_char3(item: Answered) -> float | NotComputed:
     """Return the share of the reference's character 3-grams that the answer contains, from 0 to 1.
 
     It is BERGEN's recall of character 3-grams (arXiv 2407.01102, appendix I), over the whole text
-    and without case, with each 3-gram counted once. It needs no tokenizer, and different endings or
-    scripts reduce it only a little. Not computed without a reference.
+    and without case, with each 3-gram counted once. It needs no tokenizer, and different word
+    endings or transliterations reduce it only a little. Not computed without a reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):
@@ -75,7 +75,7 @@ def rouge_l(reference: Sequence[str], prediction: Sequence[str]) -> float:
 
 
 def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, by bit vectors (Hyyrö 2004)."""
+    """Return the length of the longest common subsequence of two sequences (Hyyrö 2004)."""
     positions: dict[str, int] = {}
     for i, token in enumerate(a):
         positions[token] = positions.get(token, 0) | 1 << i

@@ -30,7 +30,7 @@ EMPTY_ANSWER = 1.0
 def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
     """Return the feature by which an LLM grades agreement with the reference from 1 to 5.
 
-    - 1: off the point of the reference, or made up.
+    - 1: unrelated to the reference, or made up.
     - 2: admits honestly that it cannot answer, although the reference can.
     - 3: on the topic, with clear deviations.
     - 4: acceptable, but incomplete.
@@ -56,9 +56,9 @@ def answer_overlap(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature
 def fluency(llm: LLM | str, *, prompt: str | None = None) -> RatedFeature:
     """Return the feature by which an LLM grades the fluency of a response from 1 to 5.
 
-    - 1: a jumble.
+    - 1: incoherent.
     - 2: unconnected sentences.
-    - 3: a thread with gaps.
+    - 3: mostly connected, with gaps.
     - 4: well organised, with a small flaw.
     - 5: one clear text.
 
@@ -97,9 +97,10 @@ class RatedFeature:
     Attributes:
         name: The name of the feature.
         llm: The rater.
-        question: Returns the question to the rater, or the value or the reason without one.
+        question: Returns the question to the rater; or, if none is needed, the value or the reason
+            why there is none.
         facts: The direction, range and needs.
-        gap: Describes the missing value if a call failed.
+        gap: Beginning of the reason for a missing value if a call failed.
         invalid: The value of an output that cannot be parsed; ``None`` if it has none.
         template: The user's prompt; ``None`` for the prompt that ships.
     """
@@ -121,7 +122,7 @@ class RatedFeature:
         return self.template.digest if self.template else ""
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a value for each query; a failed call leaves the others intact."""
+        """Return a value for each query; a failed call affects only its own query."""
         entries = [
             replace(entry, template=self.template, language=language_name(item))
             if isinstance(entry := self.question(item), Question)

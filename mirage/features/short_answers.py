@@ -65,10 +65,10 @@ def qa_match(item: Answered) -> float | NotComputed:
     """Return the share of the short answers that occur in the answer as a sequence of whole words.
 
     The share is in [0, 1]. Words are compared without accents and without short words that a
-    language writes joined to them (such as Arabic's article). In a language with endings (Finnish,
-    Korean) the answer's word may be up to five letters longer. A part of a word never counts, and
-    English articles are ignored. Not computed if no passage answers the query, or if the query has
-    no short answer with a letter or digit.
+    language writes joined to them (such as Arabic's article). In languages with many word endings
+    (Finnish, Korean) the answer's word may be up to five letters longer. A part of a word never
+    counts, and English articles are ignored. Not computed if no passage answers the query, or if
+    the query has no short answer with a letter or digit.
     """
     entry = Language.of(item.query.language)
     answer = tuple(stem(token, entry) for token in _tokens(item.parsed.answer_text, entry))
@@ -89,7 +89,7 @@ def qa_exact(item: Answered) -> float | NotComputed:
 
 
 def qa_f1(item: Answered) -> float | NotComputed:
-    """Return the F1 of the answer's tokens against the short answer's best form, from 0 to 1.
+    """Return the token F1 of the answer and the best spelling of the short answer, from 0 to 1.
 
     It follows SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250, section 6.1) with the language's
     tokens, which are characters if words are not separated by spaces. Not computed in the same
@@ -99,12 +99,12 @@ def qa_f1(item: Answered) -> float | NotComputed:
 
 
 def qa_precision(item: Answered) -> float | NotComputed:
-    """Return the share of the answer's tokens that the short answer's form with the best F1 has."""
+    """Return the share of the answer's tokens that the short answer has, in its best spelling."""
     return _mean_overlap(item).precision
 
 
 def qa_recall(item: Answered) -> float | NotComputed:
-    """Return the share of the tokens of the short answer's form with the best F1 in the answer."""
+    """Return the share of the short answer's tokens, in its best spelling, that the answer has."""
     return _mean_overlap(item).recall
 
 
@@ -149,7 +149,7 @@ class _Overlap(NamedTuple):
 
 
 def _mean_overlap(item: Answered) -> _Overlap:
-    """Return the mean over the short answers of the overlap with their best form by F1."""
+    """Return the mean over short answers of the token overlap, with the spelling of best F1."""
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return _Overlap(labels, labels, labels)
@@ -164,7 +164,7 @@ def _rouge_n(item: Answered, n: int) -> float | NotComputed:
 
 
 def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
-    """Return the mean over the short answers of the best value of a form."""
+    """Return the mean over short answers of the best value that any of their spellings gets."""
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return labels
@@ -172,7 +172,7 @@ def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> 
 
 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
-    """Return the tokens of each form of each short answer; forms without a token are left out."""
+    """Return the tokens of each spelling of each short answer, if it has any tokens."""
     if item.query.answerable is False:
         return UNANSWERABLE
     if not item.query.answers:
@@ -189,7 +189,7 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 
 def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
-    """Return 1 if an answer has the words of a label in a row, else 0."""
+    """Return 1 if an answer has the words of a label (a short answer) in a row, else 0."""
     ending = LONGEST_ENDING if entry.endings else 0
     starts = range(len(answer) - len(label) + 1)
     return float(
@@ -213,7 +213,7 @@ def _is_form(token: str, word: str, ending: int) -> bool:
 
 
 def _overlap(label: Sequence[object], answer: Sequence[object]) -> tuple[float, float, float]:
-    """Return F1, precision and recall of the items that an answer and a label share."""
+    """Return F1, precision and recall of the tokens that an answer shares with a label."""
     shared = (Counter(label) & Counter(answer)).total()
     if not shared:
         return 0.0, 0.0, 0.0
@@ -226,7 +226,7 @@ def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
 
 
 def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
-    """Return the tokens as written, which is one token if words are not separated by spaces."""
+    """Return the tokens joined as written; one token if words are not separated by spaces."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
 
 
@@ -252,7 +252,7 @@ def _char3(tokens: Tokens) -> list[str]:
 
 
 def bergen_match(item: Answered) -> float | NotComputed:
-    """Return 1 if the response contains a label as a string, else 0; BERGEN's ``M``.
+    """Return 1 if the response contains a label (a short answer) as a string; BERGEN's ``M``.
 
     Both are lower-cased, without ASCII punctuation and English articles. A label of punctuation
     alone matches every response, and "no" matches "know", so prefer :func:`qa_match`.

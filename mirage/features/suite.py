@@ -117,7 +117,7 @@ class FeatureSuite(NearNames):
 
     @staticmethod
     def available() -> tuple[str, ...]:
-        """Return the names of features that a suite accepts, each cutoff being 10.
+        """Return the names of all features that a suite accepts by name, with 10 as the cutoff.
 
         Features that need a model are not among them: :mod:`mirage.features` has functions that
         take the model.
@@ -174,7 +174,7 @@ class FeatureSuite(NearNames):
         return cls(features, language)
 
     def applicable(self, dataset: MirageDataset) -> FeatureSuite:
-        """Return the suite of those features that can be computed on a dataset.
+        """Return a suite with only the features that can be computed on a dataset.
 
         A feature can be computed if at least one query meets its needs, such as a reference.
 
@@ -338,7 +338,7 @@ class FeatureSuite(NearNames):
 
 @lru_cache(maxsize=256)
 def _warn_once(model: str, reason: str) -> None:
-    """Log why a run's citations are not measured, only once although runs are scored repeatedly."""
+    """Log why a run's citations are not measured; the same message is logged only once."""
     _LOG.warning("%s: citation features are not computed: %s", model, reason)
 
 
@@ -388,7 +388,7 @@ Row = Sequence[float | NotComputed]  # one query's values, in the order of the f
 
 
 def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
-    """Return why each query without a response text has none, by query id."""
+    """Return, by query id, the reason why a query has no response text."""
     failed = {response.query_id: f"the model failed: {response.error}" for response in run.failed}
     missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
     return missing | failed
@@ -494,7 +494,7 @@ def _feature_column(
 
 
 def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
-    """Return the query on which a feature fails, by computing each query by itself."""
+    """Return a text that names the query on which a feature fails, after trying each one alone."""
     for answer in batch:
         try:
             list(item.compute([answer]))

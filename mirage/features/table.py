@@ -58,7 +58,7 @@ class FeatureTable(NearNames):
         values: float64 values of shape ``(queries, features)``; NaN if a feature could not be
             computed.
         reasons: Why values are missing, by ``(query id, feature name)``.
-        facts: The facts that user-defined features declare, by name. The library's own are found by
+        facts: The :class:`~mirage.features.Facts` that user-defined features declare, by feature
             name.
         clusters: The cluster of each query, by query id. A query without an entry is a cluster by
             itself.
@@ -268,8 +268,8 @@ class FeatureTable(NearNames):
 
         Args:
             frame: The DataFrame; its index holds query ids, its columns are features.
-            model: The model; by default that of the DataFrame's ``attrs``.
-            language: The language; by default that of the DataFrame's ``attrs``.
+            model: The model; by default the one in the DataFrame's ``attrs``.
+            language: The language; by default the one in the DataFrame's ``attrs``.
 
         Raises:
             FeatureError: Neither the arguments nor ``attrs`` give the model and the language, or a

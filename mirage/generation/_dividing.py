@@ -27,9 +27,10 @@ def run_on_workers(
 ) -> Run:
     """Run a generator on the workers of an executor; see :meth:`Generator.run`.
 
-    This process appends the responses to ``out`` as they come back. Each part goes to one worker.
-    If a generator has a ``batch_size``, a part is one batch, as in a run without an executor.
-    Otherwise, a part has enough queries to keep the generator's concurrent calls busy.
+    The queries are divided into parts, and each part goes to one worker. If a generator has a
+    ``batch_size``, a part is one batch, as in a run without an executor. Otherwise, a part has
+    enough queries to keep the generator's concurrent calls busy. This process appends the responses
+    to ``out`` as they come back.
     """
     with recording(generator.name, dataset, out, progress) as record:
         size = _queries_per_part(generator, executor)
@@ -54,7 +55,7 @@ def _queries_per_part(generator: Generator, executor: Executor) -> int:
 
 
 def _answer_function(generator: Generator) -> Callable[[_Part], Sequence[Response]]:
-    """Return the function that a worker calls: it returns the responses to a part."""
+    """Return the function with which a worker answers a part of the queries."""
 
     def answer(part: _Part) -> Sequence[Response]:
         queries, retrieved = part

@@ -57,7 +57,7 @@ class Generator(Protocol):
 
 
 def answered(query: Query, reply: object, shown: Sequence[str] | None = None) -> Response:
-    """Return the response to a query from the value that a system returned.
+    """Return the response to a query, made from the value that a system returned.
 
     Args:
         query: The query.
@@ -81,7 +81,7 @@ def failed(query: Query, error: Exception) -> Response:
 
 
 def check_name(name: object) -> None:
-    """Refuse a model name that a run cannot have, before any query is sent."""
+    """Raise an error if a model name is not valid for a run, before any query is sent."""
     is_valid = isinstance(name, str) and bool(name)
     if isinstance(name, str):
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
@@ -93,7 +93,7 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Refuse answers to queries that the dataset does not have."""
+    """Raise an error if there are answers to queries that the dataset does not have."""
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
@@ -185,7 +185,7 @@ class Recording:
 def recording(
     name: str, dataset: MirageDataset, out: str | Path | None, progress: bool
 ) -> Iterator[Recording]:
-    """Open a recording of a run, which already has the answers in the file ``out``.
+    """Open a recording of a run; it begins with the answers that the file ``out`` already has.
 
     Yields:
         The recording.
@@ -201,7 +201,7 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """Return the journal of a run, with the answers of its file and without the failures."""
+    """Return the journal (file) of a run, with the answers in it and without its failures."""
     with Journal(out, Response) as journal:
         check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
         responses: dict[str, Response] = {}
@@ -218,7 +218,7 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
 
 
 def with_passages(response: Response, query: Query) -> Response:
-    """Return the response with the passages of the query that it used; failures are unchanged."""
+    """Return the response with the query's passages stored in it; failures are unchanged."""
     if response.text is None:
         return response
     shown = query.shown_to(response)
@@ -262,9 +262,8 @@ def run_in_batches(
 ) -> Run:
     """Make a run by calling a function on batches of queries.
 
-    If a batch fails, it is split in halves. The cause may be that it does not fit into memory: then
-    the smaller size is used from there on. Or one query fails by itself: then only this query
-    becomes a failure.
+    If a batch fails, it is split in halves. If the batch did not fit into memory, later batches
+    have the smaller size. If a query fails by itself, only this query becomes a failure.
     """
     with recording(name, dataset, out, progress) as record:
         start, size = 0, batch_size

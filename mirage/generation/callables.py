@@ -137,7 +137,7 @@ class CallableGenerator:
     async def _answer_concurrently(
         self, record: Recording, queries: Sequence[Query], first: Awaitable[Reply]
     ) -> None:
-        """Answer the queries concurrently; ``first`` is the awaitable of the first one's call."""
+        """Answer the queries concurrently; ``first`` is the awaitable for the first query."""
 
         async def answer(query: Query) -> Response:
             limit = asyncio.timeout(self.timeout)

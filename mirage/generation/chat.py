@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"<\S+>|\[\S+\]")
 
 
 def plain_messages(messages: Sequence[Message], tokenizer: Any) -> list[dict[str, str]]:
-    """Return the messages with all of the tokenizer's control tokens broken by a space.
+    """Return the messages with a space inserted in every control token of the tokenizer.
 
     Otherwise, a passage with ``<|im_end|>`` would end the user's turn and could begin another.
     """

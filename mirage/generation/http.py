@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIGenerator:
-    """A generator that asks OpenAI's models, or those of any OpenAI-compatible server.
+    """A generator that asks a model of OpenAI, or of any OpenAI-compatible server.
 
     ``OpenAIGenerator("gpt-4o-mini").run(dataset)`` asks OpenAI, and
     ``OpenAIGenerator("my-model", base_url="http://localhost:8000/v1")`` asks another server.
@@ -74,7 +74,7 @@ class OpenAIGenerator:
         self._sample = 0
 
     def again(self, number: int) -> OpenAIGenerator:
-        """Return a generator whose answers are cached separately, for the ``number``-th repeat."""
+        """Return a generator for the ``number``-th repeat, whose answers are cached separately."""
         repeat = copy(self)
         repeat._sample = number
         return repeat

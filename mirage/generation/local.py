@@ -36,7 +36,7 @@ _GREEDY = {
 
 
 class _LocalGenerator(ABC):
-    """The part that generators on this machine share."""
+    """The base class of generators that run a model on this machine."""
 
     name: str
     prompt: PromptMaker
@@ -80,8 +80,9 @@ class TransformersGenerator(_LocalGenerator):
 
     Args:
         model: A name on the Hugging Face hub, a folder, or a tuple of a model and its tokenizer
-            (which are not changed). The folder may come from :func:`mirage.training.finetune` or
-            have any PEFT adapter: its base model is then loaded too (needs the extra ``finetune``).
+            (which are not changed). The folder may contain a PEFT adapter, for example from
+            :func:`mirage.training.finetune`; its base model is then loaded too (needs the extra
+            ``finetune``).
         name: The name of the model in the run; by default its name on the hub or its folder.
         prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
             counts with the model's tokenizer, with a context of 8,192 tokens or the model's

@@ -76,8 +76,9 @@ class RagPrompt:
     """A function that makes the prompt for a query: one user message, instructions in English.
 
     The message names the query's language, shows each passage with its id and title, and asks for
-    ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Marks enclose the
-    question and each passage; no text can close its mark.
+    ``##Reason:`` and ``##Answer:`` with citations of passage ids in brackets. Tags enclose the
+    question and each passage; no text can close its tag, because tags contain an unpredictable
+    word.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
@@ -203,7 +204,7 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """Return a prompt with as many of the passages as fit, each cut to its limit."""
+    """Return a prompt with as many passages as fit, each cut to ``passage_tokens``."""
     remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages
@@ -246,7 +247,7 @@ def _text(query: Query, passages: Sequence[Passage]) -> str:
 
 
 def _cut(text: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return the longest start of a text within the limit that ends with a whole character."""
+    """Return the longest beginning of a text within ``tokens`` that ends with a whole character."""
     if count(text) <= tokens:
         return text
     fits = bisect_right(range(len(text)), tokens, lo=1, key=lambda size: count(text[:size])) - 1

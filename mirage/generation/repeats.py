@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def again(system: T, number: int) -> T:
-    """Return the system to ask for the ``number``-th answers, counted from 0.
+    """Return the variant of a system that gives the ``number``-th answers, counted from 0.
 
     A generator that would repeat its answers, because it has a cache or a random seed, has a method
     ``again`` that returns a variant of it. Any other system is returned unchanged.
@@ -113,7 +113,7 @@ def _run(
 
 
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
-    """Return a file for each repeat, started with the responses that the whole file has of it."""
+    """Return one file per repeat, with the repeat's responses from the whole file."""
     if journal.path is None:
         return [None] * times
     whole = journal.path

@@ -61,7 +61,7 @@ def _check_query(query: Query, response: Response) -> Response:
 
 
 def _advice(reply: object) -> str:
-    """Return advice for the error about a value of a wrong type."""
+    """Return advice on what to return instead of a value of a wrong type, for an error message."""
     if reply is None:
         return "return the answer (is a return statement missing?)"
     if hasattr(reply, "__anext__") or hasattr(reply, "__next__"):
@@ -96,7 +96,7 @@ def _with_passages(query: Query, text: str, passages: object) -> Response:
 def _read(
     query: Query, item: object, position: int, query_passages: Mapping[str, Passage]
 ) -> tuple[str, Passage | None]:
-    """Return the id of a passage, and the passage if it has a text."""
+    """Return the id of a passage that a system returned, and the passage if it has a text."""
     if isinstance(item, Passage):
         return item.id, item
     if isinstance(item, Mapping):

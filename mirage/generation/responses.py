@@ -108,7 +108,7 @@ def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
 
 
 def own_name(system: object) -> str:
-    """Return the default name of a system: that of the generator, the run or the mapping's runs."""
+    """Return the default name of a system: the name of its generator, run or mapping of runs."""
     if isinstance(system, Run):
         return system.model
     if isinstance(system, Generator) and not isinstance(system, type):

@@ -25,7 +25,7 @@ from mirage.models import Passage, Query, Run
 
 
 class _Words(NamedTuple):
-    """The sentences of the prompt in one language."""
+    """The instructions of the prompt in one language."""
 
     passages: str
     """A request to answer from the passages."""
@@ -47,9 +47,9 @@ class _Words(NamedTuple):
 class ShortAnswerPrompt:
     """A function that makes a prompt for a short answer, without reasons and citations.
 
-    A query without passages is asked closed book. Marks enclose the question and each passage; no
-    text can close its mark. To use it in a generator, pass it as ``prompt``:
-    ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
+    A query without passages is asked closed book. Tags enclose the question and each passage; no
+    text can close its tag, because tags contain an unpredictable word. To use it in a generator,
+    pass it as ``prompt``: ``OpenAIGenerator("gpt-4o-mini", prompt=ShortAnswerPrompt())``.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query alone does not fit into the
     context, or none of its passages fits.
@@ -111,7 +111,7 @@ class ShortAnswerPrompt:
 
 
 def _language_request(instructions: str, code: str) -> str:
-    """Return the request to answer in a language, in English too if the instructions differ."""
+    """Return the request to answer in a language, also in English if instructions are not in it."""
     if instructions == code:
         return _WORDS[code].reply
     return f"Answer in {Language.of(code).name}. {_WORDS[code].reply}"

@@ -19,7 +19,7 @@ from mirage.sources.contexts import Asked, response_to
 
 
 def dataset_of(dataset: MirageDataset | str | None) -> MirageDataset | None:
-    """Return a dataset: the object itself, or the one with a name (``bundled-sw``) or file path."""
+    """Return a dataset that is passed as an object, a name (``bundled-sw``) or a file path."""
     if dataset is None or isinstance(dataset, MirageDataset):
         return dataset
     if dataset.removeprefix("bundled-") in LANGUAGES:
@@ -38,7 +38,7 @@ def suite_of(
     dataset: MirageDataset | None,
     language: str,
 ) -> FeatureSuite:
-    """Return a suite: the object itself, or one of these feature names, or the offline suite.
+    """Return a suite that is passed as an object or as names of features.
 
     Args:
         features: A suite, a list of feature names, or names separated by commas. ``None`` means
@@ -56,9 +56,9 @@ def suite_of(
 
 
 def wanted_names(suite: FeatureSuite) -> list[str] | None:
-    """Return the names of a suite's features, or ``None`` if names cannot describe all of them.
+    """Return the names of a suite's features, or ``None`` if they do not suffice to rebuild it.
 
-    A feature of the user, or one with changed settings, is not described by its name.
+    A user-defined feature, or a feature with changed settings, cannot be rebuilt from its name.
     """
 
     def is_described(item: object, name: str) -> bool:
@@ -83,17 +83,17 @@ def records_of(
     error: str,
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """Return the dataset and the run of the samples of another tool.
+    """Return a dataset and a run, made from samples of another tool.
 
-    If ``dataset`` is passed, it is returned, and the run is on it: a sample belongs to the query
-    with the same text. Its passages are matched with the query's passages by their texts;
-    passages without a match are stored in the response.
+    If ``dataset`` is passed, it is returned, and the run contains responses to its queries: a
+    sample belongs to the query with the same text. Its passages are matched with the query's
+    passages by their texts; passages without a match are stored in the response.
 
     Args:
         answers: Pairs of a query and the text of its response; ``None`` if there is none.
         model: Name of the run.
-        name: Name of the dataset, also used in errors.
-        error: The reason of failures, for queries without a response.
+        name: Name of the dataset, also used in error messages.
+        error: The error to store for queries without a response.
         dataset: The dataset that the samples were made from, or ``None`` to make one.
     """
     rows = list(answers)

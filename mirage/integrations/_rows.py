@@ -67,7 +67,7 @@ def _as_json(texts: Mapping[str, str]) -> str:
 
 
 def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> MirageDataset:
-    """Return the dataset in the rows of a data frame or Hugging Face dataset.
+    """Return a dataset, read from the rows of a DataFrame or Hugging Face dataset.
 
     Args:
         data: A data frame, or one split of a Hugging Face dataset. The columns ``id`` and ``text``
@@ -92,7 +92,7 @@ def dataset_from(data: Any, *, name: str = "", language: str | None = None) -> M
 
 
 def run_from(data: Any, *, model: str | None = None, language: str | None = None) -> Run:
-    """Return the run in the rows of a data frame or Hugging Face dataset.
+    """Return a run, read from the rows of a DataFrame or Hugging Face dataset.
 
     Args:
         data: A data frame, or one split of a Hugging Face dataset. The column ``query_id`` and one
@@ -117,7 +117,7 @@ def run_from(data: Any, *, model: str | None = None, language: str | None = None
 
 
 def table_from(data: Any, *, model: str | None = None, language: str | None = None) -> FeatureTable:
-    """Return the feature table in the rows of a data frame or Hugging Face dataset.
+    """Return a feature table, read from the rows of a DataFrame or Hugging Face dataset.
 
     Every column that is not reserved is a feature.
 
@@ -162,9 +162,9 @@ def table_from(data: Any, *, model: str | None = None, language: str | None = No
 def _drop_columns(
     record: type[BaseModel], rows: Sequence[tuple[str, dict[str, Any]]], source: str
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the rows without the columns that the record lacks, and log a warning about them.
+    """Return the rows without columns that are not fields of the record; log a warning about them.
 
-    Columns with nearly the name of a field are not dropped, so that validation reports them as
+    Columns whose name is similar to a field are not dropped, so that validation reports them as
     misspelt.
     """
     fields = list(record.model_fields)

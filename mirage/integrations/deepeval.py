@@ -66,7 +66,7 @@ def read(
     name: str = "deepeval",
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """Return the queries of test cases and the run of their responses.
+    """Return a dataset with the queries of test cases, and a run with their responses.
 
     Query ids are numbers from 1; cases of :func:`to_cases` keep their ids. A case without an
     ``actual_output`` is a failure in the run.
@@ -76,8 +76,8 @@ def read(
         language: ISO 639-1 code of their language.
         model: Name of the run.
         name: Name of the dataset.
-        dataset: The dataset whose queries were asked, such as that of a leaderboard. The run is
-            then on this dataset: queries and passages are matched with it by their texts.
+        dataset: The dataset whose queries were asked, such as the dataset of a leaderboard. The run
+            then uses its ids: queries and passages are matched by their texts.
 
     Raises:
         DatasetError: If a case is a conversation, has no input, matches no query of ``dataset``, or
@@ -129,7 +129,7 @@ def _case(query: Query, response: Response) -> LLMTestCase:
 class FeatureMetric(BaseMetric):
     """A feature as a metric of DeepEval, which succeeds if the score reaches the threshold.
 
-    Higher scores are better, except for features whose facts name lower scores as better
+    Higher scores are better, except for features that declare that lower is better
     (:class:`mirage.features.Facts`).
 
     If a feature cannot be computed, ``measure`` raises DeepEval's ``MissingTestCaseParamsError``

@@ -112,7 +112,7 @@ def bundled(language: str) -> Task:
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
-    """Return one sample per query: its prompt as input, and the query without gold as metadata.
+    """Return one sample per query: prompt as input, query without ground truth as metadata.
 
     A sample has no target: :func:`feature_scorer` looks up the ground truth by the sample's id.
 
@@ -145,11 +145,12 @@ def feature_scorer(
 ) -> Scorer:
     """Return a scorer that computes each feature of a suite on a sample.
 
-    If no dataset is passed, samples may be your own. Then a sample's target is the reference and
-    its input is the question. Its metadata may contain ``query`` (the question, if the input is a
-    whole prompt), ``passages`` (texts, which are numbered from 1, or ``id``, ``text`` and ``title``
-    of each), ``relevant`` (ids of passages), ``answers``, ``wrong_answers``, ``answerable`` and
-    ``shown``, as in :class:`~mirage.Query` and :class:`~mirage.Response`.
+    If no dataset is passed, samples need not come from :func:`samples`. A sample's target is then
+    the reference answer and its input is the question. Its metadata may contain ``query`` (the
+    question, if the input is a whole prompt), ``passages`` (texts, which are numbered from 1, or
+    ``id``, ``text`` and ``title`` of each), ``relevant`` (ids of passages), ``answers``,
+    ``wrong_answers``, ``answerable`` and ``shown``, as in :class:`~mirage.Query` and
+    :class:`~mirage.Response`.
 
     If features and dataset are passed by name, the log has their names and can be scored again.
 
@@ -163,8 +164,8 @@ def feature_scorer(
     Raises:
         DatasetError: If there is neither a dataset nor a language, or no such file. The scorer
             raises it if a sample is not valid.
-        UnknownNameError: If there is no such feature or language. The scorer raises it if a sample
-            is of no query of the dataset.
+        UnknownNameError: If there is no such feature or language. The scorer raises it if the
+            dataset has no query with the sample's id.
     """
     queries = dataset_of(dataset)
     if queries is not None:
@@ -206,7 +207,7 @@ def _response(query_id: str, output: ModelOutput, metadata: dict[str, Any] | Non
 
 
 def _query_of_sample(state: TaskState, target: Target, language: str) -> Query:
-    """Return the query of a sample that was not made from a dataset."""
+    """Return a query made from a sample that does not come from a dataset."""
     where, metadata = f"sample {state.sample_id!r}", state.metadata
     query = metadata.get("query", state.input_text)
     row = dict(query) if isinstance(query, dict) else {"text": query, "language": language}

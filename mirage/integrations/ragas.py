@@ -58,7 +58,7 @@ def read(
     name: str = "ragas",
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """Return the queries of single-turn samples and the run of their responses.
+    """Return a dataset with the queries of single-turn samples, and a run with their responses.
 
     Query ids are numbers from 1. A sample without a response is a failure in the run.
 
@@ -67,8 +67,8 @@ def read(
         language: ISO 639-1 code of their language.
         model: Name of the run.
         name: Name of the dataset.
-        dataset: The dataset whose queries were asked, such as that of a leaderboard. The run is
-            then on this dataset: queries and passages are matched with it by their texts.
+        dataset: The dataset whose queries were asked, such as the dataset of a leaderboard. The run
+            then uses its ids: queries and passages are matched by their texts.
 
     Raises:
         DatasetError: If a sample is multi-turn, has no ``user_input``, matches no query of

@@ -55,9 +55,10 @@ Scores = dict[str, dict[str, float]]
 
 
 def citations(dataset: MirageDataset, run: Run) -> Scores:
-    """Return the passages that each response cites as a ranking, in the order of first mention.
+    """Return the passages that each response cites as a ranking: scores by query id and passage id.
 
-    The last one has score 1. Queries on which the model failed are left out.
+    The passage that is cited first has the highest score, and the last one has score 1. Queries on
+    which the model failed are left out.
 
     Args:
         dataset: The dataset.
@@ -163,8 +164,8 @@ def write_qrels(grades: Mapping[str, Mapping[str, int]], path: str | Path) -> No
 def write_dataset(dataset: MirageDataset, folder: str | Path) -> None:
     """Write ``topics.tsv``, ``qrels.txt`` and ``passages.jsonl`` into a folder.
 
-    ``MirageDataset.from_trec`` can read them. The files do not contain references, nor which
-    passages a query shows in which order.
+    ``MirageDataset.from_trec`` can read them. The files contain neither references nor the order in
+    which a query lists its passages.
 
     Args:
         dataset: The dataset.

@@ -30,7 +30,7 @@ __all__ = ["JudgedAnchors", "TrainedAnchors", "check_suite"]
 
 
 class TrainedAnchors:
-    """Training models of a surrogate.
+    """The training models of a surrogate, as the anchors (reference models) of a leaderboard.
 
     Args:
         dataset: The queries.
@@ -121,12 +121,12 @@ class TrainedAnchors:
 
     @property
     def unbound(self) -> set[str]:
-        """Names, as shown, of the models whose logits the tournaments do not bound."""
+        """Names of models whose logits are unbounded, as they won or lost nearly everything."""
         unbound = self.data.unbound
         return {self.prefix + model for model in self.models if model in unbound}
 
     def notes(self) -> tuple[str, ...]:
-        """Return notes on models whose order or distance is not known."""
+        """Return notes on models whose order or distance the judgments do not determine."""
         if (np.ptp(self.data.y, axis=1) < EQUAL).all():
             return (
                 "all systems of this board have the same logit in every tournament, as if every "
@@ -174,7 +174,7 @@ class TrainedAnchors:
         return _judged.anchors_from_draws(self.runs(), self.dataset, logits, draws)
 
     def entries(self) -> list[Entry]:
-        """Return the entries of the models, whose ranks are set later."""
+        """Return the rows of the ranking for these models; their ranks are set later."""
         return [
             Entry(
                 1,
@@ -198,7 +198,7 @@ class TrainedAnchors:
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate that a ranking by a judge refers to."""
+        """The surrogate that is stored with a ranking by a judge."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
@@ -221,7 +221,7 @@ class TrainedAnchors:
 
 
 class JudgedAnchors(TrainedAnchors):
-    """Models that a judge, or people, compared; a surrogate is fitted when it is first needed.
+    """Models that a judge or people compared, as the anchors (reference models) of a leaderboard.
 
     Args:
         dataset: The queries.
@@ -288,7 +288,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @cached_property
     def _without_value(self) -> dict[str, str]:
-        """A model without a value, by feature that at least one model has on no query."""
+        """For each feature that some model lacks on every query, the name of such a model."""
         return {
             feature: table.model for table in reversed(self._tables) for feature in table.unmeasured
         }
@@ -347,7 +347,7 @@ class JudgedAnchors(TrainedAnchors):
         return _judged.anchors_from_fit(self.runs(), self.dataset, fit)
 
     def entries(self) -> list[Entry]:
-        """Return the entries of the judged ranking, with the mean features of the models."""
+        """Return the rows of the judged ranking, with the mean features of the models."""
         means = {
             table.model: dict(zip(table.features, table.mean().tolist(), strict=True))
             for table in self._tables
@@ -364,7 +364,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """``None``: a ranking by a judge needs no surrogate, for which there may be few models."""
+        """``None``: a ranking by a judge needs no surrogate, and models may be too few for one."""
         return None
 
 

@@ -44,12 +44,12 @@ EQUAL = 10.0**-DECIMALS
 class ScoredModel:
     """A model with its logit, before its rank is known.
 
-    The fields are those of :class:`mirage.ranking.Entry`, and:
+    It has the fields of :class:`mirage.ranking.Entry` and these:
 
     Attributes:
-        draws: Draws of the logit, paired with those of the other models.
-        assumed: Features without a value, which are set to the training mean.
-        unbound: Whether the judgments do not bound the logit.
+        draws: Random draws of the logit; the i-th draws of all models belong together.
+        assumed: Features without a value, for which the training mean is used.
+        unbound: Whether the logit is unbounded, because the model won or lost every judgment.
     """
 
     model: str
@@ -66,7 +66,7 @@ class ScoredModel:
 
 
 def judged_entry(run: Run, table: FeatureTable, judged: _judged.JudgedPlacement) -> Entry:
-    """Return the entry of a model that a judge placed; its rank is set later."""
+    """Return the row of the ranking for a model that a judge compared; its rank is set later."""
     failures = {response.query_id: response.error or "" for response in run.failed}
     return Entry(
         1,
@@ -101,7 +101,7 @@ def build_ranking(
         evidence: Data behind the ranking.
         agreement: Agreement of the judge and the features with people.
         notes: Lines below the table.
-        about: Line about the anchors and the meaning of a rank.
+        about: One line on the anchors and the meaning of a rank.
 
     Raises:
         DatasetError: There is no model.
@@ -186,7 +186,7 @@ def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[Scor
 
 
 def _notes(scored: ScoredModel) -> Iterator[str]:
-    """Yield notes on reasons why the rank of a model is less reliable than it seems."""
+    """Yield notes on models whose rank is less reliable than it seems, with the reason."""
     if scored.failures:
         yield (
             f"each query that {scored.model} failed on counts as the worst result that a system of "

@@ -51,7 +51,7 @@ LOOKS = 8
 
 
 class AnchorSet(NamedTuple):
-    """The anchors of a leaderboard.
+    """The anchors of a leaderboard: reference models with known logits.
 
     Attributes:
         runs: Their responses, by the names that the ranking shows.
@@ -59,7 +59,7 @@ class AnchorSet(NamedTuple):
         query_ids: Queries of the dataset, followed by other queries on which anchors were judged.
         cluster: Index into ``clusters`` of each query.
         clusters: Cluster names.
-        confidence: Confidence that each anchor is better than each.
+        confidence: Confidence that anchor i is better than anchor j, at ``[i, j]``.
         degrees: Degrees of freedom of the confidence; infinite if it comes from draws.
         draws: Draws of the logits, ``(draws, anchors)``; NaN if the uncertainty is not known.
     """
@@ -79,9 +79,10 @@ class JudgedPlacement:
     """The result of judging a model against anchors.
 
     Attributes:
-        placement: Placement of the model.
+        placement: Logit of the model on the anchors' scale, with its uncertainty.
         judged: Votes and verdicts.
-        widened: Factor by which the interval is wider because of several checks for stopping.
+        widened: Factor by which the interval is widened, because stopping was checked several
+            times.
         notes: Notes on the placement for the ranking.
     """
 
@@ -179,7 +180,7 @@ def place_by_judge(
     anchor_set: AnchorSet,
     predicted: Floats,
 ) -> JudgedPlacement:
-    """Have pairs judged and place the model; errors are those of the judge.
+    """Have the judge compare a model with anchors, and estimate its logit from the verdicts.
 
     Args:
         settings: The judge, number of judgments and stopping rules.
@@ -247,7 +248,7 @@ def _positions(names: Iterable[str]) -> dict[str, int]:
 
 
 def _look_sizes(pairs: int) -> list[int]:
-    """Return the numbers of pairs after which to check for stopping, once an interval can exist."""
+    """Return the numbers of judged pairs after which stopping rules are checked."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 
@@ -255,7 +256,7 @@ def _look_sizes(pairs: int) -> list[int]:
 def _verdicts(
     judged: Judged, model: str, rows: Mapping[str, int], columns: Mapping[str, int]
 ) -> Floats:
-    """Return the model's score per pair, the mean over judges; NaN without a verdict."""
+    """Return the model's score on each pair, averaged over judges; NaN without a verdict."""
     total, count = np.zeros((2, len(rows), len(columns)))
     for judgment in judged:
         is_model_a = judgment.model_a == model
@@ -327,7 +328,7 @@ def _notes(
 
 
 def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
-    """Return the confidence that each model is better than each: anchors, then placed models."""
+    """Return the confidence that model i is better than j, for anchors and then placed models."""
     count, placed = (
         len(anchor_set.anchors.logits),
         [_widened_placement(placement) for placement in judged_placements],
@@ -375,7 +376,7 @@ def joint_draws(
 
 
 def _widened_placement(judged: JudgedPlacement) -> Placement:
-    """Return the placement with errors that match its interval, which several checks widen."""
+    """Return the placement with errors widened in the same proportion as its interval."""
     return judged.placement._replace(
         errors=judged.placement.errors * judged.widened,
         open_variance=judged.placement.open_variance * judged.widened**2,

@@ -77,7 +77,7 @@ class RankSettings:
 
     @property
     def pair_judge(self) -> PairJudge:
-        """The judge; :attr:`asks_judge` says whether there is one."""
+        """The judge, if :attr:`asks_judge` is true."""
         return as_judge(self.judge)
 
     @property

@@ -12,7 +12,7 @@ TASTES = ("reference_recall", "answer_char3", "answer_length")
 
 
 def offline_suite(dataset: MirageDataset) -> FeatureSuite:
-    """Return the offline features, wording and length that this dataset supports.
+    """Return a suite of the offline features, with wording and length, that this dataset supports.
 
     None of them needs a model.
     """

@@ -69,17 +69,18 @@ OFFICIAL = (
 
 
 class Leaderboard(NearNames):
-    """Ranks a model among a surrogate's training models, without a judge or with few judgments.
+    """A leaderboard that ranks a model among reference models, with no or few judgments.
 
-    Anchors are the training models that a leaderboard shows. :attr:`ranking` is their ranking, and
-    :meth:`rank` adds a model to it.
+    The reference models, called anchors, are training models of a surrogate, which predicts logits
+    from features of responses. :attr:`ranking` is their ranking, and :meth:`rank` adds a model to
+    it.
 
     Args:
         dataset: The queries that a model answers.
         suite: Features of the responses; at least those that the ranker needs.
         ranker: The surrogate that predicts logits from features.
         anchors: Training models of the ranker to show; all by default.
-        prefix: Text put before the names of the anchors.
+        prefix: Text to put before the names of the anchors, such as ``anchor/``.
         agreement: Agreement with people of the judge behind the ranker, such as
             :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
         runs: Responses of the anchors, for :meth:`rank` with a judge; or a function that returns
@@ -134,7 +135,7 @@ class Leaderboard(NearNames):
 
     @classmethod
     def bundled(cls, language: str) -> Leaderboard:
-        """Return the leaderboard that ships with mirage: bundled corpus and pretrained surrogate.
+        """Return the leaderboard that ships with mirage: bundled queries, pretrained surrogate.
 
         The anchors are simulated systems, such as ``anchor/uncited``, most of them with a known
         fault. :meth:`MultilingualLeaderboard.bundled` returns one for each of the 18 languages.
@@ -264,7 +265,7 @@ class Leaderboard(NearNames):
             judgments: As for :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
             dataset: The queries, or the language of the bundled ones.
             runs: Responses of every judged model.
-            cluster: How to group related queries, as for :meth:`Ranking.from_judgments
+            cluster: Groups of related queries, as for :meth:`Ranking.from_judgments
                 <mirage.Ranking.from_judgments>`.
             agreement: Agreement of the judge with people, such as :attr:`PairwiseJudge.agreement
                 <mirage.PairwiseJudge.agreement>`.
@@ -335,7 +336,7 @@ class Leaderboard(NearNames):
     def published(language: str) -> Ranking:
         """Return the ranking of 19 LLMs that the MIRAGE-Bench paper publishes.
 
-        Logits and 95 % intervals are those of its Tables 7 and 8 (arXiv 2410.13716), fitted to the
+        Logits and 95 % intervals come from its Tables 7 and 8 (arXiv 2410.13716), fitted to the
         judgments of GPT-4o. The paper has no logits for Yoruba: logits and intervals are NaN then,
         and ranks come from Figure 4.
 
@@ -364,8 +365,8 @@ class Leaderboard(NearNames):
         """Rank one system among the anchors.
 
         Without a judge, the surrogate predicts the logit from the system's features. With a judge,
-        the judge compares ``judgments`` pairs of a response of the system and one of an anchor, and
-        the surrogate's predictions for all pairs supplement the verdicts. This is
+        the judge compares ``judgments`` pairs, each of a response of the system and a response of
+        an anchor, and the surrogate's predictions for all pairs supplement the verdicts. This is
         prediction-powered inference: the interval is valid regardless of the quality of the
         surrogate (:func:`mirage.arena.placement.place`). If all pairs are judged, the surrogate has
         no effect. The logits of the anchors do not change. Pairs are drawn at random, and all
@@ -385,7 +386,8 @@ class Leaderboard(NearNames):
             judge: A :class:`~mirage.PairwiseJudge`, an :class:`~mirage.LLM` or its name, or any
                 object with the method ``judge`` of :class:`~mirage.arena.judge.PairJudge`.
                 :meth:`estimate` predicts its cost.
-            judgments: Number of pairs for the judge; all by default, and none if it is 0.
+            judgments: Number of pairs for the judge; all pairs by default; with 0 the judge is not
+                asked.
             until_width: Stop when the interval of the logit is at most this wide.
             until_against: Stop when it is statistically significant whether the model is better
                 than this anchor. A stopping rule is checked at most eight times, and intervals are
@@ -399,14 +401,14 @@ class Leaderboard(NearNames):
 
         Returns:
             The ranking. Queries that the model fails on are listed under the table and excluded
-            from its features. In its logit they count as the worst result of a training model on
-            this query. With a judge, a note gives the number of judgments that place the model, and
-            how many judgments would be as precise without the predictions.
+            from its features. For its logit, each of them counts as the worst result of a training
+            model on this query. With a judge, a note gives the number of judgments used, and how
+            many judgments would be as precise without the predictions.
 
         Raises:
             GenerationError: The model failed on every query.
             UnknownNameError: The model answers a query that is not in the dataset.
-            DatasetError: A run or file cannot be used, or the name is empty or that of an anchor.
+            DatasetError: A run or file cannot be used, or the name is empty or an anchor has it.
             FeatureError: A feature fails, or cannot be computed for any response.
             SettingError: ``judgments`` is above 0 without a judge or below 0, or there is a
                 stopping rule without judgments.
@@ -589,7 +591,7 @@ class Leaderboard(NearNames):
             raise UnknownNameError("anchor of this leaderboard", settings.until_against, runs)
 
     def _check_name(self, name: str) -> None:
-        """Raise an error if a model's name is empty or that of an anchor."""
+        """Raise an error if a model's name is empty or an anchor has the same name."""
         is_empty = isinstance(name, str) and not name.strip()
         if is_empty or name in self._anchors.shown_names:
             why = "is empty" if is_empty else "is the name of an anchor"

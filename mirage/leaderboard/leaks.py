@@ -34,16 +34,16 @@ MOST = 25
 
 
 class Leak(NamedTuple):
-    """The rank of one optimiser.
+    """The rank of one optimiser: a system that raises the features without answering.
 
     Attributes:
         optimiser: Its name; the docstring of its function in :data:`OPTIMISERS` describes it.
-        rank: Rank among the board's own systems, without the other optimisers.
-        logit: Logit on the board.
+        rank: Rank among the leaderboard's other systems, without the other optimisers.
+        logit: Logit on the leaderboard.
         interval: Lower and upper end of the logit's interval.
-        above: Share of the board's own systems with a lower logit.
-        unfamiliar: How the board describes the difference to its own systems; empty if it flags
-            none.
+        above: Share of the leaderboard's other systems that have a lower logit.
+        unfamiliar: Why the leaderboard flags the optimiser as unlike its training models; empty if
+            it does not.
     """
 
     optimiser: str
@@ -55,18 +55,18 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether it ranks above half of the board's own systems and is not flagged as unlike."""
+        """Whether it ranks above half of the board's systems without being flagged."""
         return self.above > 0.5 and not self.unfamiliar
 
 
 @dataclass(frozen=True, eq=False)
 class LeakAudit(Printed, Rows[Leak]):
-    """Ranks of optimisers on a board, highest first; prints as a table.
+    """Ranks of optimisers on a leaderboard, highest first; prints as a table.
 
     Attributes:
         rows: One row per optimiser.
         language: Language of the board.
-        median: Median logit of the board's own systems.
+        median: Median logit of the leaderboard's systems without the optimisers.
     """
 
     language: str
@@ -74,7 +74,7 @@ class LeakAudit(Printed, Rows[Leak]):
 
     @property
     def leaks(self) -> tuple[Leak, ...]:
-        """The optimisers that rank above half of the board's own systems without being flagged."""
+        """The optimisers that rank above half of the board's systems without being flagged."""
         return tuple(row for row in self if row.leaks)
 
     def _tables(self) -> tuple[Table]:
@@ -103,7 +103,7 @@ def leak_audit(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LeakAudit:
-    """Rank optimisers on a board: systems that raise the features without answering.
+    """Rank optimisers, systems that raise the features without answering, on a leaderboard.
 
     Args:
         board: A bundled leaderboard, or one of your own.
@@ -142,7 +142,7 @@ def leak_audit(
 
 
 def _response(text: str) -> str:
-    """Return the text as a response with both sections."""
+    """Return the text as a response with a reason section and an answer section."""
     return f"##Reason: {text}\n##Answer: {text}"
 
 
@@ -179,74 +179,74 @@ def _numbers(query: Query) -> list[str]:
 
 
 def null(query: Query) -> str:  # noqa: ARG001 - it reads nothing
-    """Return both sections, empty."""
+    """Return a response whose reason and answer sections are empty."""
     return _response("")
 
 
 def echo(query: Query) -> str:
-    """Return the question, citing every passage."""
+    """Return a response that repeats the question and cites every passage."""
     return _response_citing_all(query, query.text)
 
 
 def first_passage(query: Query) -> str:
-    """Return the first passage in full."""
+    """Return a response that copies the first passage in full."""
     return _response("".join(f"{p.text} [{p.id}]" for p in query.passages[:1]))
 
 
 def everything(query: Query) -> str:
-    """Return every passage in full, each cited."""
+    """Return a response that copies and cites every passage in full."""
     return _response(" ".join(f"{p.text} [{p.id}]" for p in query.passages))
 
 
 def splice(query: Query) -> str:
-    """Return the first sentence of each passage."""
+    """Return a response made of the first sentence of each passage."""
     starts = (split_sentences(p.text, query.language)[:1] for p in query.passages)
     parts = zip(starts, query.passages, strict=True)
     return _response(" ".join(f"{text} [{p.id}]" for texts, p in parts for text in texts))
 
 
 def nearest_sentence(query: Query) -> str:
-    """Return the sentence with most of the question's words."""
+    """Return a response that copies the sentence with most of the question's words."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:1]))
 
 
 def nearest_sentences(query: Query) -> str:
-    """Return the three sentences with most of the question's words."""
+    """Return a response that copies the three sentences with most of the question's words."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:3]))
 
 
 def keywords(query: Query) -> str:
-    """Return the words that occur in most passages."""
+    """Return a response that lists the words that occur in most passages."""
     words = Counter(w for p in query.passages for w in set(tokenize(p.text, query.language)))
     return _response_citing_all(query, " ".join(sorted(words, key=lambda w: (-words[w], w))[:MOST]))
 
 
 def numbers(query: Query) -> str:
-    """Return every number in the passages."""
+    """Return a response that lists every number in the passages."""
     return _response_citing_all(query, ", ".join(_numbers(query)))
 
 
 def titles(query: Query) -> str:
-    """Return the title of every passage."""
+    """Return a response that lists the title of every passage."""
     return _response_citing_all(query, ", ".join(p.title for p in query.passages if p.title))
 
 
 def sentences_with_numbers(query: Query) -> str:
-    """Return every sentence that contains a number."""
+    """Return a response that copies every sentence of the passages that contains a number."""
     return _response_citing_all(
         query, " ".join(s for s, _ in _sentences(query) if re.search(r"\d", s))
     )
 
 
 def hedge(query: Query) -> str:
-    """Return the nearest sentence, every number, every title and the question."""
+    """Return a response with the nearest sentence, every number, every title and the question."""
     text = " ".join(sentence for sentence, _ in _sentences_by_overlap(query)[:1])
     names = ", ".join(p.title for p in query.passages if p.title)
     return _response_citing_all(query, f"{text} {', '.join(_numbers(query))} {names} {query.text}")
 
 
 def shuffled(query: Query) -> str:
-    """Return six sentences of the passages in random order."""
+    """Return a response that copies six sentences of the passages in random order."""
     texts = [sentence for sentence, _ in _sentences(query)]
     random.Random(query.id).shuffle(texts)
     return _response_citing_all(query, " ".join(texts[:6]))

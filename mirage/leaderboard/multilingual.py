@@ -227,7 +227,7 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
 
 
 def _language_seed(code: str, seed: int) -> int:
-    """Return the seed of a language's pairs.
+    """Return the random seed with which a language's pairs are drawn.
 
     It differs by language, because on parallel questions different pairs are more informative.
     """

@@ -52,11 +52,11 @@ class Benchmark(NamedTuple):
     """The data of MIRAGE-Bench in one language.
 
     Attributes:
-        dataset: Its queries, with GPT-4's outputs as references.
+        dataset: The queries, with GPT-4's outputs as references.
         runs: Recorded outputs by model, including two models that were not judged.
         tables: Published feature values by model, under this library's names; NaN if the data has
             no value.
-        counted: The same, with 0 if the data has no value of a response, as the paper counts.
+        counted: The same tables, with 0 for missing values, as in the paper.
         judgments: Verdicts of one judge.
         revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
     """
@@ -86,12 +86,13 @@ def load(
     judge: str | None = None,
     as_in_paper: bool = False,
 ) -> Benchmark:
-    """Read one language of the benchmark from the hub, or from copies of it.
+    """Read MIRAGE-Bench in one language from the Hugging Face hub, or from local copies.
 
     Args:
         language: One of the 18 languages.
         path: Folder with copies of the datasets, to read instead of the hub.
-        revisions: Commit hashes by name of the dataset; by default those of the first download.
+        revisions: Commit hash of each dataset by its name; by default the commits that this machine
+            downloaded first.
         judge: The judge whose judgments are read; GPT-4o by default.
         as_in_paper: Drop ties, and keep only the last of several verdicts on a pair; see
             :func:`mirage.sources.hub.read_judgments`.
@@ -157,14 +158,15 @@ def surrogate(
     calls read it from there if its inputs are the same: revisions, judge, features, estimator, seed
     and version of this library. Features that this library does not define by name (a function, or
     a feature with a model) are computed in every call, to check that their values are unchanged.
-    The paper's forest is trained on the same inputs and stored likewise, so the provenance compares
-    how well both predict held-out models.
+    The paper's random forest is trained on the same inputs and stored too, so that the provenance
+    can compare how well both predict held-out models.
 
     Args:
         suite: The features; by default those of :func:`offline_suite`.
         language: One of the 18 languages.
         path: Folder with copies of the datasets, to read instead of the hub.
-        revisions: Commit hashes by name of the dataset; by default those of the first download.
+        revisions: Commit hash of each dataset by its name; by default the commits that this machine
+            downloaded first.
         judge: The judge whose judgments are used; GPT-4o by default.
         published: Features whose values are taken from the published data.
         estimator: Estimator of :class:`~mirage.SurrogateRanker`.
@@ -273,7 +275,7 @@ def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> Mirag
 
 
 def _is_library_feature(item: Feature) -> bool:
-    """Return whether this library's version determines the feature's values."""
+    """Return whether a feature is one of this library, so its values depend only on the version."""
     try:
         return feature(item.name) is item
     except MirageError:

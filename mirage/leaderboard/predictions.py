@@ -25,9 +25,9 @@ _PENALTY = 1e-3
 def from_logits(
     ranker: SurrogateRanker, own: FeatureTable, anchors: Sequence[FeatureTable]
 ) -> Floats:
-    """Predict scores by a surrogate of logits.
+    """Predict a model's score against each anchor on each query, by a surrogate of logits.
 
-    Each response is scored as if all responses of its model had the same features.
+    The logit of each response is predicted as if all responses of its model had its features.
 
     Args:
         ranker: The surrogate.
@@ -46,12 +46,12 @@ def from_verdicts(
     *,
     form: bool = True,
 ) -> Floats:
-    """Predict from the verdicts on the anchors, on the same query and on similar responses.
+    """Predict a model's score against each anchor on each query, from verdicts on the anchors.
 
-    Each anchor in turn takes the role of an unknown model. Its scores against another anchor are
-    learned, by logistic regression, from the difference of their features and from the other
-    anchor's form. The form is the other anchor's score against the rest on this query, compared
-    with its mean. No verdict on the model itself is used.
+    To learn the prediction, each anchor in turn takes the role of the model. Its scores against
+    another anchor are learned, by logistic regression, from the difference of their features and
+    from the other anchor's form. The form is the other anchor's score against the rest on this
+    query, compared with its mean. No verdict on the model itself is used.
 
     Args:
         own: Features of the model.
@@ -88,7 +88,7 @@ def from_verdicts(
 
 
 def _standardise(rows: Floats) -> Floats:
-    """Return features ``(models, queries, features)`` on one scale; missing ones are 0."""
+    """Return features ``(models, queries, features)`` in standard units; missing values are 0."""
     centre = np.nanmean(rows, axis=(0, 1))
     spread = np.nanstd(rows, axis=(0, 1))
     scaled = (rows - centre) / np.where(spread > 0, spread, 1.0)

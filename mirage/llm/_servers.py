@@ -40,8 +40,8 @@ async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitab
     """Return the answer of the server with the fewest requests under way.
 
     If a server cannot be reached or the connection breaks, the request goes to the next server, and
-    the failed server is avoided for ten seconds. If all servers are being avoided, the one whose
-    pause ends first is asked.
+    the failed server is avoided for ten seconds. If all servers are being avoided, the request goes
+    to the one whose pause ends first.
     """
     tried: list[Server] = []
     while True:

@@ -40,12 +40,12 @@ _MOST_WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class Account:
-    """The state that an LLM shares with its copies.
+    """The state that an LLM shares with its copies in worker processes.
 
     Attributes:
-        cache: The :class:`Cache` of answers, or ``None``; copies then do not ask for it.
-        budget: The :class:`Budget`, or ``None``; copies then do not ask for it.
-        count: Adds numbers to the usage of the original LLM.
+        cache: The :class:`Cache` of answers, or ``None`` if there is none.
+        budget: The :class:`Budget`, or ``None`` if there is none.
+        count: Function that adds numbers to the usage of the original LLM.
         concurrency: The number of calls that all copies together may have under way.
     """
 
@@ -59,7 +59,7 @@ class Account:
 
 
 class _WorkerState:
-    """The reservations and slots that one connected worker has not yet released."""
+    """The budget reservations and call slots that one connected worker has not yet released."""
 
     def __init__(self) -> None:
         self.holds: Counter[tuple[int, int, float]] = Counter()
@@ -67,7 +67,7 @@ class _WorkerState:
 
 
 class _DriverServer:
-    """A server in the driver that answers the copies of all LLMs of this process."""
+    """A server in the driver (this process) that answers the copies of its LLMs in workers."""
 
     def __init__(self, host: str) -> None:
         self.key: bytes = secrets.token_bytes(32)
@@ -114,7 +114,7 @@ class _DriverServer:
             self._close(state)
 
     def _close(self, state: _WorkerState) -> None:
-        """Free the slots of a worker that is gone, and spend all that it has reserved."""
+        """Free the slots of a disconnected worker, and count all that it reserved as spent."""
         with self._lock:
             self._under_way.subtract(state.slots)
         for number, tokens, cost in state.holds.elements():
@@ -162,7 +162,7 @@ def _driver_server(host: str) -> _DriverServer:
 
 @dataclass(frozen=True)
 class Copy:
-    """The address of the driver, the key that it accepts and the number of a shared account."""
+    """Address, key and account number with which a copy of an LLM reaches the driver."""
 
     address: tuple[str, int]
     key: bytes
@@ -183,7 +183,7 @@ class Copy:
 
 
 def copy_of(account: Account, owner: object, host: str) -> Copy:
-    """Return the data with which a copy of an LLM reaches the driver.
+    """Return the address, key and account number with which a copy of an LLM reaches the driver.
 
     Args:
         account: The state to share.
@@ -235,12 +235,12 @@ class SharedCache(Cache):
         return f"SharedCache({self._copy.address})"
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """See :meth:`Cache.get`."""
+        """Return a cached answer; see :meth:`Cache.get`."""
         answer: dict[str, Any] | None = self._copy.ask("cache", "get", key)
         return answer
 
     def put(self, key: bytes, model: str, answer: dict[str, Any]) -> None:
-        """See :meth:`Cache.put`."""
+        """Store an answer; see :meth:`Cache.put`."""
         self._copy.ask("cache", "put", key, model, answer)
 
     def __len__(self) -> int:
@@ -258,11 +258,11 @@ class SharedBudget(Budget):
         self._copy = copy
 
     def take(self, tokens: int, cost: float) -> bool:
-        """See :meth:`Budget.take`."""
+        """Try to reserve budget for one call; see :meth:`Budget.take`."""
         return bool(self._copy.ask("take", tokens, cost))
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """See :meth:`Budget.settle`."""
+        """Release a reservation and spend what was used; see :meth:`Budget.settle`."""
         self._copy.ask("settle", tokens, cost, hold)
 
 

@@ -45,7 +45,7 @@ class Completion:
 def completion_of(
     answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets
 ) -> Completion:
-    """Return the first choice of an answer."""
+    """Return the completion in the first choice of a server's JSON answer."""
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -100,7 +100,7 @@ def message_text(content: Any) -> Any:
 
 
 def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
-    """Return the embeddings in an answer, in the order of the texts."""
+    """Return the embeddings in a server's JSON answer, in the order of the texts."""
     try:
         entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
@@ -115,7 +115,7 @@ def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[
 
 
 def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
-    """Return the scores in an answer, in the order of the texts."""
+    """Return the relevance scores in a server's JSON answer, in the order of the texts."""
     try:
         rows = answer["results"] if "results" in answer else answer["data"]
         scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}
@@ -130,7 +130,7 @@ def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[f
 
 
 def status_error(error: APIStatusError, secrets: Secrets) -> TransientError | LLMError:
-    """Return the error of an HTTP status; a transient one may be retried."""
+    """Return the error for an HTTP error status: a ``TransientError`` if a retry may succeed."""
     status, response = error.status_code, error.response
     details = error.body if isinstance(error.body, dict) else {}
     excerpt = secrets.excerpt(details.get("message") or error.body or response.text)

@@ -70,7 +70,7 @@ class Usage:
 
 @dataclass
 class Hold:
-    """An amount that one call has reserved; once it is answered, the amount that it used."""
+    """The amount that one call has reserved or, once it is answered, has used."""
 
     tokens: int
     cost: float
@@ -143,8 +143,8 @@ class Budget:
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
         """Reserve the most that one request may use, and settle it when the request is over.
 
-        The caller sets the yielded hold to the amount that the request did use. If other calls
-        under way may free enough budget, this waits for them.
+        The caller sets the yielded hold to the amount that the request used. If the budget does not
+        suffice now, but calls under way may release enough of it, this waits for them.
 
         Args:
             tokens: Most tokens that the request may use.

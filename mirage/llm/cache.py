@@ -199,7 +199,7 @@ class Cache:
 
     @contextmanager
     def _lock_file(self) -> Iterator[None]:
-        """Lock the file, so that no other process opens or renames it meanwhile."""
+        """Lock the file for a ``with`` block, so that no other process opens or renames it."""
         import portalocker
 
         with open_append(Path(f"{self.path}.lock")) as file:
@@ -213,7 +213,7 @@ class Cache:
 
 
 class _DamageError(sqlite3.DatabaseError):
-    """Damage that the checksum shows and SQLite has not noticed."""
+    """Damage to the file that a checksum reveals although SQLite reports no error."""
 
 
 def _is_damage(error: Exception) -> bool:

@@ -77,7 +77,7 @@ def _estimate_from_size(size: int) -> int:
 
 
 def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
-    """Return the tokens of input and output that an answer reports, or else an estimate."""
+    """Return the numbers of input and output tokens that an answer reports, or else an estimate."""
     usage = answer.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     # Embeddings and scores have no output.
@@ -300,10 +300,10 @@ class LLM(NearNames):
         )
 
     def _sent_headers(self) -> dict[str, Any]:
-        """Return the headers to send, and mark the headers of the SDK that must not be sent.
+        """Return the headers to send; headers that the SDK must not send are marked for omission.
 
-        The environment may set an organization, a project and more headers for OpenAI. They are
-        sent only to the default endpoint, as is the key of the environment.
+        The environment may set an organization, a project and more headers for OpenAI. Like the key
+        in the environment, they are sent only to the default endpoint.
         """
         from openai import Omit
 
@@ -350,8 +350,8 @@ class LLM(NearNames):
     def complete(self, messages: str | Sequence[Message], *, sample: int = 0) -> Completion:
         """Return the answer to one prompt or one chat, from the cache if it is there.
 
-        It also works while an event loop is running, as in a notebook. To ask much at once, use
-        :meth:`connect` in async code.
+        It also works while an event loop is running, as in a notebook. To send many requests
+        concurrently, use :meth:`connect` in async code.
 
         Args:
             messages: A prompt, or a chat such as ``[{"role": "user", "content": "Hello"}]``.
@@ -361,7 +361,7 @@ class LLM(NearNames):
             The answer, which prints as its text.
 
         Raises:
-            LLMError: If there is no answer; the message names the reason and number of attempts.
+            LLMError: If there is no answer; the message has the reason and the number of attempts.
             BudgetError: If the budget does not allow the call or a retry.
             SettingError: If ``messages`` is neither a text nor a list of messages.
 
@@ -428,7 +428,7 @@ class LLM(NearNames):
         return {name: value for name, value in self.parameters.items() if name not in _OF_CHATS}
 
     def _count(self, **amounts: float) -> None:
-        """Add to the usage of this object and, in a worker, of the original LLM."""
+        """Add numbers to the usage of this object and, in a worker, of the original LLM."""
         if self._copy is not None:
             self._copy.count(**amounts)
         with self._counting:
@@ -465,13 +465,13 @@ def _copy_of_llm(
 
 
 class _Request(NamedTuple, Generic[T]):
-    """A request, and the function that reads its answer.
+    """An HTTP request, and the function that reads its answer.
 
     Attributes:
         path: The path below the endpoint's address.
         body: The JSON body.
         size: Bytes of text in the body.
-        most: Most tokens of input and of output that the request may use.
+        most: Largest numbers of input tokens and output tokens that the request may use.
         read: Returns the result, from the answer and its tokens of input and output.
     """
 
@@ -549,7 +549,7 @@ class Connection:
         request: Callable[[Sequence[str]], _Request[list[T]]],
         texts: Sequence[str],
     ) -> list[T]:
-        """Return one value per text; request the values that are not cached."""
+        """Return one value per text, from the cache or from one request for all missing values."""
         llm = self.llm
         values: dict[str, T] = {}
         for text, key in keys.items():
@@ -665,7 +665,7 @@ class Connection:
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """Return the body of the server's answer; release the hold if the call was not billed."""
+        """Return the body of the server's answer; set the hold to 0 if the call was not billed."""
         import httpx
         import openai
 
@@ -706,7 +706,7 @@ class Connection:
 def _parameters(
     temperature: float | None, limit: str, max_tokens: int | None, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters to send; a limit in ``more`` replaces ``max_tokens``."""
+    """Return the parameters to send; a length limit in ``more`` replaces ``max_tokens``."""
     if ours := [name for name in _OURS if name in more]:
         raise SettingError(f"parameters cannot set {', '.join(ours)}, which the client sets")
     chosen: dict[str, Any] = {"temperature": temperature}

@@ -48,7 +48,7 @@ def is_unseen(char: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return a text without invisible characters.
+    """Return a text without its invisible characters; white space stays.
 
     Example:
         >>> visible("[[\\u200bA]]")
@@ -136,7 +136,7 @@ class Skeleton:
         return "".join([*parts, self._between(end, len(self.text))]) if parts else self.source
 
     def _between(self, start: int, end: int) -> str:
-        """Return the source of a part of the skeleton, with the invisible characters around it."""
+        """Return the source text of a part of the skeleton, with invisible characters around it."""
         positions, head, tail = self._positions, "", ""
         # One source character may give several skeleton characters, of which only some match.
         while 0 < start < end and positions[start] == positions[start - 1]:
@@ -159,7 +159,7 @@ def apart(token: str) -> str:
 
 
 def break_tokens(text: str, breaks: Iterable[Break]) -> str:
-    """Return a text in which these patterns are replaced, also if they are disguised."""
+    """Return a text in which patterns are replaced, even if look-alike characters disguise them."""
     skeleton = Skeleton(text)
     for pattern, replacement in breaks:
         text = skeleton.replace(pattern, replacement)
@@ -205,7 +205,7 @@ _TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f
 def break_controls(text: str) -> str:
     """Return a text in which a space follows the first character of every chat template token.
 
-    Tokens are recognized by their shape, also if they are disguised:
+    Tokens are recognized by their shape, even if look-alike or invisible characters disguise them:
 
     - between ``<`` and ``>``: names with a bar or an underscore, such as ``<|im_start|>``,
       ``<｜User｜>`` and ``<end_of_turn>``, and some words: ``<s>``, ``<<SYS>>``, ``<seed:bos>``,

@@ -54,7 +54,7 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 async def outcomes_of(
     texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
 ) -> list[Outcome[T]]:
-    """Return the outcomes of a request; if it is refused as too large, send it in halves."""
+    """Return one outcome per text; if a request is refused as too large, send it in halves."""
     try:
         return [Outcome(value) for value in await ask(texts)]
     except LLMError as error:

@@ -19,7 +19,7 @@ _MOST_SHOWN = 300  # characters of a server's message that an error quotes
 
 
 def checked_url(url: str) -> str:
-    """Return the address of an endpoint after checking it.
+    """Return the address of an endpoint; raise an error if it is not valid.
 
     Args:
         url: The address, such as ``http://localhost:8000/v1``.

@@ -19,7 +19,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class KeyUse(NamedTuple):
-    """A key and an address that would receive it.
+    """An API key and an address that would receive it.
 
     Attributes:
         variable: The environment variable that holds the key.
@@ -63,7 +63,7 @@ def is_openai(url: str) -> bool:
 def key_uses(
     variable: str | None, urls: str | Iterable[str] | None, *, typed: bool = False
 ) -> tuple[KeyUse, ...]:
-    """Return which addresses that a file names would receive which key.
+    """Return the API key that each address in a settings file would receive.
 
     A key belongs to the address that it was given for. ``OPENAI_API_KEY`` belongs to OpenAI and to
     the host of ``OPENAI_BASE_URL``, and so does a variable that the user typed without an address.
@@ -74,7 +74,7 @@ def key_uses(
         variable: The variable with the key. ``None`` is the default: without an address,
             ``OPENAI_API_KEY`` if it is set, and with one no key.
         urls: The address or addresses in the file, ``None`` for the default address.
-        typed: Whether the user typed the variable, as opposed to the file naming it.
+        typed: Whether the user typed the name of the variable; false if it comes from the file.
     """
     if variable is None:
         if urls is not None or not os.environ.get(KEY_VARIABLE):
@@ -93,7 +93,7 @@ def key_uses(
 def check_key(
     variable: str | None, urls: str | Iterable[str] | None, file: Path, *, typed: bool = False
 ) -> None:
-    """Refuse to send a key to an address that a file names, unless the key belongs there.
+    """Raise an error if a settings file would send a key to an address to which it does not belong.
 
     Args:
         variable: As in :func:`key_uses`.

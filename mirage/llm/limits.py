@@ -21,7 +21,7 @@ _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 def limited(most: int) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook for httpx (or httpx2) that limits the length of a response.
+    """Return a response hook for httpx (or httpx2) that limits a response to ``most`` bytes.
 
     httpx itself decompresses a response of any length, and a megabyte may expand to a gigabyte.
     With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. Reading a

@@ -58,12 +58,13 @@ class Form(Generic[T]):
     """The form of an answer: how to ask for it, and how to read it.
 
     Attributes:
-        text: Instructions on how to answer; the prompt has them before and after the material.
+        text: Instructions on how to answer; the prompt has them before and after the texts in
+            question.
         reminder: An additional instruction, used after an answer that could not be read.
         read: Returns the value of an answer, or ``None`` if the answer cannot be read. It is not
             called for answers that were cut off at ``max_tokens``, whose end is missing.
         sought: A noun for the value in errors, such as ``"verdict"``.
-        breaks: Patterns in the material to break, because they would be read as an answer.
+        breaks: Patterns to alter in the texts in question, because they would be read as an answer.
         weigh: Replaces ``read`` if it is set: returns the value of a whole completion with its log
             probabilities. It is also called for answers that were cut off.
     """
@@ -78,10 +79,10 @@ class Form(Generic[T]):
 
 @dataclass(frozen=True)
 class Question(Generic[T]):
-    """One question about untrusted texts.
+    """One question to an LLM about untrusted texts, such as answers of models.
 
-    The marks around texts carry a word that no text can predict. It replaces ``{word}`` in ``task``
-    and ``aim``.
+    In the prompt, each text is between tags that contain a word that no text can predict. The word
+    replaces ``{word}`` in ``task`` and ``aim``.
 
     Attributes:
         task: The task and its rules.
@@ -176,7 +177,7 @@ def ask_all(
 async def ask_each(
     llm: LLM, questions: Iterable[Question[T]], take: Callable[[int, Outcome[T]], None]
 ) -> None:
-    """Ask an LLM questions, and pass on each outcome as soon as it is there.
+    """Ask an LLM questions, and pass each outcome to ``take`` as soon as it arrives.
 
     Questions are read from the iterable as they are needed, so there may be any number of them.
     """
@@ -195,7 +196,7 @@ def ask_on_workers(
     asked: Iterable[tuple[int, Question[T]]],
     take: Callable[[int, Outcome[T]], None],
 ) -> None:
-    """Ask LLMs questions on the workers of an executor, which share cache, budget and usage.
+    """Ask LLMs questions from the workers of an executor, which share cache, budget and usage.
 
     Args:
         executor: The executor, whose workers ask the questions.
@@ -230,7 +231,7 @@ def _ask_in_worker(llms: Sequence[LLM], part: tuple[int, list[Question[T]]]) -> 
 
 
 async def _outcome(connection: Connection, question: Question[T]) -> Outcome[T]:
-    """Ask until an answer can be read; earlier answers are not part of the next prompt."""
+    """Ask a question until an answer can be read, without earlier answers in the prompt."""
     form, messages = question.form, question.messages
     reminded = [{"role": "user", "content": f"{messages[0]['content']}\n\n{form.reminder}"}]
     for sample in range(ASKS):
@@ -266,11 +267,11 @@ def _unreadable_message(completion: Completion, sought: str) -> str:
 
 
 def harmless(text: str, breaks: Iterable[Break] = ()) -> str:
-    """Return an untrusted text as a prompt may contain it.
+    """Return an untrusted text in a form that is safe in a prompt.
 
-    All preparation of material is done here. Patterns that look like an answer are broken, and so
-    are tokens of chat templates (:func:`~mirage.llm.controls.break_controls`). Lone surrogates,
-    which files may contain and which cannot be sent, become question marks.
+    Patterns that look like an answer are altered, and so are tokens of chat templates
+    (:func:`~mirage.llm.controls.break_controls`). Lone surrogates, which files may contain and
+    which cannot be sent, become question marks.
 
     Example:
         >>> harmless("Answer [[A]] <|im_end|>", [BRACKETS])
@@ -286,7 +287,7 @@ def _sendable(text: str) -> str:
 def fenced(
     material: Iterable[tuple[str, str]], breaks: Iterable[Break] = ()
 ) -> tuple[str, list[str]]:
-    """Make texts harmless and enclose each of them in marks that carry an unpredictable word.
+    """Make texts harmless and enclose each of them in tags that contain an unpredictable word.
 
     A text is between ``<name word>`` and ``</name word>``. The word is hexadecimal and does not
     occur in any of the texts. Equal texts give the same word. No text can predict it, because it is
@@ -328,10 +329,10 @@ _LAST_LINE = re.compile(
 
 
 def verdict_break(verdicts: Collection[str]) -> Break:
-    """Return the pattern and replacement that break these verdicts in double brackets.
+    """Return a pattern for these verdicts in double brackets, and a replacement that alters them.
 
-    Verdicts in look-alike characters are broken too. Other double brackets, such as citations, stay
-    as they are.
+    Verdicts in look-alike characters are altered too. Other double brackets, such as citations,
+    stay as they are.
     """
     names = {verdict.casefold() for verdict in verdicts}
     longest = max(map(len, names))

@@ -20,13 +20,13 @@ _UNREACHED = 2  # most retries of a call if no call has ever reached the endpoin
 
 
 class TransientError(Exception):
-    """A fault that may pass, such as a timeout.
+    """A fault after which a retry may succeed, such as a timeout.
 
     Attributes:
         status: HTTP status, if there was a response.
         retry_after: Seconds that the server asks to wait, or ``None``.
         unreached: Whether no connection to the server could be opened.
-        lost: Whether there was no connection, or it broke off.
+        lost: Whether no connection could be opened, or it was lost.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Reach:
 
     Attributes:
         reached: Whether a call has ever reached the endpoint.
-        given_up: Why no more calls are sent; empty while calls may be sent.
+        given_up: The reason why no more calls are sent; empty as long as calls may be sent.
     """
 
     reached: bool = False
@@ -59,14 +59,14 @@ class Reach:
 
 
 def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> TransientError | None:
-    """Return the fault of an HTTP status if a later request may succeed, or else ``None``."""
+    """Return an error for an HTTP status after which a retry may succeed, or else ``None``."""
     if status not in (408, 409, 429) and status < 500:
         return None
     return TransientError(reason, status=status, retry_after=_retry_after(headers))
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a response asks to wait, from any form of ``Retry-After``."""
+    """Return the seconds to wait that a response requests, from any format of ``Retry-After``."""
     value = headers.get("retry-after", "")
     forms: tuple[Callable[[], float], ...] = (
         lambda: float(headers["retry-after-ms"]) / 1000,
@@ -81,7 +81,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def decoded(content: bytes) -> Any:
-    """Return the JSON value of a response."""
+    """Return the JSON value of a response body."""
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # ValueError: also for a number of 5,000 digits
@@ -93,8 +93,8 @@ class Retries:
     """A policy that decides when to retry a call and when to stop.
 
     The n-th wait is random between 0 and ``backoff_s * 2 ** (n - 1)`` seconds, at most a minute
-    ("full jitter": Brooker 2015, Exponential Backoff And Jitter). If the server names a time, the
-    wait is that time plus up to ``backoff_s`` seconds.
+    ("full jitter": Brooker 2015, Exponential Backoff And Jitter). If the server requests a waiting
+    time, the wait is that time plus up to ``backoff_s`` seconds.
 
     If no call has ever reached the endpoint, a call is retried twice at most. After that no other
     call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).

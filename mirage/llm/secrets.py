@@ -28,9 +28,9 @@ class Secrets:
     """An API key and headers, and the redaction of texts that may repeat them.
 
     Servers may repeat the key or headers of a request in their errors. The secrets are the key, and
-    each word of a header that has at least 8 characters. Redaction also hides parts of the
-    key, and parts of words that have at least 12 characters. A part is hidden if it has at least 8
-    letters and digits, whatever is between them, in any case, backwards, in base64 or in
+    each word of a header that has at least 8 characters. Redaction also hides parts of the key, and
+    parts of words that have at least 12 characters. A part is hidden if it has at least 8 letters
+    and digits, even with other characters between them, in another case, backwards, in base64 or in
     hexadecimal.
 
     Args:
@@ -53,7 +53,7 @@ class Secrets:
         self._keys = [SecretStr(form) for word in keys for form in _forms(word)]
 
     def redacted(self, text: str) -> str:
-        """Return the text with ``[secret]`` in place of every secret and every part of one."""
+        """Return the text with ``[secret]`` in place of every secret and every part of a secret."""
         for word in self._words:
             text = text.replace(word.get_secret_value(), "[secret]")
         parts = {part for key in self._keys for part in _parts(key.get_secret_value())}
@@ -75,7 +75,7 @@ class Secrets:
 
     @contextmanager
     def out_of_logs(self) -> Iterator[None]:
-        """Redact the log records that HTTP libraries write at level DEBUG."""
+        """Redact, in a ``with`` block, the log records that HTTP libraries write at level DEBUG."""
 
         def redact(record: logging.LogRecord) -> bool:
             message = record.getMessage()

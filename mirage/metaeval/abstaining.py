@@ -53,14 +53,15 @@ _FIFTHS = 5
 
 @dataclass(frozen=True)
 class AbstainingJudge:
-    """A rule that decides items whose score is far from a threshold, and abstains on the others.
+    """A rule that labels items whose score is far from a threshold, and abstains on the others.
 
-    :meth:`calibrate` makes one from labels.
+    :meth:`calibrate` creates one from labels.
 
     Attributes:
-        threshold: The score from which on a decided item is positive.
-        margin: The least distance from the threshold of decided items. It is infinite, so that the
-            rule abstains on all items, if calibration could not show the risk for any share.
+        threshold: Decided items with at least this score are positive.
+        margin: Items closer than this to the threshold are not decided. It is infinite, so that the
+            rule abstains on all items, if calibration could not limit the risk for any share of
+            items.
         risk: The upper limit of the error among decided items.
         confidence: The share of calibrations in which the error stays below the risk; ``None`` if
             it does so on average over calibrations.
@@ -99,7 +100,7 @@ class AbstainingJudge:
         threshold: float = 0.5,
         balanced: bool = False,
     ) -> AbstainingJudge:
-        """Find the margin from labels.
+        """Return a rule whose margin is chosen so that the error among decided items is limited.
 
         The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
         passes is used. By default a margin passes if the error among the items that it decides,
@@ -115,7 +116,7 @@ class AbstainingJudge:
         later if a quarter is too few to pass, and again at half. This needs more labels, and
         abstains throughout more often.
 
-        The scores must not depend on these labels: a model that was fitted to them looks too good.
+        The scores must not depend on these labels: a model fitted to them would look too good.
         ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
         without clusters, at 50, 100 and 250 labels.
 
@@ -128,8 +129,8 @@ class AbstainingJudge:
                 on average over calibrations.
             clusters: The cluster of each item, if items are not independent, such as the answer
                 that sentences come from; by default each item is its own cluster.
-            threshold: The score that is neutral, such as 0.5 for a probability. It should come from
-                other data.
+            threshold: The neutral score, such as 0.5 for a probability. Do not choose it on these
+                labels.
             balanced: Limit the mean of the error rates of the two labels, which is 1 minus the
                 balanced accuracy, instead of the error rate.
 
@@ -236,7 +237,7 @@ def _margins(distance: Floats) -> Floats:
 def _errors(
     wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors of a rule; with a balanced risk, those of each label."""
+    """Return the numbers of errors among decided items: in all, or per label if ``balanced``."""
     groups = (decided & positive, decided & ~positive) if balanced else (decided,)
     return tuple(errors_of(wrong[group], codes[group]) for group in groups)
 
@@ -244,7 +245,7 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors of a rule if this share of its decisions were wrong, in all clusters."""
+    """Return the errors that a rule would have if this share of decisions were wrong everywhere."""
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
 
@@ -325,7 +326,7 @@ def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> 
 
 
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
-    """Return the share of the significance level of each test; tests after a start have 0."""
+    """Return each test's share of the significance level; 0 unless it starts a sequence."""
     first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
     positions = {
         max(first, next(position for position, share in enumerate(shares) if share >= start))
@@ -339,7 +340,7 @@ def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
 def _check_enough(
     positive: Bools, codes: Ints, has_score: Bools, risk: float, alpha: float, balanced: bool
 ) -> None:
-    """Raise an error if the labels could not show the risk even without a wrong decision."""
+    """Raise an error if there are too few labels to pass the test even without a wrong decision."""
     labels, factor = int(np.count_nonzero(has_score)), 1.0
     kinds = _with_share(0.0, positive, codes, has_score, balanced)
     _check_both_labels([kind.decided for kind in kinds], labels, balanced)
@@ -388,26 +389,26 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Cascade:
-    """A judge of sentences: a calibrated score, and another judge for the sentences it leaves.
+    """A judge of sentences: a calibrated score, and another judge if the score abstains.
 
     :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` accepts it. The risk of
-    ``abstaining`` limits the error of the score's decisions only; on the other sentences the
-    cascade is as good as the other judge.
+    ``abstaining`` limits the error of the score's decisions only; on the other sentences, the
+    cascade has the errors of the other judge.
 
     Attributes:
         name: The name in tables.
         cheap: The score.
         costly: The judge of sentences on which the score abstains: an LLM, people or a function.
             ``None`` leaves them without a label.
-        abstaining: The calibrated rule. It takes scores of which high ones are positive, so a
-            score that is better when lower is reversed first: 0.2 on a scale of 0 to 1 becomes 0.8.
+        abstaining: The calibrated rule. It expects that high scores are positive, so a score that
+            is better when lower is reversed first: 0.2 on a scale of 0 to 1 becomes 0.8.
         positive: The label of high scores.
         negative: The other label.
-        direction: A sentence on which values of the score mean the positive label; empty if the
-            score declares that higher ones do.
+        direction: A note on which scores mean the positive label; empty if the score declares that
+            high scores do.
 
     Raises:
-        JudgmentError: The rule was calibrated with another prompt than that of ``cheap``.
+        JudgmentError: The rule was calibrated with another prompt than ``cheap`` has.
     """
 
     name: str
@@ -518,11 +519,11 @@ def cascade(
 
     Args:
         cheap: A score, a feature or its name, or a function of a sentence that returns floats. Its
-            threshold is the one of the score, or 0.5. Its direction is the one that it declares;
-            by default higher is better. A list of scores becomes one probability, by a logistic
-            regression with equal weight for both labels; use a list of one for a score whose
-            threshold is unknown. For calibration, the probabilities of each fifth of the clusters
-            come from a model of the other four fifths; decisions use a model of all clusters.
+            threshold is the score's own, or else 0.5. Its direction is the declared one; by default
+            higher is better. A list of scores becomes one probability, by a logistic regression
+            with equal weight for both labels; use a list with one score if its threshold is
+            unknown. For calibration, the probabilities of each fifth of the clusters come from a
+            model fitted to the other four fifths; decisions use a model fitted to all clusters.
         costly: A judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
             if people judge the rest.
         labelled: Sentences with two labels, for the calibration; queries are the clusters.
@@ -595,7 +596,7 @@ def _combine(
     clusters: Ints,
     seed: int,
 ) -> tuple[Score, Floats]:
-    """Return a score that combines several, and out-of-fold probabilities of the positive label."""
+    """Return a score that combines several, and its cross-validated probabilities on the labels."""
     if not parts:
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")
 
@@ -618,7 +619,7 @@ def _combine(
 
 
 def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
-    """Return a function from columns to probabilities; NaN if a column is not finite."""
+    """Return a function from columns of scores to probabilities; NaN if a score is not finite."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -642,7 +643,7 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
 
 
 def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opinion, Floats]:
-    """Return a judge's opinion of sentences, and its scores oriented so that high is positive.
+    """Return a judge's opinion of sentences, and its scores, reversed if lower is better.
 
     Raises:
         JudgmentError: The judge returns labels instead of scores.
@@ -658,7 +659,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score, 0.5 by default, oriented as its scores.
+    """Return the threshold of a score (0.5 by default), reversed if lower is better.
 
     Raises:
         JudgmentError: The direction, and so the threshold, depends on the language.

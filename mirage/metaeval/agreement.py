@@ -43,8 +43,8 @@ class LanguageAgreement(NamedTuple):
         krippendorff_alpha: Krippendorff's alpha; NaN if all labels are the same.
         gwet_ac1_interval: The bootstrap interval over queries, as its two ends; NaN with fewer
             than 14 queries, or if AC1 is undefined for a bootstrap sample.
-        fleiss_kappa_interval: The same for Fleiss' kappa.
-        krippendorff_alpha_interval: The same for Krippendorff's alpha.
+        fleiss_kappa_interval: The bootstrap interval of Fleiss' kappa, as for AC1.
+        krippendorff_alpha_interval: The bootstrap interval of Krippendorff's alpha, as for AC1.
     """
 
     language: str

@@ -79,7 +79,8 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         languages: The codes of the languages, in the order of the input.
         items: The number of items with a verdict in at least two languages.
         queries: The number of queries of these items; queries are the clusters of all intervals.
-        missing: For each language, the number of items with a verdict in another language only.
+        missing: For each language, the number of items that have a verdict in other languages but
+            not in it.
         agreement: The share of pairs of languages with the same verdict, as a mean over items.
         alpha: Krippendorff's alpha with languages as raters; NaN if all verdicts are the same.
         alpha_interval: The interval of ``alpha``; NaN under the conditions of
@@ -188,7 +189,7 @@ def language_consistency(
     Args:
         verdicts: For each language the verdict on each item. An item has the same name in every
             language, such as ``("q01", "model a", "model b")``. An item without a verdict in a
-            language, or with ``None``, is left out of the figures of that language.
+            language, or with ``None``, is left out of that language's statistics.
         judge: The name of the judge in tables.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.
@@ -374,7 +375,7 @@ def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -
 
 
 def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
-    """Return verdicts as codes, ``(items, languages)``, -1 for none; and the query of each item."""
+    """Return verdicts as integer codes, ``(items, languages)``, -1 if missing, and item queries."""
     items = list(dict.fromkeys(item for column in verdicts.values() for item in column))
     kinds = dict.fromkeys(
         verdict
@@ -390,7 +391,7 @@ def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
 
 
 def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
-    """Return a row per item with a 1 at its pair of verdicts, or zeros if a verdict is missing."""
+    """Return one row per item, with 1 at its pair of verdicts; zeros if a verdict is missing."""
     cells = np.zeros((len(first), kinds**2))
     both = np.flatnonzero((first >= 0) & (second >= 0))
     cells[both, first[both] * kinds + second[both]] = 1

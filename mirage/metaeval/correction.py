@@ -116,15 +116,15 @@ def corrected_share(
     level: float = 0.95,
     seed: int = 0,
 ) -> CorrectedShares:
-    """Estimate the share of sentences that people would label positive, from labels of some.
+    """Estimate the share of sentences that people would label positive, from a labelled sample.
 
-    The estimate is that of :func:`~mirage.statistics.powered_mean` with queries as clusters. It is
-    unbiased even if the judges are bad, and more precise than labels alone if they agree with
-    people. The labelled sentences must be a random sample. The column ``worth`` is the number of
-    labels that would be as precise alone. With at least two judges, a last row combines them, with
-    weights learnt from the labels (cross-prediction,
-    :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs about a hundred
-    labels to be better than the best judge.
+    The estimate is computed by :func:`~mirage.statistics.powered_mean` with queries as clusters. It
+    is unbiased even if the judges are bad. It is more precise than labels alone if the judges agree
+    with people. The labelled sentences must be a random sample. The column ``worth`` is the number
+    of labels that would be as precise without a judge. With at least two judges, a last row
+    combines them, with weights learnt from the labels (cross-prediction,
+    :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs about a hundred labels
+    to be better than the best judge.
 
     Args:
         labelled: Sentences with labels; those without a usable label are left out.
@@ -173,21 +173,23 @@ def corrected_share(
 
 
 class Transfer(NamedTuple):
-    """The agreement of one feature with the user's labels, and with those of MEMERAG.
+    """The agreement of one feature with the user's labels and with MEMERAG's labels.
 
     Attributes:
         judge: The name of the feature.
         sentences: The number of sentences with a label and a score.
-        queries: The number of their queries.
-        roc_auc: The probability that a positive sentence has a better score than a negative one:
-            higher, or lower if the feature declares that lower is better.
+        queries: The number of queries of these sentences.
+        roc_auc: The area under the ROC curve: the probability that a positive sentence has a better
+            score than a negative one (higher, or lower if the feature declares that lower is
+            better).
         interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
             of either kind.
-        memerag_areas: The same area on the labels of MEMERAG, by language; empty if it was not
+        memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if not
             measured.
-        gate: Whether the labels show that the feature separates them: the interval is above 0.5.
-        direction: A sentence on which scores mean the positive label; empty if the feature declares
-            that higher ones do.
+        gate: Whether the interval is above 0.5, so that the feature separates positive from
+            negative sentences.
+        direction: A note on which scores mean the positive label; empty if the feature declares
+            that high scores do.
     """
 
     judge: str
@@ -270,11 +272,11 @@ def transfer_card(
 
     MEMERAG is a public data set of labelled sentences. About a hundred labels of the user show
     whether a feature can serve as a gate, which accepts or rejects responses, on the user's data.
-    It can if the interval of its area under the ROC curve
+    It can serve as a gate if the interval of its area under the ROC curve
     (:func:`mirage.statistics.classification.roc_auc_interval`) is above 0.5. The areas on MEMERAG's
     labels were computed by ``validation/papers/metaeval.py``. If a feature is better when lower,
-    the area is that of its lower values. If a score declares no direction, higher is assumed to be
-    better, and the card contains a note.
+    its values are reversed first. If a score declares no direction, higher is assumed to be better,
+    and the card contains a note.
 
     Args:
         labelled: The user's labels.
@@ -329,7 +331,7 @@ def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
 
 
 def _scores(opinion: Opinion, positive: str) -> Floats:
-    """Return a number for each sentence, high for the positive label; NaN if there is none."""
+    """Return the score of each sentence, reversed if lower is better; NaN if it has none."""
     if opinion.evidence is not None:
         return opinion.evidence
     labels: Sequence[str | None] = opinion.labels or ()
@@ -343,7 +345,7 @@ def _memerag_areas(name: str) -> Iterator[tuple[str, float]]:
 
 
 def _ends(mean: PoweredMean) -> dict[str, object]:
-    """Return a mean as columns; an interval becomes two columns."""
+    """Return the fields of a mean as table columns; the interval becomes two columns."""
     columns = mean._asdict()
     for name in ("interval", "alone_interval"):
         ends = columns.pop(name)

@@ -33,24 +33,24 @@ def evaluate(
     """Measure how well judges agree with labels that people gave to sentences.
 
     Each judge gets the sentences that have one label, without the label. If there are several
-    annotators, the label is that of the majority. Sentences labelled "Challenging to determine" are
-    left out and counted. With sentences in several languages this is the multilingual task of
-    MEMERAG: the mean gives all languages the same weight. ``labelled.select(languages=["de"])``
-    makes it monolingual, and ``select(fine=[...])`` selects fine-grained labels.
+    annotators, the majority's label is used. Sentences labelled "Challenging to determine" are left
+    out and counted. With sentences in several languages this is the multilingual task of MEMERAG:
+    the mean gives all languages the same weight. ``labelled.select(languages=["de"])`` makes it
+    monolingual, and ``select(fine=[...])`` selects fine-grained labels.
 
     A score (a feature, or a function that returns floats) without a threshold gets one by
-    cross-validation. Queries are split into five folds, and the threshold for a fold is the one
-    with the best balanced accuracy, averaged over languages, on the other four. If a feature is
-    better when lower, a lower score means the positive label. If a score declares no direction,
+    cross-validation. Queries are split into five folds. The threshold for a fold is the one that
+    has the best balanced accuracy, averaged over languages, on the other four folds. If a feature
+    is better when lower, a lower score means the positive label. If a score declares no direction,
     higher is assumed to be better, and the table contains a note.
 
     Args:
         labelled: The sentences and their labels.
         judges: Judges, scores, features or their names, or functions of a sentence.
         cluster: The clusters of queries that are not independent, such as queries about one
-            document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise it is a key of
-            their metadata, a function of a query, or a mapping from query id. Languages may share
-            clusters, as parallel questions do.
+            document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise pass a key of
+            the queries' metadata, a function of a query, or a mapping from query id. Languages may
+            share clusters, as parallel questions do.
         draws: The number of bootstrap samples behind each interval
             (:func:`mirage.statistics.classification.draws_of`). Clusters that languages share are
             drawn once for all of them.
@@ -61,8 +61,8 @@ def evaluate(
         SettingError: ``draws`` is below 1, or ``level`` is not between 0 and 1.
         JudgmentError: There is no judge, an object is not a judge, or two judges have one name; a
             judge did not return one label or score per sentence, or returned none of the labels; a
-            score is measured on other than two labels, one of them positive; or all sentences of a
-            language have the same label.
+            score is measured, but there are not exactly two labels, one of them positive; or all
+            sentences of a language have the same label.
         DatasetError: No sentence has a usable label.
         FeatureError: A feature has no value for any sentence.
         UnknownNameError: There is no feature with a name.
@@ -172,7 +172,7 @@ def _figures(
     draws: Mapping[str, Floats],
     level: float,
 ) -> dict[str, JudgeFigures]:
-    """Return one judge's figures by language, and their mean; ``column`` is its index."""
+    """Return one judge's agreement by language, and the mean; ``column`` is the judge's index."""
     rows = {}
     for code, tallies in by_language.items():
         in_language = truth.rows(code)
@@ -207,7 +207,7 @@ def _figures(
 def _mean(
     judge: str, rows: list[JudgeFigures], interval: Interval, names: tuple[str, ...]
 ) -> JudgeFigures:
-    """Return the mean of languages; the standard error assumes independent languages."""
+    """Return the mean of a judge's figures over languages, which are assumed to be independent."""
     return JudgeFigures(
         judge=judge,
         language=MEAN,

@@ -89,7 +89,7 @@ class FineErrors(Rows[FineError]):
 
 
 def fine_errors(truth: Truth, judges: tuple[str, ...], right: Bools, language: str) -> FineErrors:
-    """Count errors by label and fine-grained label, the most frequent of each label first."""
+    """Count each judge's errors by label and fine-grained label, the most frequent label first."""
     groups: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(truth.rows(language)).tolist():
         for fine in truth.labelled.fine[row]:

@@ -19,9 +19,10 @@ MEAN = "mean"
 
 
 def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
-    """Return the number of each sentence's cluster; clusters are numbered in order of their names.
+    """Return an integer per sentence for its cluster; clusters are numbered in order of names.
 
-    A cluster is a group of queries that are not independent. A query without a cluster is its own.
+    A cluster is a group of queries that are not independent. A query without a cluster is a cluster
+    by itself.
     """
     queries = [sentence.query for sentence in labelled]
     if isinstance(cluster, Mapping):  # one mapping for all languages
@@ -48,9 +49,10 @@ class Truth:
         language: The index of each sentence's language in ``languages``.
         query: The number of each sentence's query; queries in different languages are different.
         cluster: The number of each sentence's cluster of dependent queries; a query without a
-            cluster is its own. Languages may share clusters.
+            cluster is a cluster by itself. Languages may share clusters.
         label: The index of each sentence's label in ``names``.
-        left_out: The number of sentences without such a label, by reason.
+        left_out: The number of sentences that were left out because they have no usable label, by
+            reason.
     """
 
     labelled: LabelledSentences
@@ -62,7 +64,7 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
-        """Return the columns of labelled sentences; errors are those of :func:`evaluate`."""
+        """Return the sentences that have one usable label; for errors see :func:`evaluate`."""
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
         # Sorted, so that random draws by these numbers do not depend on the order of the rows.
@@ -114,7 +116,7 @@ class Truth:
         return np.asarray(self.language == self.languages.index(language))
 
     def positive(self, name: str) -> Bools:
-        """Return a mask of the sentences with the positive label, to measure the score ``name``."""
+        """Return a mask of the sentences with the positive label; errors name the score."""
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(

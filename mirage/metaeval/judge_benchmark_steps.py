@@ -87,7 +87,8 @@ class WithPassages(NamedTuple):
     """Questions with retrieved passages.
 
     Attributes:
-        queries: The questions with enough passages; each has only these, best first.
+        queries: The questions with enough passages; each has only its retrieved passages, best
+            first.
         replaced: The ids of questions whose lowest passage was replaced by a relevant one.
         dropped: The reason why each other question was dropped, by id.
     """
@@ -278,9 +279,9 @@ def count_words(text: str, language: str) -> float:
     """Return the number of words of a text.
 
     Words are the tokens of :func:`mirage.text.tokenize`. In scripts without spaces between words,
-    tokens are characters and are converted to words. The number of characters per word is that in
-    the parallel passages of the bundled corpora, relative to English: about 1.4 in Chinese, 2.0 in
-    Japanese and 3.0 in Thai.
+    tokens are characters and are converted to words. The number of characters per English word was
+    measured on the parallel passages of the bundled corpora: about 1.4 in Chinese, 2.0 in Japanese
+    and 3.0 in Thai.
 
     Raises:
         UnknownNameError: If the language is unknown.
@@ -356,9 +357,9 @@ sentence.
 
 
 def lexical_marks(sentence: str, candidates: Sequence[str], language: str) -> list[float]:
-    """Return the :func:`~mirage.features.lexical.sentence_support` of candidates, 0 if it is low.
+    """Return :func:`~mirage.features.lexical.sentence_support` by each candidate, or 0 if low.
 
-    The threshold is :data:`MARKED_AT`.
+    Candidates are sentences of passages. Support below :data:`MARKED_AT` becomes 0.
     """
     support = (sentence_support(sentence, [candidate], language) for candidate in candidates)
     return [value if value >= MARKED_AT else 0.0 for value in support]
@@ -404,15 +405,16 @@ class UnlabelledSentence(Record):
 def unlabelled_sentences(
     query: Query, response: Response, mark: SupportMarker = lexical_marks
 ) -> tuple[UnlabelledSentence, ...]:
-    """Return the sentences of an answer, each with up to three marked sentences of the passages.
+    """Return the sentences of an answer, each with up to three passage sentences that support it.
 
-    As in the paper, annotators compare a sentence with all passages of the question, so the rows do
-    not contain the citations. They do not contain the name of the model either.
+    The rows contain neither citations, because annotators compare a sentence with all passages of
+    the question (as in the MEMERAG paper), nor the name of the model.
 
     Args:
         query: The question with its passages.
         response: The response of a model.
-        mark: The function that scores how well a sentence of a passage supports one of the answer.
+        mark: The function that scores how well a sentence of a passage supports a sentence of the
+            answer.
 
     Raises:
         JudgmentError: If ``mark`` did not return a finite number for each sentence of the passages.

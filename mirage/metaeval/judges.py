@@ -62,15 +62,16 @@ class SentenceJudge(Protocol):
 class Score:
     """A number for each sentence, from which a threshold makes labels.
 
-    ``facts.direction`` declares whether higher or lower numbers mean the positive label. With any
-    other direction, higher is assumed to be better, and results contain a note.
+    ``facts.direction`` declares whether higher or lower numbers mean the positive label. Without a
+    declared direction, higher is assumed to be better, and results contain a note.
 
     Attributes:
         name: The name in tables.
         function: Returns the numbers of sentences. ``None``, NaN or
             :class:`~mirage.features.NotComputed` mean no number, which counts as wrong.
-        threshold: The least number with the positive label. It should come from other data than
-            those on which the score is measured. ``None`` chooses it by cross-validation.
+        threshold: Sentences with at least this number get the positive label. It should come from
+            other data than those on which the score is measured. ``None`` chooses it by
+            cross-validation.
         facts: The direction and range of the numbers, as features declare them.
         prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
     """
@@ -115,14 +116,14 @@ def score(
 
     Args:
         of: A feature, its name, or a function of a sentence.
-        threshold: The least number with the positive label, in the units of the feature; by
-            default it is chosen by cross-validation.
+        threshold: Sentences with at least this number get the positive label, in the units of the
+            feature; by default it is chosen by cross-validation.
         name: The name in tables; by default the name of the feature or the function.
 
     Raises:
         UnknownNameError: There is no feature with this name.
-        FeatureError: The feature needs an LLM, so its name is not enough; or ``facts`` is not a
-            :class:`~mirage.features.Facts`.
+        FeatureError: The feature needs an LLM, so pass the feature instead of its name; or
+            ``facts`` is not a :class:`~mirage.features.Facts`.
 
     Example:
         >>> score("support_lexical", threshold=0.5).name
@@ -217,7 +218,7 @@ class Reading:
 
 
 class Opinion(NamedTuple):
-    """The labels of a judge for sentences, or its scores with their fixed threshold."""
+    """A judge's labels for sentences, or its scores and their threshold if it is fixed."""
 
     name: str
     labels: tuple[str | None, ...] | None
@@ -228,7 +229,7 @@ class Opinion(NamedTuple):
 
     @property
     def evidence(self) -> Floats | None:
-        """The scores, oriented so that a high one means the positive label."""
+        """The scores, reversed if lower is better, so that high scores mean the positive label."""
         return None if self.scores is None else self.reading.turned(self.scores)
 
     def note(self, positive: str) -> str:
@@ -237,7 +238,7 @@ class Opinion(NamedTuple):
 
 
 def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
-    """Have a judge label or score sentences; errors are those of :func:`evaluate`."""
+    """Have a judge label or score sentences; errors are listed in :func:`evaluate`."""
     if isinstance(judge, str | Feature):
         judge = score(judge)
     name, threshold, values = name_of(judge), None, list[object]()
@@ -270,7 +271,7 @@ def prompt_digest_of(judge: object) -> str:
 
 
 def name_of(judge: JudgeLike) -> str:
-    """Return the name of a judge in tables; errors are those of :func:`evaluate`."""
+    """Return the name of a judge in tables; errors are listed in :func:`evaluate`."""
     if isinstance(judge, str):
         return feature(judge).name
     if isinstance(judge, Feature | Score | SentenceJudge):
@@ -298,7 +299,7 @@ def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
 
 
 def _declared_facts(function: object, name: str) -> Facts:
-    """Return the facts that a function declares for its numbers; nothing is known by default."""
+    """Return the direction and range that a function declares; unknown by default."""
     declared = getattr(function, "facts", None)
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
@@ -320,7 +321,7 @@ def _feature_scores(
 
 
 def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSentence]) -> Floats:
-    """Return the scores as numbers, NaN without a score."""
+    """Return the scores as an array of floats; NaN if a score is missing."""
     numbers = np.full(len(sentences), np.nan)
     for row, value in enumerate(values):
         if value is None or isinstance(value, NotComputed):

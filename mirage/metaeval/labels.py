@@ -87,7 +87,7 @@ class LabelledSentences:
         *,
         task: Task = "faithfulness",
     ) -> LabelledSentences:
-        """Read MEMERAG's files in a folder: ``memerag``, ``memerag_ext`` or the majority vote.
+        """Read a folder of MEMERAG's files: ``memerag``, ``memerag_ext`` or the majority votes.
 
         The data is for evaluation only, under CC BY-NC 4.0.
 
@@ -209,7 +209,7 @@ class LabelledSentences:
     ) -> LabelledSentences:
         """Return the sentences in some languages and with some fine-grained labels.
 
-        With several annotators, the fine-grained label of a sentence is that of :meth:`majority`.
+        With several annotators, the fine-grained label of a sentence comes from :meth:`majority`.
 
         Args:
             languages: The languages to select; by default all.
@@ -247,9 +247,9 @@ class LabelledSentences:
     def majority(self) -> LabelledSentences:
         """Return the sentences with the label of most annotators, or none if there is a tie.
 
-        The fine-grained label is the most frequent one of the annotators who gave that label.
-        MEMERAG's files of the majority vote are the same, except that they break ties by the first
-        annotator.
+        The fine-grained label is the most frequent one among the annotators who gave that label.
+        MEMERAG's files of majority votes have the same labels, except that ties get the first
+        annotator's label.
         """
         labels, fine = (
             tuple((label,) if label else () for label in column)

@@ -155,7 +155,7 @@ def label_question(
 
 @cache
 def label_form(task: Task, strategy: Strategy) -> Form[str]:
-    """Return the response format of a judge of sentences."""
+    """Return the format in which a judge of sentences has to respond."""
     *first_labels, last = (f'"{label}"' for label in LABELS[task])
     labels = f"{', '.join(first_labels)} or {last}"
     return Form(
@@ -189,7 +189,7 @@ _TAGS: Break = (_TAG, r"[\1]")
 
 
 def _bare(labels: Collection[str]) -> Break:
-    """Return a break for labels that are alone on a line, as these are valid without tags."""
+    """Return a rule that alters lines of a prompt that look like a response (a label alone)."""
     label_keys = {_normalize(label) for label in labels}
 
     def bracket(line: re.Match[str]) -> str:
@@ -201,12 +201,12 @@ def _bare(labels: Collection[str]) -> Break:
 def read_label(text: str, labels: Collection[str]) -> str | None:
     """Return the label in a judge's response, or ``None`` if there is none.
 
-    The label is between ``<answer>`` tags, of which the last may be missing. Its case does not
+    The label is between ``<answer>`` tags; the closing tag may be missing. Its case does not
     matter, and it may be bold or in quotes. The response must end with it, as defined by
     :func:`mirage.llm.questions.final_verdict`: alone on a line, after whole sentences, or after a
-    word such as "Verdict:". Or the response begins with it and has no other label. A label among
-    other words is ignored, since it may be a quote. Text in ``<rationale>`` tags is ignored. A
-    response that consists of a label on one line needs no tags.
+    word such as "Verdict:". Alternatively, the response begins with it and has no other label. A
+    label among other words is ignored, since it may be a quote. Text in ``<rationale>`` tags is
+    ignored. A response that consists of a label on one line needs no tags.
     """
     labels_by_key = {_normalize(label): label for label in labels}
     answer_part = _without_rationale(text)

@@ -31,7 +31,7 @@ LANGUAGES_SHOWN = 9  # columns of languages in one table
 
 
 class JudgeFigures(NamedTuple):
-    """The agreement of one judge with people in one language, or on the mean of all languages.
+    """The agreement of one judge with people in one language, or averaged over all languages.
 
     Attributes:
         judge: The name of the judge.
@@ -68,12 +68,12 @@ class JudgeResult:
 
     Attributes:
         name: The name of the judge.
-        figures: The figures by language, and those of the mean.
+        figures: The agreement by language, and its mean over languages.
         labels: The label that the judge gave each sentence, or ``None``.
         scores: The scores behind the labels; ``None`` for a judge that returns labels.
         thresholds: The threshold that was applied to each sentence's score.
         threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
-        reading: The orientation of the scores: which of them mean the positive label.
+        reading: The orientation of the scores: whether high or low scores mean the positive label.
         truth: The sentences and their labels.
         prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
     """
@@ -110,9 +110,9 @@ class JudgeResult:
 
     @property
     def direction(self) -> str:
-        """A note on the scores that mean the positive label.
+        """A note on which scores mean the positive label.
 
-        It is empty if the judge declares that higher scores do, or if the judge returns labels.
+        It is empty if the judge declares that high scores do, or if the judge returns labels.
         """
         if self.scores is None:
             return ""
@@ -251,10 +251,10 @@ class MetaEvaluation:
     ) -> Comparisons:
         """Test every two judges for a difference in balanced accuracy.
 
-        It is a paired permutation test, as in MEMERAG, appendix D. Under the null hypothesis the
-        two judges' labels of a unit may be swapped, so the judges are alike, not only equally
-        good. If two judges give labels in very different proportions, the test is conservative, and
-        may miss a difference that its interval shows.
+        It is a paired permutation test, as in MEMERAG, appendix D. Under the null hypothesis, the
+        two judges' labels can be swapped without changing their distribution, so the judges are
+        alike and not only equally good. If two judges give labels in very different proportions,
+        the test is conservative, and may miss a difference that the interval shows.
 
         Args:
             language: The language; by default the mean of all languages.
@@ -301,7 +301,7 @@ class MetaEvaluation:
         return frame_of(rows)
 
     def __str__(self) -> str:
-        """Return the means with their errors, and then the balanced accuracy in each language."""
+        """Return two tables: means with standard errors, and the balanced accuracy by language."""
         title = f"Balanced accuracy in % on {self.truth.labelled.source}"
         header = ("judge", MEAN, "s.e.", f"{100 * self.level:g} % interval", "ROC AUC", "invalid")
         means = self._table(title, header, [_cells(result[MEAN]) for result in self.judges])

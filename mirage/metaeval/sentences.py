@@ -21,7 +21,7 @@ __all__ = ["AnswerSentence", "columns_of", "read_sentences", "sentences_of", "wr
 
 
 class AnswerSentence(NamedTuple):
-    """One sentence of a response, as a judge gets it: without labels.
+    """One sentence of a response, without labels, as a judge gets it.
 
     Attributes:
         query: The query that the response answers, with its passages.
@@ -42,7 +42,7 @@ class AnswerSentence(NamedTuple):
 
     @property
     def cited(self) -> tuple[Passage, ...]:
-        """The passages that should support the sentence: those it cites, or all of the query's."""
+        """The passages that should support the sentence: the cited ones, or all of the query."""
         if self.citations is None:
             return self.query.passages
         return tuple(self.query[passage] for passage in self.citations)

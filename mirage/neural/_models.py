@@ -20,7 +20,7 @@ U = TypeVar("U")
 def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
     """Return the pickle recipe (``__reduce__``) of a model, for the workers of an executor only.
 
-    A worker calls ``make(*args)``, which loads the model from its name, or from its weights.
+    A worker calls ``make(*args)``, which loads the model by name or from its weights.
     """
     if not driver_host():
         raise NeuralError(
@@ -42,7 +42,7 @@ def encodable(text: str) -> str:
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """Return the result of ``load``, which loads the model ``name``."""
+    """Return the model that ``load`` returns; errors name the model."""
     try:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors
@@ -55,7 +55,7 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
 
 
 def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
-    """Return the results of ``compute`` for a batch, halving it if it does not fit in memory."""
+    """Return the results of ``compute`` for a batch; split it in halves if memory is too small."""
     try:
         return compute(batch)
     except Exception as error:
@@ -91,7 +91,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def weights_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights of a torch module and their names."""
+    """Return the SHA-256 of the weights of a torch module, including their names."""
     torch, digest = package("torch"), hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 
 
 class Embedder(Protocol):
-    """The interface of embedders, which turn texts into vectors; a plain function will do.
+    """The interface of embedders, which turn texts into vectors; a plain function is one, too.
 
     An embedder gets distinct, non-empty texts, and returns one vector for each, in order. The
     result is an array of shape (texts, dimensions), or a list that may hold a
@@ -258,9 +258,9 @@ def _sparse_rows(encode: Callable[..., Any], batch: Sequence[str]) -> list[csr_a
 
 
 class EndpointEmbedder:
-    """An embedder with an endpoint that supports the OpenAI API, ``POST .../embeddings``.
+    """An embedder that calls an endpoint with OpenAI's API, ``POST .../embeddings``.
 
-    Cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
+    Cache, budget, retries and headers are set in the :class:`~mirage.LLM`; see
     :func:`mirage.llm.embed_all`. If a request fails, its texts have a reason instead of a vector.
 
     Args:
@@ -284,7 +284,7 @@ class EndpointEmbedder:
     def keeping(self, cache: Cache) -> EndpointEmbedder:
         """Return an embedder that writes vectors to a cache as responses arrive.
 
-        If the LLM already has a cache, return this embedder. Budget and usage are shared.
+        If the LLM already has a cache, return this embedder unchanged. Budget and usage are shared.
         """
         if self.llm.cache is not None:
             return self
@@ -293,7 +293,7 @@ class EndpointEmbedder:
         return EndpointEmbedder(llm, prompt=self.prompt)
 
     def forget(self, texts: Iterable[str], cache: Cache) -> None:
-        """Delete the vectors of texts from the cache of :meth:`keeping`."""
+        """Delete the vectors of these texts from a cache that was passed to :meth:`keeping`."""
         cache.forget(self.llm.embedding_digest(harmless(self.prompt + text)) for text in texts)
 
     def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:

@@ -49,7 +49,7 @@ _PART = 512  # pairs that are sorted by length together, and that a worker gets 
 
 
 class _PairScorer(ABC):
-    """A model that scores pairs of texts, each distinct pair once; see :class:`NLI`."""
+    """The base class of models that score pairs of texts; each distinct pair is scored once."""
 
     _DEFAULT: ClassVar[str]
     _CUT: ClassVar[str]  # the text to truncate if both together are too long
@@ -126,7 +126,7 @@ class _PairScorer(ABC):
 
     @cached_property
     def _worker_task(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
-        """The function that workers run; it is cached so that the model is sent only once."""
+        """The function that workers call; the same object is reused, so the model is sent once."""
         return Once(partial(_worker_scorer, self))
 
     @abstractmethod
@@ -148,7 +148,7 @@ class _PairScorer(ABC):
         return np.array(scores, dtype=np.float64).reshape(len(scores), self.config.num_labels)
 
     def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
-        """Return the distinct pairs that have no scores yet, by their keys."""
+        """Return the distinct pairs that have no scores yet, by their cache keys."""
         distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
         return {key: pair for key, pair in distinct.items() if not self._has_scores(key)}
 
@@ -203,7 +203,7 @@ class _PairScorer(ABC):
 
     @cached_property
     def _identity(self) -> list[Any]:
-        """All that determines the scores of a pair, except its texts."""
+        """The settings that determine the scores of a pair, as a part of its cache key."""
         version, placement = _version(self.name, self.config), _placement(self._PRECISION)
         return [type(self).__name__, self.name, version, self.max_length, *placement]
 
@@ -254,7 +254,7 @@ class NLI(_PairScorer):
         return tuple(name for _, name in sorted(self.config.id2label.items()))
 
     def column(self, label: str) -> int:
-        """Return the column of :meth:`scores` with a label, found by the model's label names.
+        """Return the column of :meth:`scores` for a label, by the label names of the model.
 
         Args:
             label: ``"entailment"`` or ``"neutral"``.
@@ -361,7 +361,7 @@ class _Loaded:
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Yield positions in batches, longest first: one pair, or at most ``budget`` padded tokens."""
+    """Yield the positions of each batch's pairs; a batch has ``budget`` tokens at most."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while order:
         size = max(1, budget // lengths[order[0]])
@@ -371,7 +371,7 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _parallel_map(tasks: int) -> Iterator[Any]:
-    """Yield a function like ``map`` that runs several of ``tasks`` tasks at a time.
+    """Yield a function like ``map`` that runs several of a number of tasks at a time.
 
     The tasks share torch's threads. Threads that compute one small batch together mostly wait for
     each other, especially on a busy machine.
@@ -394,9 +394,9 @@ def _parallel_map(tasks: int) -> Iterator[Any]:
 def _worker_scorer(
     scorer: _PairScorer,
 ) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
-    """Return a function that scores pairs on a worker, and returns its placement and the scores.
+    """Return a function that scores pairs on a worker, and returns placement and scores.
 
-    The placement is the device and the precision there.
+    The placement is the device and the precision with which the worker computes.
     """
 
     def score(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
@@ -425,7 +425,7 @@ def _load(name: str, device: str, precision: str) -> _Loaded:
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
-    """Return the device to compute on, and ``on_cuda`` or float32, depending on its support."""
+    """Return the device and the precision: ``on_cuda`` if it is supported, else float32."""
     torch = package("torch")
     if torch.cuda.is_available():
         supported = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -434,7 +434,7 @@ def _placement(on_cuda: str) -> tuple[str, str]:
 
 
 def _version(name: str, config: Any) -> Any:
-    """Return a value that changes with the weights behind a name: a commit, or file stats."""
+    """Return a commit or file sizes and times, which change if the weights of a model change."""
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None)
     stats = [(path.name, path.stat()) for path in sorted(Path(name).iterdir()) if path.is_file()]

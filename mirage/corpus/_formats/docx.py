@@ -86,7 +86,7 @@ def _table(table: Table) -> Block:
 
 
 def _merge_code(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Merge consecutive code paragraphs, as Word stores each line as a paragraph."""
+    """Merge consecutive paragraphs of code into one block; Word stores each line as a paragraph."""
     code: list[str] = []
     for block in blocks:
         if block.kind == "code":

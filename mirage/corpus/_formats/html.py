@@ -106,7 +106,7 @@ def _flat(text: str) -> str:
 
 
 class _Walk:
-    """A walk over a tree in reading order that gathers text into blocks.
+    """A walk over the tree of an HTML page in reading order, which gathers text into blocks.
 
     It uses its own stack, since a page may nest elements deeper than Python can recurse.
     """
@@ -158,7 +158,7 @@ class _Walk:
         stack += ((child, False) for child in reversed(children))
 
     def _whole(self, node: LexborNode, tag: str) -> Block | None:
-        """Return the block that consists of one element, or ``None`` within a list item."""
+        """Return one element (such as a table) as a block, or ``None`` within a list item."""
         if self._lists:
             return None
         if tag in _HEADINGS:

@@ -35,7 +35,7 @@ def parse(content: bytes) -> Parsed:
 
 @contextmanager
 def _silence_pypdf() -> Iterator[None]:
-    """Keep pypdf from logging the damage that it repairs."""
+    """Turn off pypdf's log messages about damage that it repairs."""
     logger = logging.getLogger("pypdf")
     level = logger.level
     logger.setLevel(logging.CRITICAL)

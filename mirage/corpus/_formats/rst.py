@@ -33,7 +33,7 @@ _TEXT = ("paragraph", "rubric", "attribution", "line", "caption", "term", "footn
 def parse(content: bytes) -> Parsed:
     """Return the sections, paragraphs, code, lists and tables, with their inline markup.
 
-    Directives unknown to docutils, such as those of Sphinx, keep their source.
+    Directives that docutils does not support, such as Sphinx's, are returned as source text.
     """
     with needing("docutils"):
         from docutils.core import publish_doctree
@@ -93,7 +93,7 @@ def _code(node: Any) -> str:
 
 
 def _source(node: Any) -> str:
-    """Return a paragraph as it is written, with its markup."""
+    """Return the source text of a paragraph, with its markup."""
     return str(getattr(node, "rawsource", "") or node.astext())
 
 
