@@ -48,7 +48,7 @@ def _failure_note(entry: Entry, limit: int) -> str:
 
 
 def uncontrolled_cell(entry: Entry) -> str:
-    """Return the logit without controls as text; empty if there were no controls."""
+    """Return the logit without control variables as text; empty if the fit had no controls."""
     return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 
