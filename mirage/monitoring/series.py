@@ -224,7 +224,7 @@ def _smallest_changes(table: FeatureTable) -> Floats:
 
 
 def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
-    """Return the requested features, or by default those of the gate and user-defined features."""
+    """Return the requested features; by default the regression test's and user-defined ones."""
     names = [n for n in tables[0].features if all(n in table.features for table in tables)]
     if requested:
         for name in requested:
