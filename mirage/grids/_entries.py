@@ -97,11 +97,11 @@ class Entry(BaseModel):
     """One entry of a grid file; its fields are settings.
 
     Attributes:
-        FREE: The settings that affect the speed but not the result, so that they are not part of
-            the key under which a result is stored.
+        FREE: The settings that affect only the speed. They are not part of the key under which a
+            result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
         PROMPTED: Whether the entry is a generator that takes a prompt.
-        MAKES: The class whose constructor takes the settings.
+        MAKES: The class of the object that the entry creates, from its settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -112,11 +112,11 @@ class Entry(BaseModel):
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """Return the entry for one cell."""
+        """Return the entry for one cell, with the cell's settings filled in."""
         return self
 
     def make(self, **context: Any) -> Any:
-        """Return the object, from the settings and those values that its constructor takes."""
+        """Create the object from the settings, and from the values in ``context`` that it needs."""
         maker = self._maker()
         return maker(**self._arguments(maker, context))
 
@@ -249,7 +249,7 @@ class EndpointEntry(Entry):
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Refuse to send a key to an address that it does not belong to."""
+        """Raise an error if an API key would be sent to an address that it does not belong to."""
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
 
@@ -566,7 +566,7 @@ class HybridEntry(Entry):
 
 
 class RunEntry(_RecordedEntry):
-    """The rankings of a run file."""
+    """A retriever that reads its rankings from a TREC run file."""
 
     kind: Literal["run"]
 
