@@ -309,7 +309,7 @@ def _first_value(
 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
-    """Return the answers as lists of forms; a flat list or a text is the forms of one answer."""
+    """Return the answers, each as a list of spellings; a flat list or a text is one answer."""
     value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
