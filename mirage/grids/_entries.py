@@ -155,10 +155,10 @@ class _RecordedEntry(Entry):
 
 
 class OwnEntry(Entry):
-    """A part of the user's own, an object that is passed to :meth:`mirage.grids.Grid.read`.
+    """A component written by the user: an object that is passed to :meth:`mirage.grids.Grid.read`.
 
-    ``version`` identifies the results of the part in the store. It is optional if the part has an
-    attribute ``fingerprint``.
+    ``version`` identifies the results of the component in the store. It is optional if the object
+    has an attribute ``fingerprint``.
     """
 
     kind: Literal["own"]
@@ -167,14 +167,15 @@ class OwnEntry(Entry):
     _part: Any = PrivateAttr(None)
 
     def bind(self, name: str, parts: Mapping[str, Any]) -> None:
-        """Set the part, which is missing if a stored table is read without it.
+        """Set the user's component; it may be missing if only a stored table is read.
 
         Args:
             name: The section and the name of the entry.
-            parts: The user's parts, by the name of the entry.
+            parts: The user's components, by the name of the entry.
 
         Raises:
-            SettingError: If the object cannot be such a part, or has no identity.
+            SettingError: If the object cannot be such a component, or has neither ``version`` nor
+                ``fingerprint``.
         """
         self._name = name
         section, _, key = name.partition(".")
@@ -194,15 +195,15 @@ class OwnEntry(Entry):
         return getattr(self._part, "fingerprint", None)
 
     def key(self) -> dict[str, Any]:
-        """Return the name of the part and its version, or else its fingerprint."""
+        """Return the name of the component and its version, or else its fingerprint."""
         identity = self._fingerprint if self.version is None else str(self.version)
         return {"kind": self.kind, "name": self._name, "version": identity}
 
     def part(self) -> Any:
-        """Return the part.
+        """Return the user's component.
 
         Raises:
-            SettingError: If it was not passed.
+            SettingError: If it was not passed to :meth:`mirage.grids.Grid.read`.
         """
         if self._part is None:
             name = self._name.partition(".")[2]
@@ -213,7 +214,7 @@ class OwnEntry(Entry):
         return self._part
 
     def make(self, **context: Any) -> Any:
-        """Return the object that takes the part's place in a pipeline."""
+        """Return the user's component, wrapped for use in a pipeline."""
         return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
 
 

@@ -191,10 +191,10 @@ def compare_cells(
 def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:
     """Return the positions of the best cells of each dataset on one metric.
 
-    These are the cell with the best mean, and those whose difference from it is not significant in
-    a paired permutation test, with Holm's correction for the cells of the dataset. Cells of the
-    retriever ``oracle`` are left out, because it reads the qrels. Datasets with a single cell have
-    no best one.
+    These are the cell with the best mean, and all cells whose difference from it is not significant
+    in a paired permutation test, with Holm's correction for the number of cells of the dataset.
+    Cells of the retriever ``oracle`` are left out, because it reads the qrels. Datasets with a
+    single cell have no best one.
 
     Args:
         cells: The cells.

@@ -186,7 +186,7 @@ class GridConfig(BaseModel):
 
     @property
     def own_parts(self) -> dict[str, OwnEntry]:
-        """The entries of the user's own parts, by section and name."""
+        """The entries of components written by the user, by section and name."""
         return {
             f"{section}.{name}": entry
             for section in (*SECTIONS.values(), "rewriters")
