@@ -180,7 +180,7 @@ class RankRow(Row):
         logit: Mean of the predicted logits over splits.
         lower: Lower end of the middle 95 % of predicted logits over splits.
         upper: Upper end.
-        judged: Logit by the judge.
+        judged: Logit from the judge's verdicts.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model",)

@@ -106,11 +106,11 @@ def surrogate_ranking(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[RankRow]:
-    """Rank the models by a surrogate that holds some of them out (Figure 4, right).
+    """Rank the models by a surrogate, with some models held out in each split (Figure 4, right).
 
     The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those
-    of :func:`tau_by_language`. A model's logit is the mean over splits, in most of which it is a
-    training model, as in the paper.
+    of :func:`tau_by_language`. A model's logit is the mean over all splits. As in the paper, it is
+    a training model in most of them.
     """
     rows: list[RankRow] = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
