@@ -420,7 +420,8 @@ class LogDays(NamedTuple):
 
     Attributes:
         order: Positions of the questions in the order of time.
-        days: The day of each of them, as a number; a block of lines if lines have no time.
+        days: The day of each question, as a number; the number of its block of lines if lines have
+            no time.
     """
 
     order: Ints

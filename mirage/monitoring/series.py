@@ -174,7 +174,7 @@ def compare_commits(
 def _compare_with_first(
     commits: Sequence[Commit], names: Sequence[str], alpha: float
 ) -> list[CommitChanges]:
-    """Return the changes at commits whose reference is the first of them."""
+    """Return the changes of each commit since the first commit, their common reference."""
     tables = [commit.baseline.table.columns(names) for commit in commits]
     lower = commits[-1].baseline.lower_is_better
     losses = np.stack([_mean_losses(tables[0], table, lower) for table in tables])
