@@ -98,7 +98,7 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
 
 
 def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
-    """Return the error rate of a rule if it decided one more cluster, and all of it wrongly.
+    """Return a rule's error rate after one more cluster in which every item is decided wrongly.
 
     If the rule that decides most items with this rate at or below the risk is used, a new cluster
     is wrongly decided at most as often as the risk allows: the rate bounds the one that includes
