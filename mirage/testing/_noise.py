@@ -168,7 +168,7 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
 
 
 def _mean_correlation(values: Floats) -> float:
-    """Return the mean correlation of pairs of columns, at least 0; missing values are means."""
+    """Return the mean correlation of pairs of columns, at least 0; NaN is replaced by means."""
     centred = np.nan_to_num(values - np.nanmean(values, axis=0))
     sizes = np.sqrt(np.square(centred).sum(axis=0))
     units = centred[:, sizes > 1e-9] / sizes[sizes > 1e-9]
