@@ -88,8 +88,8 @@ class MirageDataset(NearNames, Sequence[Query]):
     Args:
         queries: Queries, in order.
         name: Name of the dataset in errors and tables.
-        retrieved: Whether the passages were retrieved by a system that is evaluated too. If so, the
-            responses of a run contain the passages.
+        retrieved: Whether the passages were retrieved by the evaluated system. If so, the responses
+            of a run contain the passages.
 
     Raises:
         DatasetError: If there is no query, if the queries have several languages, or if two queries
@@ -429,11 +429,11 @@ class MirageDataset(NearNames, Sequence[Query]):
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
         """Return counts and means of the dataset, as plain numbers.
 
-        They include those of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): queries, mean
-        tokens of a query, and mean relevant and non-relevant passages. Also from there are the mean
-        tokens of the reference's context (its reason section) and answer, each with its citations.
-        A mean is taken over the queries for which the value exists. It is ``None`` if there are
-        none.
+        They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): the
+        number of queries and the means of tokens per query and of relevant and non-relevant
+        passages. Other columns are the mean tokens of the reference's context (its reason section)
+        and of its answer, each with citations. A mean is taken over the queries for which the value
+        exists. It is ``None`` if there are none.
 
         Args:
             tokens: Function that splits a text into tokens. By default
@@ -512,7 +512,7 @@ DatasetLike = MirageDataset | str | Path
 
 
 def as_dataset(dataset: DatasetLike) -> MirageDataset:
-    """Return a dataset.
+    """Convert a dataset, a language code or a path to a dataset.
 
     Args:
         dataset: The dataset, see :data:`DatasetLike`.

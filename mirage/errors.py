@@ -193,7 +193,7 @@ def missing_package(package: str, extra: str | None = None) -> MissingPackageErr
 
 @contextmanager
 def needing(package: str) -> Iterator[None]:
-    """Wrap the import of an optional package, in a ``with`` statement.
+    """Wrap the import of an optional package in a ``with`` statement, for a helpful error message.
 
     Args:
         package: Name of the package in :data:`EXTRAS` or :data:`HARNESSES`.
@@ -209,7 +209,7 @@ def needing(package: str) -> Iterator[None]:
 
 @contextmanager
 def during(work: str) -> Iterator[None]:
-    """Wrap a call of a neural model, in a ``with`` statement, and describe the work in its errors.
+    """Wrap a call of a neural model in a ``with`` statement; its errors then describe the work.
 
     The model may be the user's own, so it may raise any error.
 

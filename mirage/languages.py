@@ -37,11 +37,12 @@ class Language:
             script has no capitals.
         digits: Digits 0 to 9 of the script; empty if it uses ASCII digits only.
         articles: Words that question answering metrics ignore in an answer.
-        endings: Whether words take endings of case or particles that dictionaries do not list.
+        endings: Whether words take case endings or particles that dictionaries do not list.
         prefixes: Regular expression for short words that are written together with the next word. A
             prefix is removed only if at least three letters remain.
-        inner_stops: Regular expression for text before a full stop that does not end a sentence,
-            such as titles (``Bw.``) and ordinals (``17.``), if sentencex lacks it.
+        inner_stops: Regular expression for texts with a full stop that does not end a sentence,
+            such as titles (``Bw.``) and ordinals (``17.``); only those that sentencex does not
+            know.
         terminators: Characters that end a sentence.
         brackets: Pairs of brackets that may enclose a citation, each as two characters.
         reason_headings: Headings of the reason section, in addition to the English ones.

@@ -107,11 +107,12 @@ class Query(Record):
         passages: Passages, in the order of the prompt.
         relevant: Ids of the passages that answer the question, as in TREC qrels. They may include
             passages that are not shown.
-        reference: Reference response to compare with, in the form of a response.
+        reference: Ground-truth response that responses are compared with, in the same format.
         answerable: Whether any passage answers the question; ``None`` if unknown.
-        answers: All short answers that a right response gives, each as a tuple of its surface
-            forms: ``(("11", "eleven"),)``. A text means an answer with a single form.
-        wrong_answers: False answers that a response may give instead, in the same form.
+        answers: All short answers that a right response gives, each as a tuple of accepted
+            spellings (forms): ``(("11", "eleven"),)``. A text means an answer with a single
+            spelling.
+        wrong_answers: False answers that a response may give instead, in the same format.
         cluster: Name of the group that the query belongs to, such as the document that several
             queries are about, or the question that it paraphrases. Queries of one cluster count as
             one in confidence intervals and tests.
@@ -169,8 +170,8 @@ class Query(Record):
         """Return the ids of the passages that the prompt of a response showed, in order.
 
         These are :attr:`Response.shown <mirage.Response>` or, if it is None, the ids of the
-        response's own passages. If it has none, they are the ids of the query's passages. The query
-        may lack some of the passages.
+        response's own passages. If it has none, they are the ids of the query's passages. Some of
+        these passages may be missing from the query.
         """
         if response.shown is not None:
             return response.shown
@@ -183,7 +184,7 @@ class Query(Record):
         return {passage.id: passage.title for passage in passages if passage.title}
 
     def knowing(self, *responses: Response) -> Self:
-        """Return the query with the passages that responses contain added to its own.
+        """Return a copy of the query that also has the passages that responses contain.
 
         Passages of the responses come first, then the other passages of the query. If two responses
         have different texts for one passage, the first response's text is used. If a response uses
@@ -272,9 +273,9 @@ class Run(_NearRecord):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by
-    their ``repeat``, and :attr:`repeats` has one run for each time. The run itself behaves like
-    that of the first responses: it iterates over them, counts them and looks them up. So three
-    responses to one query never count as three queries.
+    their ``repeat``, and :attr:`repeats` has one run for each time. Iterating over the run, its
+    length and its look-ups use only the first response to each query. So three responses to one
+    query never count as three queries.
 
     Attributes:
         model: Name of the model.
@@ -421,7 +422,7 @@ class Run(_NearRecord):
         return [same | response.model_dump(mode="json") for response in self]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the run as pydantic does; look-ups in a copy with other responses use these.
+        """Copy the run as pydantic does; look-ups in the copy use its own responses.
 
         Args:
             update: New values of fields.
@@ -502,9 +503,9 @@ class Judgment(_Comparison):
         model_b: Name of the second model.
         verdict: ``a``, ``b`` or ``tie``.
         judge: Name of the judge.
-        half: Half of the queries that the pair belongs to, if earlier verdicts on the other half
-            determined the choice of the pair (:class:`mirage.arena.AdaptivePairs`). A fit needs it
-            to remain unbiased.
+        half: Half of the queries that the pair belongs to, if the pair was chosen from earlier
+            verdicts on the other half (:class:`mirage.arena.AdaptivePairs`). Fits need it to be
+            unbiased.
 
     Example:
         >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict

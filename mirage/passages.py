@@ -22,12 +22,12 @@ from mirage.text import parse
 
 
 class CitationGaps(NamedTuple):
-    """Reasons why the citations of a run cannot be measured; ``None`` if they can.
+    """Reasons why the citations of a run cannot be measured; each is ``None`` if it does not apply.
 
     Attributes:
-        unjudged: Reason, if the dataset has none of the passages that the system retrieved.
-        unread: Reason, if the system cites ids of another form than those of the passages, or in a
-            style that :func:`mirage.text.parse` does not recognise.
+        unjudged: Reason, if the dataset contains none of the passages that the system retrieved.
+        unread: Reason, if the system cites ids of another format than the ids of the passages, or
+            in a style that :func:`mirage.text.parse` does not recognise.
     """
 
     unjudged: NotComputed | None = None
@@ -69,7 +69,7 @@ def _document_names(passage: Passage) -> set[str]:
 def _extends(passage: Passage, other: Passage) -> bool:
     """Return whether a passage id continues the other's document id.
 
-    An example is ``deploy.rst:3``, which continues ``deploy.rst``.
+    For example, ``deploy.rst:3`` continues ``deploy.rst``.
     """
     document = other.document_id
     return re.match(rf"{re.escape(document)}[^\w]", passage.id) is not None
@@ -129,8 +129,8 @@ def citation_gaps(
     Args:
         queries: Queries of the dataset.
         responses: Responses of the run.
-        retrieved: Whether the passages of the queries were retrieved for the run, so that their ids
-            are those of the corpus.
+        retrieved: Whether the passages of the queries were retrieved for the run, so that they have
+            the ids of the corpus.
     """
     by_id = {query.id: query for query in queries}
     pairs = [
@@ -195,18 +195,18 @@ _RUNS = (re.compile(r"\d+"), "9"), (re.compile(r"[^\W\d_]+"), "a")
 def _find_unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
     """Return why the citations of the responses cannot be read, or ``None``.
 
-    There are two reasons: ids of an unknown form, and an unknown style of brackets.
+    There are two possible reasons: ids of an unknown format, and an unknown style of brackets.
     """
     pairs = list(pairs)
     return _find_foreign_ids(pairs) or _find_unread_style(pairs)
 
 
 def _find_foreign_ids(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Return a reason if the cited ids have another form than the shown ones, or ``None``.
+    """Return a reason if the cited ids have another format than the shown ones, or ``None``.
 
     That is the case if no response cites a shown passage, and at least half of the responses with
-    brackets have an id of a form that no shown passage has: ``deploy.rst:3`` if the ids are like
-    ``deploy.rst#3``. An id of the right form that was not shown is a false citation instead.
+    brackets have an id of a format that no shown passage has: ``deploy.rst:3`` if the ids are like
+    ``deploy.rst#3``. An id of the right format that was not shown is a false citation instead.
     """
     bracketed = [pair for pair in pairs if _BRACKET.search(pair[1].text or "")]
     first_foreign_ids = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
@@ -276,14 +276,14 @@ def _strange_bracket(query: Query, response: Response) -> str:
 def _is_recognised(text: str, query: Query, response: Response) -> bool:
     """Return whether a bracket has the form of a citation, even of a passage that was not shown.
 
-    The text is a word followed by the bracket and a full stop.
+    ``text`` is a word followed by the bracket and a full stop.
     """
     shown_ids, titles = query.shown_to(response), query.titles_shown_to(response)
     return parse(text, query.language, shown_ids, titles=titles).answer_text == "x."
 
 
 def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
-    """Yield the cited ids of another form than the ids of all shown passages."""
+    """Yield the cited ids whose format differs from the ids of all shown passages."""
     shown_ids = query.shown_to(response)
     forms = set(map(_id_form, shown_ids))
     for match in _BRACKET.finditer(response.text or ""):
@@ -293,7 +293,7 @@ def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
 
 
 def _id_form(id_: str) -> str:
-    """Return the form of an id: ``9`` for each number in it and ``a`` for each word."""
+    """Return the format of an id, with ``9`` for each number and ``a`` for each word."""
     for pattern, placeholder in _RUNS:
         id_ = pattern.sub(placeholder, id_)
     return id_

@@ -118,7 +118,7 @@ class Pipeline(NearNames):
         )
 
     def again(self, number: int) -> Pipeline:
-        """Return a pipeline whose generator gives its answer for another repeat.
+        """Return a copy of the pipeline that generates the responses of another repeat.
 
         Args:
             number: Number of the repeat, from 0.

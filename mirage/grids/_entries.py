@@ -97,11 +97,11 @@ class Entry(BaseModel):
     """One entry of a grid file; its fields are settings.
 
     Attributes:
-        FREE: The settings that affect the speed but not the result, so that they are not part of
-            the key under which a result is stored.
+        FREE: The settings that affect only the speed. They are not part of the key under which a
+            result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
         PROMPTED: Whether the entry is a generator that takes a prompt.
-        MAKES: The class whose constructor takes the settings.
+        MAKES: The class of the object that the entry creates, from its settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -112,11 +112,11 @@ class Entry(BaseModel):
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """Return the entry for one cell."""
+        """Return the entry for one cell, with the cell's settings filled in."""
         return self
 
     def make(self, **context: Any) -> Any:
-        """Return the object, from the settings and those values that its constructor takes."""
+        """Create the object from the settings, and from the values in ``context`` that it needs."""
         maker = self._maker()
         return maker(**self._arguments(maker, context))
 
@@ -155,10 +155,10 @@ class _RecordedEntry(Entry):
 
 
 class OwnEntry(Entry):
-    """A part of the user's own, an object that is passed to :meth:`mirage.grids.Grid.read`.
+    """A component written by the user: an object that is passed to :meth:`mirage.grids.Grid.read`.
 
-    ``version`` identifies the results of the part in the store. It is optional if the part has an
-    attribute ``fingerprint``.
+    ``version`` identifies the results of the component in the store. It is optional if the object
+    has an attribute ``fingerprint``.
     """
 
     kind: Literal["own"]
@@ -167,14 +167,15 @@ class OwnEntry(Entry):
     _part: Any = PrivateAttr(None)
 
     def bind(self, name: str, parts: Mapping[str, Any]) -> None:
-        """Set the part, which is missing if a stored table is read without it.
+        """Set the user's component; it may be missing if only a stored table is read.
 
         Args:
             name: The section and the name of the entry.
-            parts: The user's parts, by the name of the entry.
+            parts: The user's components, by the name of the entry.
 
         Raises:
-            SettingError: If the object cannot be such a part, or has no identity.
+            SettingError: If the object cannot be such a component, or has neither ``version`` nor
+                ``fingerprint``.
         """
         self._name = name
         section, _, key = name.partition(".")
@@ -194,15 +195,15 @@ class OwnEntry(Entry):
         return getattr(self._part, "fingerprint", None)
 
     def key(self) -> dict[str, Any]:
-        """Return the name of the part and its version, or else its fingerprint."""
+        """Return the name of the component and its version, or else its fingerprint."""
         identity = self._fingerprint if self.version is None else str(self.version)
         return {"kind": self.kind, "name": self._name, "version": identity}
 
     def part(self) -> Any:
-        """Return the part.
+        """Return the user's component.
 
         Raises:
-            SettingError: If it was not passed.
+            SettingError: If it was not passed to :meth:`mirage.grids.Grid.read`.
         """
         if self._part is None:
             name = self._name.partition(".")[2]
@@ -213,7 +214,7 @@ class OwnEntry(Entry):
         return self._part
 
     def make(self, **context: Any) -> Any:
-        """Return the object that takes the part's place in a pipeline."""
+        """Return the user's component, wrapped for use in a pipeline."""
         return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
 
 
@@ -249,7 +250,7 @@ class EndpointEntry(Entry):
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Refuse to send a key to an address that it does not belong to."""
+        """Raise an error if an API key would be sent to an address that it does not belong to."""
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
 
@@ -566,7 +567,7 @@ class HybridEntry(Entry):
 
 
 class RunEntry(_RecordedEntry):
-    """The rankings of a run file."""
+    """A retriever that reads its rankings from a TREC run file."""
 
     kind: Literal["run"]
 

@@ -108,7 +108,7 @@ class Nodes:
         return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
 
     def process(self, cell: Settings) -> Node:
-        """Return the node of the passages that a cell shows, changed by its processor."""
+        """Return the node of the passages that a cell shows, after its context processor."""
         settings = {
             "processor": self._key("processor", cell["processor"], cell),
             **_shown_depth(cell),
@@ -226,7 +226,7 @@ class Nodes:
         return None, {"models": models.key()}
 
     def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
-        """Return the key of an entry; it is cached, so that large files are read once."""
+        """Return the settings and file digests of an entry; cached, so that files are read once."""
         entry = getattr(self.config, SECTIONS[axis])[name]
         cell_entry = entry.at(cell)
         cache_key = (axis, name, tuple(cell.values()) if cell_entry is not entry else ())

@@ -30,7 +30,7 @@ NO_FUNCTIONS = ("rewriters", "rerankers")
 
 
 def check(section: str, part: object) -> None:
-    """Refuse an object that cannot be a part of a section."""
+    """Raise an error if an object cannot be a component of this section of the grid file."""
     method = METHODS[section]
     if _has(part, method) or (callable(part) and section not in NO_FUNCTIONS):
         return
@@ -44,7 +44,7 @@ def _has(part: object, method: str) -> bool:
 
 
 class _Retriever:
-    """A retriever of the user's own, which never sees answers or qrels."""
+    """A retriever that wraps the user's, so that it never sees answers or qrels."""
 
     def __init__(self, part: Any, name: str, corpus: Corpus) -> None:
         self._part = part if _has(part, "retrieve") else part(corpus)
@@ -61,7 +61,7 @@ class _Retriever:
 
 
 class _Rewriter:
-    """A rewriter of the user's own, which never sees answers or qrels."""
+    """A query rewriter that wraps the user's, so that it never sees answers or qrels."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part
@@ -74,7 +74,7 @@ class _Rewriter:
 
 
 class _Reranker:
-    """A reranker of the user's own, which never sees answers or qrels."""
+    """A reranker that wraps the user's, so that it never sees answers or qrels."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part

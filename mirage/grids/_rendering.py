@@ -86,7 +86,7 @@ def _first_unscored(cell: Cell, metrics: Sequence[str]) -> str:
 
 
 def _reference(remark: str, footnotes: dict[str, str]) -> str:
-    """Return the reference to a footnote, which is added if it is new."""
+    """Return the reference mark of a footnote; add the footnote if it is new."""
     if not remark:
         return ""
     if remark not in footnotes:

@@ -341,7 +341,7 @@ class Runner:
         return values, bounds, self._generate(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
-        """Yield steps with queries that got no passage or no reranking, and a note about them."""
+        """Yield steps in which queries got no passage or were not reranked, each with a note."""
         yield from self._empty.items()
         for node in self.steps:
             again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
@@ -475,7 +475,7 @@ class Runner:
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
     def _check_level(self, cell: Settings) -> None:
-        """Refuse to measure passages by qrels that name documents."""
+        """Raise an error if passages would be measured by qrels that name documents."""
         if self.config.level == "document":
             return
         dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
@@ -488,7 +488,7 @@ class Runner:
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Return the values of features that need the same models."""
+        """Return the values of some features for each query; all of them need the same models."""
         _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
 

@@ -52,18 +52,18 @@ Entry = dict[str, Any]
 
 
 class NotConvertedError(DatasetError):
-    """A file that has no counterpart in a grid; the message is the reason."""
+    """A configuration file cannot be converted to a grid entry; the message is the reason."""
 
 
 class FileResult(NamedTuple):
-    """The outcome of one file.
+    """The result of converting one configuration file.
 
     Attributes:
         path: The path of the file relative to the folder.
         kind: The folder of the file, such as ``retriever``.
         name: The name of the entry in the grid.
         reason: Why the file has no counterpart; empty if it was converted.
-        changes: What differs from BERGEN or is left to do.
+        changes: Differences from BERGEN, and changes that the user still has to make.
     """
 
     path: str
@@ -93,7 +93,7 @@ class Conversion(Printed):
         return tuple(file for file in self.files if not file.reason)
 
     def to_yaml(self) -> str:
-        """Return the grid file."""
+        """Return the content of the grid file as YAML."""
         import yaml
 
         head = [
@@ -133,7 +133,7 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line per distinct text with the names that it applies to."""
+    """Yield one line for each distinct text, with all names that have this text."""
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
         by_text.setdefault(text, []).append(name)
@@ -143,7 +143,7 @@ def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
 
 
 def convert(folder: str | Path, name: str = "bergen") -> Conversion:
-    """Convert a folder of BERGEN's configuration.
+    """Convert a folder of BERGEN's configuration files to a grid file.
 
     Args:
         folder: The folder ``config`` of BERGEN, or the one that contains it.
@@ -169,7 +169,7 @@ def convert(folder: str | Path, name: str = "bergen") -> Conversion:
 
 
 class _Converter:
-    """The entries that were converted up to now."""
+    """Converts configuration files one by one, and collects the entries of the grid."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -389,7 +389,7 @@ def _target(document: Any) -> tuple[str, Entry]:
 
 
 def _check(entry_type: Any, entry: Entry) -> None:
-    """Refuse an entry that a grid file cannot have, such as one in an unsupported language."""
+    """Raise an error if an entry is invalid in a grid file, such as an unsupported language."""
     try:
         TypeAdapter(entry_type).validate_python(entry)
     except ValidationError as error:
@@ -411,7 +411,7 @@ SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
 
 
 def _note_unused(arguments: Entry, used: set[str], changes: list[str]) -> None:
-    """Note the arguments that the entry does not have; those that affect only speed are dropped."""
+    """Note the arguments that the entry does not have, except those that affect only speed."""
     for key, value in arguments.items():
         if key not in used | SPEED and value is not None:
             changes.append(f"{key}: {value!r} is left out")
@@ -445,7 +445,7 @@ def _prompt(document: Mapping[str, Any], changes: list[str]) -> Entry:
 
 
 def template(text: str) -> str:
-    """Return a prompt of BERGEN as a template with slots.
+    """Convert a prompt of BERGEN to a template with slots.
 
     A prompt is plain text with ``{question}`` and ``{docs}``, or the source of a Python string such
     as ``f"Question: {question}"``, which BERGEN evaluates. Here it is parsed and never evaluated.
@@ -485,7 +485,7 @@ _ONLY = "a template has only the question and the documents, so pass a prompt of
 
 
 def _literal(node: ast.expr) -> str:
-    """Return the template of a Python expression of texts and slots."""
+    """Convert a Python expression of texts and slots to a template."""
     match node:
         case ast.Constant(value=str() as text):
             return text.replace("{", "{{").replace("}", "}}")
@@ -850,7 +850,7 @@ def _beir_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # 
 
 
 def _merged_part(name: str) -> tuple[str, Entry]:
-    """Return the class and arguments of a corpus by its name in a merged one."""
+    """Return the class and arguments of one of the corpora that are merged into one."""
     if name == "kilt-100w":
         return "KILT100w", {}
     if name.startswith("wiki-100w-"):

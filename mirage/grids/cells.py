@@ -55,7 +55,7 @@ class Score(NamedTuple):
 
     @property
     def counts(self) -> str:
-        """The number of queries with a value, and in brackets those without one and why."""
+        """The number of queries with a value and, in brackets, without one, by reason."""
         kinds = {"failed": self.failed, "unmeasured": self.unmeasured}
         missing = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
         return f"{self.n} ({missing})" if missing else str(self.n)
@@ -103,7 +103,7 @@ class Cell:
         bounds: Mapping[str, tuple[float, float]] | None = None,
         clusters: Mapping[str, str] | None = None,
     ) -> Cell:
-        """Return a cell with the scores that the values of its queries give.
+        """Return a cell whose scores are computed from the value of each query.
 
         Args:
             settings: The settings by axis.

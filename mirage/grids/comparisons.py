@@ -43,7 +43,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class CellDifference(CorrectedDifference):
-    """The mean of ``cell`` minus that of ``baseline`` on one metric and the same ``n`` queries.
+    """The mean of ``cell`` minus the mean of ``baseline`` on one metric and the same ``n`` queries.
 
     The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
     cells differ on no query. The p-value is corrected for the number of rows.
@@ -191,10 +191,10 @@ def compare_cells(
 def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:
     """Return the positions of the best cells of each dataset on one metric.
 
-    These are the cell with the best mean, and those whose difference from it is not significant in
-    a paired permutation test, with Holm's correction for the cells of the dataset. Cells of the
-    retriever ``oracle`` are left out, because it reads the qrels. Datasets with a single cell have
-    no best one.
+    These are the cell with the best mean, and all cells whose difference from it is not significant
+    in a paired permutation test, with Holm's correction for the number of cells of the dataset.
+    Cells of the retriever ``oracle`` are left out, because it reads the qrels. Datasets with a
+    single cell have no best one.
 
     Args:
         cells: The cells.
@@ -270,7 +270,7 @@ def _pairs(
 
 
 def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: bool = False) -> bool:
-    """Return whether a cell has these settings; ``allow_missing`` accepts unset axes."""
+    """Return whether a cell has these settings; with ``allow_missing``, an axis may be unset."""
     values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
     return all(setting == value or (allow_missing and not setting) for setting, value in values)
 

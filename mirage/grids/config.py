@@ -176,7 +176,7 @@ class GridConfig(BaseModel):
 
     @property
     def endpoints(self) -> dict[str, EndpointEntry]:
-        """The entries that may send a key, by section and name."""
+        """The entries that may send an API key, by section and name."""
         return {
             f"{section}.{name}": entry
             for section in ("rewriters", "retrievers", "rerankers", "generators")
@@ -186,7 +186,7 @@ class GridConfig(BaseModel):
 
     @property
     def own_parts(self) -> dict[str, OwnEntry]:
-        """The entries of the user's own parts, by section and name."""
+        """The entries of components written by the user, by section and name."""
         return {
             f"{section}.{name}": entry
             for section in (*SECTIONS.values(), "rewriters")
@@ -407,7 +407,7 @@ def _format_error(
 
 
 def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
-    """Return the path of an error in the document, without the union kinds that pydantic adds."""
+    """Return the path of an error in the document, without the names of union members."""
     key_path: list[str | int] = []
     value = plain
     for part in loc:
@@ -428,7 +428,7 @@ def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
 
 
 def _type_at(annotation: Any, part: str | int) -> Any:
-    """Return the type that one part of a path leads to: a field, an item, or a kind of a union."""
+    """Return the type of the field, list item or union member at one part of a path."""
     fields = getattr(annotation, "model_fields", None)
     if fields is not None:
         return _strip_optional(fields[part].annotation) if str(part) in fields else annotation

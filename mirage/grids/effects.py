@@ -32,7 +32,7 @@ MOST_AXES = 10
 
 
 class AxisEffect(NamedTuple):
-    """The contribution of one axis.
+    """How much of the variance of a metric one axis (such as the retriever) explains.
 
     Attributes:
         axis: The name of the axis, or ``interactions``.
@@ -48,13 +48,13 @@ class AxisEffect(NamedTuple):
 
 
 class SettingMean(NamedTuple):
-    """The mean of one setting of an axis.
+    """The mean of a metric for one setting of an axis.
 
     Attributes:
         axis: The name of the axis.
         setting: The setting, such as ``bm25``.
-        mean: The least-squares mean of the metric: the mean that a grid would have in which every
-            setting of each other axis is equally frequent. NaN if the cells do not determine it.
+        mean: The least-squares mean of the metric, in which every setting of each other axis has
+            the same weight. NaN if the cells do not determine it.
         interval: The lower and upper end of the confidence interval of the mean. NaN if there are
             fewer than ten clusters of queries, and for published figures.
         cells: The number of cells that have the setting.
@@ -77,7 +77,7 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, axis: str) -> AxisEffect:
-        """Return the row of one axis."""
+        """Return the effect of one axis by its name."""
         for row in self:
             if row.axis == axis:
                 return row
@@ -151,8 +151,8 @@ def component_effects(
         table: The cells. Select one dataset with ``where`` to exclude differences between datasets.
             Cells that failed are ignored.
         metric: The name of the metric.
-        axes: The axes that may contribute; by default all in which cells differ. Other axes count
-            as interactions. A cell without a setting of an axis counts as an equal mixture of its
+        axes: The axes to report; by default all axes in which cells differ. Other axes count as
+            interactions. A cell without a setting of an axis counts as an equal mixture of its
             settings.
         draws: Number of bootstrap draws.
         level: Confidence level of the intervals.
@@ -461,9 +461,9 @@ def _interval(
 ) -> Interval:
     """Return the interval of the shares of the total that the draws do not reject.
 
-    Sums of squares of the draws are too large by the sampling error of the means, and by that of
-    the draws on top. Each end of the interval is computed with and without this bias, and the wider
-    result is used.
+    Sums of squares of the draws are too large by the sampling error of the means, plus the sampling
+    error of the draws. Each end of the interval is computed with and without this bias, and the
+    wider result is used.
     """
     tails = [(1 - level) / 2, (1 + level) / 2]
     gaps = drawn_squares[:, None] - GRID * total[:, None]

@@ -162,7 +162,7 @@ class Grid:
     def table(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> ResultTable:
-        """Return the table of results in the store; cells that were not run contain this reason."""
+        """Return the table of stored results; other cells have the ``failure`` "not run yet"."""
         return self._table(self._runner(store, limit, stored_only=True), progress=False)
 
     def runs(
@@ -335,7 +335,7 @@ class Grid:
         return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 
     def _without_unused_axes(self, cell: Cell) -> Cell:
-        """Return a cell without axes that the grid does not use or vary."""
+        """Return a cell without axes that the grid does not use, or that have one setting only."""
         settings = {
             axis: "" if value == NONE and axis in EMPTY_IF_CLOSED_BOOK else value
             for axis, value in cell.settings.items()

@@ -216,7 +216,7 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return why the oracle will find nothing, or an empty text if no reason is known."""
+        """Return why the retriever ``oracle`` will find no passage, or an empty text."""
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)
@@ -340,7 +340,7 @@ class _Planner:
 
 
 class _Rate(NamedTuple):
-    """The items, time and disk space of a stored step."""
+    """The number of items, the time and the disk space of a step in the store."""
 
     items: int
     seconds: float

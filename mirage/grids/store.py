@@ -99,7 +99,7 @@ class ResultStore:
         return f"ResultStore({str(self.folder)!r})"
 
     def place(self, node: Node) -> Path:
-        """Return the folder of a node, whether it exists or not."""
+        """Return the folder of a step's result, whether it exists or not."""
         return self.folder / node.step / node.key[:32]
 
     def manifest(self, node: Node) -> dict[str, Any] | None:
@@ -119,7 +119,7 @@ class ResultStore:
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the file or folder of a node; ``None`` if it is missing or has too few items."""
+        """Return the result file or folder of a step; ``None`` if it is missing or incomplete."""
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None
@@ -200,7 +200,7 @@ class ResultStore:
 
 
 def _with_delete_hint(error: DatasetError, folder: Path, node: Node) -> DatasetError:
-    """Return an error that names the folder to delete."""
+    """Return the error with a hint to delete the damaged folder."""
     reason = str(error).partition(";")[0]
     return DatasetError(f"{reason}; delete {folder} to run {node} again")
 

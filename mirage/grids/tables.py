@@ -239,7 +239,7 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @cached_property
     def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
-        """The positions of the cells in the order of the rows, and those of the best cells."""
+        """The positions of all cells in the order of the rows, and of the best cells by metric."""
         best = {}
         for metric in self.metrics:
             if (higher := higher_is_better(metric)) is not None:

@@ -40,11 +40,9 @@ class Shift(MeanDifference):
             :func:`mirage.monitoring.traffic.traffic`, or ``new_words``
             (:func:`mirage.monitoring.traffic.new_words`).
         changed: Whether the difference is statistically significant.
-        worse: Whether the difference is for the worse; ``None`` if the measure has no better
-            side.
-        lost_at_most: The end of the interval with the greater loss, as a share of the measure's
-            range. NaN if the measure has no better side; infinite without an interval or a finite
-            range.
+        worse: Whether the difference is for the worse; ``None`` if neither high nor low is better.
+        lost_at_most: The largest loss in the interval, as a share of the measure's range. NaN if
+            neither high nor low is better; infinite without an interval or a finite range.
         queries: Number of questions with a value, in the earlier and the later log.
     """
 
@@ -94,9 +92,9 @@ class Drift(Printed):
 
     @property
     def comparable(self) -> tuple[Shift, ...]:
-        """The measures that have both a better side and an interval.
+        """The measures that should be high, or low, and that have an interval.
 
-        Only these can be called worse.
+        Only these measures can be called worse.
         """
         return tuple(
             shift
@@ -114,8 +112,8 @@ class Drift(Printed):
     def verdict(self) -> Verdict | None:
         """The verdict: ``"worse"``, ``"no worse"`` (by more than the margin) or ``"inconclusive"``.
 
-        It is ``"inconclusive"`` if no measure with a better side has an interval. It is ``None`` if
-        no loss is significant and there is no margin.
+        It is ``"inconclusive"`` if :attr:`comparable` is empty. It is ``None`` if no loss is
+        significant and there is no margin.
         """
         if self.fell:
             return "worse"
@@ -212,7 +210,7 @@ def _describe_both(before: Log, after: Log) -> str:
 
 
 def cautions(log: Log, side: LogMeasures) -> list[str]:
-    """Return warnings about the measures of a log, one line each."""
+    """Return warnings on how to interpret the measures of a log, one line each."""
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
     clusters = int(codes.max()) + 1
@@ -422,7 +420,8 @@ class LogDays(NamedTuple):
 
     Attributes:
         order: Positions of the questions in the order of time.
-        days: The day of each of them, as a number; a block of lines if lines have no time.
+        days: The day of each question, as a number; the number of its block of lines if lines have
+            no time.
     """
 
     order: Ints

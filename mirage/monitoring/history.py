@@ -41,7 +41,8 @@ class Commit:
         baseline: Features of the model, for each query and repeat.
         rank: Rank of the model, 1 is the best; ``None`` if there is no ranking.
         accepted: Whether later commits are compared with this one.
-        features: Features to compare by default; empty for the features of the gate.
+        features: Features to compare by default; empty for the default features of the regression
+            test (:mod:`mirage.testing.gate`).
     """
 
     sha: str
@@ -89,7 +90,8 @@ class History:
             commit: SHA of the commit, or another name for it.
             rank: Rank of the model, if there is a ranking.
             clusters: Cluster of each query, by query id; by default those of the baseline.
-            features: Features to compare by default; if empty, those of the gate.
+            features: Features to compare by default; if empty, the default features of the
+                regression test (:mod:`mirage.testing.gate`).
 
         Raises:
             DatasetError: The file is not a history, or cannot be written.

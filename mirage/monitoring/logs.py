@@ -77,8 +77,8 @@ class Log(NamedTuple):
         clustering: How questions are grouped into clusters.
         sessions: The cluster of each question by session alone, by query id; empty if no line
             names a session or if lines name their cluster.
-        joined: If ``clustering`` is ``"sessions"``, the number of clusters if equal questions were
-            joined too.
+        joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
+            equal questions were joined too.
     """
 
     dataset: MirageDataset
@@ -178,9 +178,9 @@ class _Line(NamedTuple):
 
 
 def is_log(path: str | Path, fields: Mapping[str, str] = MappingProxyType({})) -> bool:
-    """Return whether the first line of a file has a question, as lines of a log do.
+    """Return whether a file is a log, that is, its first line contains a question.
 
-    Files of responses have none.
+    Files of responses contain no questions.
 
     Args:
         path: The file.
@@ -292,7 +292,7 @@ def _names(fields: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 
 def _look_up(row: Mapping[str, Any], name: str) -> Any:
-    """Return the value under a name, which may lead into objects and lists, or ``None``."""
+    """Return the value at a dotted name such as ``choices.0.text``; ``None`` if missing."""
     if name in row:  # a name with dots may be a plain key, as attributes of OpenTelemetry are
         return None if is_missing(row[name]) else row[name]
     value: Any = row
@@ -325,7 +325,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
 
 
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """Return a value that names something: a text, or an integer as text."""
+    """Return a field's value as a label: a text, or an integer converted to text."""
     value = _value(row, names)
     # Not isinstance(): True and False are no names.
     if type(value) is int:
@@ -494,7 +494,7 @@ def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line])
 
 
 def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
-    """Return logs that are to be compared with each other, all clustered by the same rule.
+    """Cluster the questions of logs that will be compared by the same rule, and return the logs.
 
     By default, equal questions and the questions of one session are joined to one cluster. If users
     share their questions, this may join everything. If it leaves fewer than :data:`FEWEST_JOINED`

@@ -174,7 +174,7 @@ def compare_commits(
 def _compare_with_first(
     commits: Sequence[Commit], names: Sequence[str], alpha: float
 ) -> list[CommitChanges]:
-    """Return the changes at commits whose reference is the first of them."""
+    """Return the changes of each commit since the first commit, their common reference."""
     tables = [commit.baseline.table.columns(names) for commit in commits]
     lower = commits[-1].baseline.lower_is_better
     losses = np.stack([_mean_losses(tables[0], table, lower) for table in tables])
@@ -224,7 +224,7 @@ def _smallest_changes(table: FeatureTable) -> Floats:
 
 
 def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
-    """Return the requested features, or by default those of the gate and user-defined features."""
+    """Return the requested features; by default the regression test's and user-defined ones."""
     names = [n for n in tables[0].features if all(n in table.features for table in tables)]
     if requested:
         for name in requested:

@@ -59,7 +59,7 @@ class LogMeasures(NamedTuple):
 
     Attributes:
         table: The features and the measures of :func:`traffic`, with one row per question.
-        unmet: The features that cannot be measured, with their unmet needs.
+        unmet: The features that cannot be measured, with the data that each of them lacks.
     """
 
     table: FeatureTable
@@ -75,7 +75,7 @@ def measure_log(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> LogMeasures:
-    """Return the features and traffic measures that can be computed on a log, and the unmet needs.
+    """Return all features and traffic measures that can be computed on a log.
 
     Args:
         dataset: The questions; :func:`mirage.monitoring.logs.read` makes one from a log.
@@ -119,7 +119,7 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
     - ``cites``: 1 if the answer cites a shown passage, else 0. If it cites none,
       ``support_lexical`` and ``relevance_lexical`` are 0 for this reason.
     - ``question_carried``: how well the shown passages match the question's content words, from 0
-      to 1. It is a mean over the words, weighted by their letters, and 0 if no passage was shown.
+    to 1. It is a mean over the words, weighted by word length, and 0 if no passage was shown.
     - ``passages_shown``: number of shown passages.
     - ``question_length``: number of words, or of characters if the script has no spaces.
     - ``other_language``: the share of the question that is in another language than expected, by
@@ -237,10 +237,10 @@ def new_words(
 ) -> tuple[Floats, Floats]:
     """Return for each question the share of its words that earlier questions do not have.
 
-    The words are content words. New topics have larger shares. Every second earlier cluster is set
-    aside as a reference. All other questions, earlier and later, are compared with it. So both
-    groups have the same distribution if nothing changed, and their questions depend on each other
-    only through their clusters.
+    The words are content words. New topics have larger shares. Every second cluster of earlier
+    questions is set aside as a reference. The words of all other questions, earlier and later, are
+    compared with the words of the reference. So both groups have the same distribution if nothing
+    changed, and their questions depend on each other only through their clusters.
 
     Args:
         before: The earlier questions.

@@ -22,7 +22,7 @@ _WEEK = {"day": 7, "week": 1, "month": 1}  # periods after which levels may repe
 
 
 class Trend(NamedTuple):
-    """One measure of a log that is looked at after every period.
+    """The change of one measure of a log over its periods.
 
     Attributes:
         feature: Name of the measure.
@@ -50,7 +50,7 @@ class Watch(Printed):
     Attributes:
         name: Name of the log.
         periods: Names of the periods that have questions, the oldest first.
-        trends: The result for each measure that has a better side.
+        trends: The result for each measure that should be high, or low.
         alpha: Probability of any false alarm, in all periods together.
         needed: Number of periods that are needed.
     """
@@ -98,7 +98,7 @@ def watch(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> Watch:
-    """Return whether a measure of a log has dropped for good, for a look after every period.
+    """Test whether a measure of a log has dropped for good; may be repeated after every period.
 
     The function compares means of days, weeks or months. Call it on the whole log as often as you
     like: the probability of any false alarm is at most ``alpha`` for the whole life of the log

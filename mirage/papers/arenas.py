@@ -129,7 +129,7 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
 
 
 def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, float]]:
-    """Return query id, model and features of one line."""
+    """Return the query id, the model and the features in one line of a features file."""
     for name in ("query_id", "model"):
         if not isinstance(row.get(name), str):
             raise DatasetError(f"{where}: {name!r} must be a text")

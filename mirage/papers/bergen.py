@@ -147,14 +147,14 @@ def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class GainRow(Line):
-    """Gain of the answers from one retrieval system on one dataset.
+    """How much one retrieval system improves the answers on one dataset.
 
     Attributes:
         dataset: Name of the dataset.
         retriever: First stage of the retrieval.
         reranker: Second stage.
         generators: Number of generators over which the gain is averaged.
-        gain: Mean of the metric minus that without retrieval.
+        gain: Mean of the metric minus its mean without retrieval.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
     """
@@ -217,14 +217,14 @@ def retrieval_gain(
 
 @dataclass(frozen=True)
 class OracleRow(Line):
-    """Gain of one generator on one dataset from the passages that contain the answer.
+    """How much one generator improves on one dataset if it gets the relevant passages.
 
     Attributes:
         dataset: Name of the dataset.
         generator: Name of the generator.
         closed_book: Mean of the metric without retrieval.
         oracle: Mean of the metric with the relevant passages.
-        gain: Their difference, over the queries that both have.
+        gain: Difference of the two means, over the queries that have both values.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
     """
@@ -250,7 +250,7 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no dataset has both.
+        SettingError: If no dataset has cells of both retrievers.
 
     Example:
         >>> row = oracle_gain(published(4)).rows[0]
@@ -274,7 +274,7 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
 def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
     """Yield measured cells, each with the closed-book cell that shares most of its settings.
 
-    Not all settings need to be equal, because closed-book cells have one corpus or none.
+    Not all settings need to be equal: a closed-book cell may, for example, have no corpus.
     """
     _require_metrics(table, metric)
     measured = [cell for cell in table if metric in cell.scores]
@@ -297,7 +297,7 @@ def _generator_key(cell: Cell) -> tuple[str, ...]:
 
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
-    """Return the mean difference of cells, over the queries that both have if these are known."""
+    """Return the mean difference between paired cells on common queries, and its interval."""
     # Published tables have means only, so that there is no interval.
     if not all(metric in cell.values for pair in pairs for cell in pair):
         gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
@@ -323,7 +323,7 @@ def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, 
 
 @dataclass(frozen=True)
 class SystemRow(Line):
-    """Quality of retrieval and of answers of one system on one dataset.
+    """Retrieval quality and answer quality of one system on one dataset.
 
     Attributes:
         dataset: Name of the dataset.
@@ -353,14 +353,14 @@ def retrieval_vs_generation(
     :func:`retrieval_correlation` computes their correlation.
 
     Args:
-        table: Table with both measures. A cell without the retrieval measure gets that of another
-            cell with the same dataset, retriever and reranker.
+        table: Table with both measures. A cell without the retrieval measure gets its value from
+            another cell with the same dataset, retriever and reranker.
         metric: Metric of the answers.
         retrieval: Measure of the retrieval.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell has both.
+        SettingError: If no cell has both measures.
 
     Example:
         >>> len(retrieval_vs_generation(published(4)))
@@ -387,13 +387,13 @@ def retrieval_vs_generation(
 
 @dataclass(frozen=True)
 class CorrelationRow(Line):
-    """Correlation of retrieval and answers over systems.
+    """Rank correlation, over systems, of retrieval quality and answer quality.
 
     Attributes:
         dataset: Name of the dataset.
         generator: Name of the generator.
         reranked: ``yes`` for systems with a reranker, ``no`` for those without, ``any`` for all.
-        systems: Number of systems with both numbers.
+        systems: Number of systems for which both qualities are known.
         rho: Spearman's rank correlation; NaN with fewer than three systems.
     """
 
@@ -516,7 +516,7 @@ class TuningRow(Line):
         metric: Name of the metric.
         before: Mean of the metric before fine-tuning.
         after: Mean of the metric of the fine-tuned generator.
-        gain: Their difference, over the queries that both have.
+        gain: Difference of the two means, over the queries that have both values.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
     """
@@ -540,9 +540,9 @@ def finetuning_gain(
     """Compute the gain from fine-tuning by generator (Table 2).
 
     Args:
-        table: Table with cells of both.
-        tuned: Original generator of each fine-tuned one, by the name of the latter; by default
-            those of ``published(2)``.
+        table: Table with cells of the original and the fine-tuned generators.
+        tuned: Name of the original generator, by the name of the fine-tuned one; by default the
+            generators of ``published(2)``.
 
     Raises:
         SettingError: If no cell of a fine-tuned generator has a matching cell of the original one.
@@ -587,9 +587,9 @@ class AgreementRow(Line):
         tau: Kendall's tau-b between the two over queries, mean over cells.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
-        queries: Largest number of queries with both in a cell.
+        queries: Largest number of queries in a cell that have both values.
         tau_of_means: Kendall's tau-b between the means of cells; NaN with fewer than three.
-        cells: Number of cells with both.
+        cells: Number of cells that have both means.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("metric",)
@@ -610,11 +610,11 @@ def metric_agreement(
 ) -> Result[AgreementRow]:
     """Compute the agreement of metrics with a judge (Figure 2, Table 14).
 
-    On single answers it is :func:`mirage.statistics.mean_tau`. On systems it is Kendall's tau-b of
-    their means, which has no interval, because systems are not a random sample.
+    The agreement on single answers is :func:`mirage.statistics.mean_tau`. The agreement on systems
+    is Kendall's tau-b of their means, without an interval, because systems are not a random sample.
 
     Args:
-        table: Table with both.
+        table: Table with values of the judge and of the metrics.
         judge: Metric that is the ground truth.
         metrics: Metrics to compare with it; by default all.
 
@@ -662,7 +662,7 @@ def _agreement(dataset: str, metric: str, judge: str, cells: Sequence[Cell]) -> 
 
 
 def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange datasets and generators by retrieval systems (Table 4).
+    """Return a table of datasets and generators (rows) by retrieval systems (columns) (Table 4).
 
     Args:
         table: Table of cells.
@@ -680,7 +680,7 @@ def main_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pivot:
-    """Arrange retrieval systems by datasets (Table 5).
+    """Return a table of retrieval systems (rows) by datasets (columns) (Table 5).
 
     Args:
         table: Table of cells. Those with the same dataset, corpus, retriever and reranker have the
@@ -706,7 +706,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
 
 
 def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange prompts by generators and languages (Table 9).
+    """Return a table of prompts (rows) by generators and languages (columns) (Table 9).
 
     ``metrics`` and the errors are those of :func:`main_table`.
 
@@ -718,7 +718,7 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 
 
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
-    """Arrange systems and corpora by languages (Tables 3 and 10 to 12).
+    """Return a table of systems and corpora (rows) by languages (columns) (Tables 3 and 10 to 12).
 
     A grid without the axis ``language`` has one dataset per language. ``metrics`` and the errors
     are those of :func:`main_table`.

@@ -31,8 +31,8 @@ def tuned_models(
     """Rank fine-tuned models without judgments among the models of an arena (Figure 7).
 
     The surrogate is trained on the arena and predicts the logit of a tuned model from its features
-    (appendix C of the paper). A tuned model has a predicted logit, its backbone a judged one. If
-    the intervals of two models overlap, their order is uncertain.
+    (appendix C of the paper). The logit of a tuned model is predicted; the logit of its backbone
+    comes from judgments. If the intervals of two models overlap, their order is uncertain.
 
     Args:
         arenas: Arenas by language, of the judged models, including backbones and teachers.

@@ -33,8 +33,8 @@ def fewer_judgments(
 
     The exhaustive ranking uses all judgments of an arena. First, only some of the queries are
     judged, with all pairs. Then all queries are judged, with a share of the pairs on each. Draws
-    are without replacement, and those of one repeat are nested: fewer judgments are a subset of
-    more. For pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
+    are without replacement. Within one repeat, a smaller number of judgments is a subset of a
+    larger one. For pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
 
     Args:
         arenas: Arenas by language.
@@ -84,7 +84,7 @@ def new_models(
     """Compare predicted ranks of models without judgments with those of the full arena (Figure 8).
 
     The surrogate is trained on the other models, and on tournaments without any judgment on the new
-    ones. Number and size of the tournaments are those of the arena.
+    ones. Number and size of the tournaments are the same as in the arena.
 
     Args:
         arenas: Arenas by language, each with all of the models.
@@ -152,7 +152,7 @@ def _draw_pairs(
 
 
 def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
-    """Return the arena without judgments on these models."""
+    """Return the arena without these models' judgments, with new tournaments of the same number."""
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]

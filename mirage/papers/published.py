@@ -24,8 +24,8 @@ class PublishedRow(Row):
     Attributes:
         setting: Name of the row in the table: a split, an estimator or a set of features; empty if
             the table has one row per language. Names are those of this library's results.
-        measure: Name of the number, as in this library's results.
-        value: The number.
+        measure: Name of the measure, as in this library's results.
+        value: Value of the measure.
         lower: Lower end of the 95 % interval; NaN if the paper has none.
         upper: Upper end.
     """
@@ -41,12 +41,12 @@ class PublishedRow(Row):
 
 @dataclass(frozen=True)
 class ComparedRow(Row):
-    """A number of this library beside that of the paper.
+    """A number that this library computes, and the same number in the paper.
 
     Attributes:
         setting: Name of the row: an estimator, a set of features, a model; empty if there is one
             row per language.
-        measure: Name of the number.
+        measure: Name of the measure.
         ours: Number of this library.
         paper: Number in the paper.
         difference: ``ours - paper``.
@@ -99,12 +99,13 @@ def compare_with_paper(
             :func:`~mirage.papers.compare_feature_sets` (Table 4),
             :func:`~mirage.papers.r2_by_tournaments` (Table 5) or
             :func:`~mirage.papers.surrogate_ranking` (Figure 4, right).
-        table: 3 or 4, for results whose names are not enough to tell the two apart; by default the
-            table whose names they have.
+        table: 3 or 4, if the names in the result occur in both tables; by default the table that
+            has these names.
 
     Returns:
-        One row per language, setting and measure that both have. The paper's estimators are named
-        as here: ``least_squares`` is its linear regression, ``boosting`` its XGBoost.
+        One row per language, setting and measure that the result and the paper have in common. The
+        paper's estimators are named as here: ``least_squares`` is its linear regression,
+        ``boosting`` its XGBoost.
 
     Raises:
         SettingError: If the paper has no numbers for this result.
@@ -138,7 +139,7 @@ _Values = dict[tuple[str, str, str], float]
 
 
 def _both(ours: Result[Any], table: int | None) -> tuple[_Values, _Values, str]:
-    """Return our values, the paper's values, and the name of the paper's table."""
+    """Return this library's values, the paper's values, and the name of the paper's table."""
     rows: tuple[Line, ...] = ours.rows
     kind = type(rows[0]) if rows else Line
     if kind is RankRow:

@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Row(Line):
-    """One row of a result by language."""
+    """A row of a result that has one row, or several, per language."""
 
     language: str
 
@@ -155,8 +155,8 @@ class TauRow(Row):
 
     Attributes:
         models: Number of models.
-        tau: Kendall's tau-b between the surrogate's order of all models, some of them held out, and
-            the order of their Bradley-Terry logits; mean over splits.
+        tau: Kendall's tau-b between two orders of all models, mean over splits: by the surrogate,
+            with some models held out, and by Bradley-Terry logits.
         lower: Lower end of the middle 95 % over splits.
         upper: Upper end.
         tau_train: Tau of a surrogate that was trained on all models.
@@ -180,7 +180,7 @@ class RankRow(Row):
         logit: Mean of the predicted logits over splits.
         lower: Lower end of the middle 95 % of predicted logits over splits.
         upper: Upper end.
-        judged: Logit by the judge.
+        judged: Logit from the judge's verdicts.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model",)
@@ -365,6 +365,6 @@ def tau_b(logits: Floats, others: Floats) -> Floats:
 
 
 def middle(values: Floats | Sequence[float]) -> tuple[float, float]:
-    """Return the ends of the middle 95 % of some values."""
+    """Return the 2.5 % and 97.5 % quantiles of some values."""
     lower, upper = np.quantile(values, [0.025, 0.975]).tolist()
     return lower, upper

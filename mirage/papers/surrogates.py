@@ -106,11 +106,11 @@ def surrogate_ranking(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Result[RankRow]:
-    """Rank the models by a surrogate that holds some of them out (Figure 4, right).
+    """Rank the models by a surrogate, with some models held out in each split (Figure 4, right).
 
     The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those
-    of :func:`tau_by_language`. A model's logit is the mean over splits, in most of which it is a
-    training model, as in the paper.
+    of :func:`tau_by_language`. A model's logit is the mean over all splits. As in the paper, it is
+    a training model in most of them.
     """
     rows: list[RankRow] = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -211,7 +211,7 @@ def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str
     """Return the sets of features that the paper compares, by name, without empty sets.
 
     The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
-    The third has the features whose Kendall's tau-b with the logit, in the mean over languages, is
+    The third set has the features whose Kendall's tau-b with the logit, averaged over languages, is
     at least ``least`` in absolute value. As in the paper, these correlations use all models,
     including those that are held out later.
 
@@ -244,10 +244,11 @@ def r2_by_tournaments(
 ) -> Result[R2Row]:
     """Compute R2 in each tournament, with intervals over tournaments (Table 5).
 
-    In a tournament, the features on its queries predict its logits. R2 is ``1 - sum (actual -
-    predicted)^2 / sum (actual - mean)^2`` with the mean of the training models. ``r2_in_paper``
-    uses that of all models, as in the paper's table. The settings ``estimator``, ``pooled``,
-    ``holdout`` and ``repeats``, and the errors, are those of :func:`tau_by_language`.
+    In each tournament, the mean features over its queries predict its logits. R2 is ``1 - sum
+    (actual - predicted)^2 / sum (actual - mean)^2`` with the mean of the training models.
+    ``r2_in_paper`` uses the mean of all models, as in the paper's table. The settings
+    ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of
+    :func:`tau_by_language`.
     """
     rows = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -309,7 +310,7 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 
 def _groups(data: Data, pooled: bool) -> list[Data]:
-    """Return groups of languages that share a surrogate: all of them, or each by itself."""
+    """Return the data in groups of languages that share a surrogate: all, or each alone."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
 
 
@@ -399,7 +400,7 @@ def _predict_without(
 def _squares(
     data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Return squared errors and spreads of the logits per tournament, by language.
+    """Return, by language, the squared errors and spreads of the logits in each tournament.
 
     The errors are those on the held-out models, or on all models if none is held out. The two
     spreads are the sums of squared differences from the mean of the training models, and of all

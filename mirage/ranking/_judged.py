@@ -79,7 +79,7 @@ def judged_entries(
     without_interval: Sequence[str],
     answers: Mapping[str, Run],
 ) -> Iterator[Entry]:
-    """Yield the entry of each judged model."""
+    """Yield the ranking entry of each judged model, with its logit and interval."""
     uncontrolled_logits = (
         fit.uncontrolled.logits.tolist() if fit.uncontrolled else [None] * len(fit.models)
     )

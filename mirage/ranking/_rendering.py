@@ -48,7 +48,7 @@ def _failure_note(entry: Entry, limit: int) -> str:
 
 
 def uncontrolled_cell(entry: Entry) -> str:
-    """Return the logit without controls as text; empty if there were no controls."""
+    """Return the logit without control variables as text; empty if the fit had no controls."""
     return "" if entry.uncontrolled is None else f"{entry.uncontrolled:.2f}"
 
 
@@ -60,9 +60,9 @@ def display_name(entry: Entry) -> str:
 def winner_notes(
     model: str, interval: Interval, winner_interval: Interval, level: float
 ) -> tuple[str, ...]:
-    """Return a line on the interval that allows for the selection of the best model.
+    """Return a line with the best model's interval, corrected for its selection as the best.
 
-    There is none if it equals, as printed, the interval of the model's row.
+    The result is empty if the printed interval equals the one in the model's row.
     """
     texts = [f"[{low:.2f}, {high:.2f}]" for low, high in (interval, winner_interval)]
     if math.isnan(winner_interval[0]) or texts[0] == texts[1]:

@@ -179,7 +179,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @cached_property
     def winner_interval(self) -> Interval:
-        """Interval of the best model's mean logit that allows for its selection.
+        """Interval of the best model's mean logit, corrected for its selection as the best.
 
         See :func:`mirage.statistics.rank_sets.winner_interval`. NaN if the model has no interval.
         """
@@ -194,7 +194,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return winner_notes(best, self.intervals[best], self.winner_interval, self.level)
 
     def _is_bound(self, model: str) -> bool:
-        """Return whether the model has an interval in every language."""
+        """Return whether the model's logit has an interval in every language."""
         return not any(math.isnan(ranking[model].interval[0]) for ranking in self.values())
 
     @property

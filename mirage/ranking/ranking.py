@@ -271,8 +271,8 @@ class Ranking(Presentable):
         """Fewest queries and verdicts on which each judged model's rank depends, by model name.
 
         See :func:`mirage.arena.fragility`, which takes about a second for 19 models. With more than
-        50 models, only those in first place are included. It is empty if the ranking does not come
-        from one fit to judgments, or comes from adaptively chosen pairs.
+        50 models, only the models in first place are included. It is empty if the ranking does not
+        come from one fit to judgments, or comes from adaptively chosen pairs.
         """
         evidence = self.evidence
         if evidence is None or evidence.judgments is None or evidence.bradley_terry is None:
@@ -340,9 +340,9 @@ class Ranking(Presentable):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's, from 0 to 1.
 
-        For judged rankings it is one-sided, from Student's t. If there are only draws, it is the
-        share of draws in which a is ahead of b, with ties counted half. If there are neither
-        (published rankings), each logit is taken as normal with a standard deviation of the
+        For judged rankings it is one-sided, from Student's t. For predicted rankings it is the
+        share of draws in which a is ahead of b, with ties counted half. Published rankings have
+        only intervals; each logit is then taken as normal with a standard deviation of the
         interval's length / (2 * 1.96). The two logits are then taken as independent, although both
         models answered the same queries.
 
@@ -383,7 +383,7 @@ class Ranking(Presentable):
         return p
 
     def drawn(self) -> Mapping[str, Floats] | None:
-        """Return draws of each model's logit, or ``None`` if there are none.
+        """Return random draws of each model's logit, or ``None`` if the ranking has no draws.
 
         Draws of rankings on the same queries, for instance in several languages, are paired: each
         draw gives a query the same weight in all of these rankings.
@@ -511,7 +511,7 @@ class Ranking(Presentable):
         ).filled()
 
     def _is_marked(self, entry: Entry) -> bool:
-        """Return whether to mark a model; in a judged ranking no model is marked."""
+        """Return whether the table marks a model as new; in a judged ranking no model is marked."""
         judged = self.evidence is not None and self.evidence.judgments is not None
         return not entry.anchor and not judged
 

@@ -36,7 +36,7 @@ _UNQUOTED = ("no citation", "wrong citation")  # there is no text to quote for a
 
 
 def about(rankings: Iterable[Ranking]) -> Iterator[Element]:
-    """Yield a paragraph for each different ``about`` text of the rankings."""
+    """Yield one paragraph for each distinct description (``about``) among the rankings."""
     for words in dict.fromkeys(ranking.about for ranking in rankings if ranking.about):
         yield tag("p", words, class_="about")
 
@@ -144,7 +144,7 @@ def _join_with_commas(links: Iterable[Element]) -> list[Child]:
 
 
 def _quote(code: str, finding: Finding) -> Element | None:
-    """Return a quotation from the first response; ``None`` if there is nothing to quote."""
+    """Return a quotation from the first response of a finding; ``None`` if it has none."""
     quote = cut(finding.quotes.get(finding.query_ids[0], ""), 200)[0]
     if finding.kind in _UNQUOTED or not quote:
         return None

@@ -268,20 +268,20 @@ class _Report:
 
 
 def _response_features(ranking: Ranking) -> list[str]:
-    """Return the names of the features of single responses, in the order of their values."""
+    """Return the names of the features that the page lists for each response, in order."""
     tables = [] if ranking.evidence is None else list(ranking.evidence.tables.values())
     return [label(name) for name in tables[0].features] if tables else []
 
 
 def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
-    """Return results on the judges, measured from the votes of a ranking; empty without votes."""
+    """Return the agreement and biases of the judges, from the votes of a ranking, if it has any."""
     if evidence is None or not evidence.votes:
         return []
     return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
 
 
 def _importance(code: str, ranker: SurrogateRanker) -> Element:
-    """Return a section on the costs of faults if they are known, else on feature importances."""
+    """Return a section with the cost of each fault if known, otherwise with feature importances."""
     if costs := fault_costs(ranker, code):
         return sections.fault_costs(code, costs, len(ranker.data[code].query_ids))
     try:
@@ -301,7 +301,7 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
-    """Return win probabilities in thousandths; the reason as a text if there are none."""
+    """Return the table of win probabilities in thousandths, or as a text why there is none."""
     columns = _columns(ranking, new)
     try:
         rows = [
@@ -316,8 +316,8 @@ def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
 def _columns(ranking: Ranking, new: set[str]) -> list[str]:
     """Return the models of the columns of the win probabilities, best first.
 
-    If there are more than ``COLUMNS`` models, these are new models, at most half of the columns,
-    and others at even distances.
+    If there are more than ``COLUMNS`` models, new models get at most half of the columns. The rest
+    are other models at regular intervals of rank.
     """
     if len(ranking) <= COLUMNS:
         return list(ranking.models)

@@ -68,8 +68,8 @@ class Excerpt(NamedTuple):
         kind: The heading under which the page lists the response: ``best``, ``worst``,
             ``failed``, or ``found`` for other responses that findings name.
         query: The query of the dataset.
-        whole: The query with the passages of all models' responses added, such as the passages
-            that a pipeline retrieved.
+        whole: The query with the passages that any model's response was based on, such as retrieved
+            ones, added to its own.
         response: The response itself.
     """
 
@@ -86,7 +86,7 @@ class Sample:
     """The responses that a report shows.
 
     Attributes:
-        pages: Responses by language, model and kind.
+        pages: Responses by language, model and kind (best, worst, failed or found).
         queries: Queries of these responses, by language and id, each with its position ``n`` in
             the dataset.
         notes: Sentences that describe the responses and texts that are left out.
@@ -229,7 +229,7 @@ class _Candidates:
         )
 
     def by_kind(self, sampling: Sampling) -> dict[str, list[tuple[Query, Response]]]:
-        """Return the best, worst (worst first), failed and other responses by kind.
+        """Return the selected responses by kind: best, worst (worst first), failed and others.
 
         No response appears under two kinds.
         """
@@ -286,7 +286,7 @@ def _excerpts(
 
 
 def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
-    """Return the excerpts, in order, that fit into the file; shared texts are counted once."""
+    """Return the first excerpts within the size limit of the file; shared texts count once."""
     free_bytes = MOST_BYTES
     counted: set[tuple[str, ...]] = set()
     fitting = []
@@ -306,7 +306,7 @@ def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
 
 
 def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Yield the key, text and maximum length of each text that responses to one query share."""
+    """Yield the texts that all responses to a query share, each with its key and maximum length."""
     query = item.query
     yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
     with_text = _with_text(item, sampling)
@@ -392,8 +392,8 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
 def _plain_passages(item: Excerpt) -> dict[str, Any]:
     """Return the passages that a response was generated from and the positions of relevant ones.
 
-    Relevance is decided as in the features, by id and by text, because systems may use their own
-    passage ids.
+    A passage is relevant if its id or its text matches a relevant one, because systems may use
+    their own passage ids.
     """
     row: dict[str, Any] = {}
     order = item.query.shown_to(item.response)
@@ -413,7 +413,7 @@ def _fault_spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
 
 
 def _shift_spans(block: Block, answer: str, faults: Sequence[Span]) -> list[tuple[int, int, str]]:
-    """Return spans of the answer as (start, end, type) in a block.
+    """Convert offsets of faults in the answer to offsets in a block: (start, end, type).
 
     Returns an empty list if the block does not contain the whole answer in one piece.
     """

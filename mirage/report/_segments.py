@@ -56,7 +56,7 @@ def direction(text: str, code: str) -> str:
 
 
 class Cited(NamedTuple):
-    """A bracket in citation form, as written, and the ids of the passages that it cites, if any."""
+    """A bracket that looks like a citation, and the ids of the passages that it cites, if any."""
 
     text: str
     ids: tuple[str, ...]
@@ -65,7 +65,7 @@ class Cited(NamedTuple):
 def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cited]:
     """Split a response into citations and the text between them.
 
-    Joined, the pieces are the text. :func:`mirage.text.parse` decides which passages a bracket
+    The joined pieces equal the text. :func:`mirage.text.parse` decides which passages a bracket
     cites.
     """
     pieces: list[str | Cited] = []

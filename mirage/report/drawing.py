@@ -38,7 +38,7 @@ class Scale:
         return cls(low, high)
 
     def at(self, value: float) -> str:
-        """Return the position of a number in percent of the width; limited to the range."""
+        """Return the position of a number in percent of the width, from 0 to 100."""
         share = (value - self.low) / (self.high - self.low)
         return f"{100 * (MARGIN + min(max(share, 0.0), 1.0) * (1 - 2 * MARGIN)):.1f}%"
 

@@ -28,10 +28,10 @@ def save(page: str, path: str | Path) -> None:
 def whole(
     title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
 ) -> str:
-    """Return the text of a page; ``scripts`` are those of its kind, besides the common ones.
+    """Return the HTML text of a page.
 
-    ``lead`` is the line below the title, ``navigation`` links to the sections of ``main``, and the
-    scripts read ``data`` as JSON.
+    ``lead`` is the line below the title, and ``navigation`` links to the sections of ``main``.
+    ``scripts`` are added to the scripts that all pages have; they read ``data`` as JSON.
     """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))

@@ -51,7 +51,7 @@ class Lettering:
 
     Attributes:
         families: Font families, in the order in which matplotlib tries them.
-        missing: Characters that no installed font has.
+        missing: Characters of the texts that no installed font can display.
     """
 
     families: list[str]

@@ -143,7 +143,7 @@ def _features_of_many(
 
 
 def plot_ranking(ranking: Ranking | MultilingualRanking) -> Figure:
-    """Plot a ranking; see :meth:`mirage.Ranking.plot`.
+    """Plot the logits of a ranking, or its ranks if it has several languages.
 
     Args:
         ranking: Ranking in one language or in several.
@@ -155,7 +155,7 @@ def plot_ranking(ranking: Ranking | MultilingualRanking) -> Figure:
 
 
 def _logits(ranking: Ranking) -> Figure:
-    """Plot the logit of each model with its interval; published ranks without logits are plotted.
+    """Plot the logit of each model with its interval, or the ranks if no logits were published.
 
     The new models are in colour, as in the report.
     """
@@ -254,9 +254,9 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     """Plot Kendall's tau with the exhaustive ranking against the number of judgments (Figure 6).
 
-    The panels vary the number of queries judged and the percentage of pairs judged per query.
-    Each language is a line. A single language has its 95 % range over random draws; several
-    languages have a line of their mean.
+    The panels vary the number of queries judged and the percentage of pairs judged per query. Each
+    language is a line. For a single language, the 95 % range over random draws is shaded; for
+    several, a line shows their mean.
 
     Args:
         rows: Result of :func:`mirage.papers.fewer_judgments`.

@@ -142,7 +142,7 @@ def _passage(passage: Passage, query: Query, writing: Mapping[str, Any]) -> Elem
 
 
 def _highlight(text: str, query: Query) -> Iterator[Child]:
-    """Yield a text with its answers highlighted; the longest form at a position wins."""
+    """Yield a text with its answers highlighted; the longest match at a position wins."""
     right_forms = {form.casefold() for forms in query.answers for form in forms}
     wrong_forms = {form.casefold() for forms in query.wrong_answers for form in forms}
     forms = sorted(right_forms | wrong_forms, key=len, reverse=True)

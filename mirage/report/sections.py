@@ -46,7 +46,7 @@ def scrolling(rows: Element, name: str, hint: str) -> list[Child]:
 
 
 def filtering(target: str, count: int, both_kinds: bool) -> Element:
-    """Return the controls that filter the rows of a table; the page's script shows them.
+    """Return the controls that filter the rows of a table; a script makes them visible.
 
     Args:
         target: The id of the table.
@@ -72,7 +72,7 @@ def filtering(target: str, count: int, both_kinds: bool) -> Element:
 
 
 def sortable(name: str, *, numeric: bool = True, first: str = "down", **more: str) -> Element:
-    """Return the head of a column by which the table can be sorted.
+    """Return the header cell of a column by which the table can be sorted.
 
     Args:
         name: Title of the column.
@@ -103,12 +103,12 @@ def table(head: Iterable[Child], rows: Iterable[Child], **attributes: str) -> El
 
 
 def column(*children: Child, class_: str) -> Element:
-    """Return the head of a column without a sort button."""
+    """Return the header cell of a column without a sort button."""
     return tag("th", *children, scope="col", class_=class_)
 
 
 def model_head(first: str) -> list[Child]:
-    """Return the heads of the first two columns of a table of models.
+    """Return the header cells of the first two columns of a table of models.
 
     The table is sorted by the first column; the second is the name of the model.
     """
@@ -126,7 +126,7 @@ def model_row(
 ) -> Element:
     """Return a row of a table of models: the first cell, the linked name, and the other cells.
 
-    ``unfamiliar`` explains how the model is unlike those of the leaderboard, if it is.
+    ``unfamiliar`` explains how the model differs from the models of the leaderboard, if it does.
     """
     link = tag("a", tag("bdi", breakable(model)), href=href)
     mark = tag("span", "new", class_="mark") if new else None

@@ -32,7 +32,7 @@ It raises a DatasetError if a column is damaged.
 
 
 class Columns(NamedTuple):
-    """An inverted index: column ``i`` adds ``impacts[starts[i]:starts[i + 1]]`` to its ``rows``."""
+    """An inverted index: term ``i`` adds ``impacts[starts[i]:starts[i + 1]]`` to its ``rows``."""
 
     starts: Integers
     rows: NDArray[np.int32]
@@ -107,7 +107,7 @@ def _dense_rows(
 
 @cache
 def _kernel() -> Any:
-    """Return the compiled function, which returns the number of a damaged column, or -1."""
+    """Return the compiled function; it returns -1, or the number of the first damaged column."""
     try:
         from numba import njit
     except ImportError:

@@ -53,7 +53,7 @@ class Shard(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """Rows of vectors with their dot products with one question, highest first."""
+    """The vectors nearest to one question: their rows and dot products, highest first."""
 
     rows: Rows
     scores: Floats
@@ -114,7 +114,7 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
 
 
 class _Search:
-    """The highest products of some questions with the blocks that were added."""
+    """The vectors with the highest dot products with some questions, in the blocks so far."""
 
     def __init__(self, questions: Floats, k: int, longest: float) -> None:
         self.questions, self.k = questions, k
@@ -143,7 +143,7 @@ class _Search:
             self._prune()
 
     def _prune(self) -> None:
-        """Drop all but the ``k`` highest of each question, and raise the floor to the lowest."""
+        """Keep the ``k`` highest products of each question; the lowest becomes the new minimum."""
         question, rows, scores = map(np.concatenate, zip(*self.candidates, strict=True))
         order = np.lexsort((rows, -scores, question))
         question, rows, scores = question[order], rows[order], scores[order]
@@ -157,7 +157,7 @@ class _Search:
         self.floor[full] = scores[high][lasts[full]]
 
     def results(self) -> list[Nearest]:
-        """Return the highest products of each question."""
+        """Return the nearest vectors of each question."""
         self._prune()
         question, rows, scores = self.candidates[0]
         ends = np.searchsorted(question, np.arange(1, len(self.questions)))

@@ -41,7 +41,7 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Check a graph, which reads the file once, and map it into memory."""
+    """Check a graph file by reading it once, and map it into memory."""
     index = package("usearch.index").Index
     fault = _fault(np.frombuffer(mapped_bytes(path), np.uint8), size, dimensions)
     if not fault:
@@ -91,7 +91,7 @@ _MOST_NEIGHBOURS = 4096
 
 
 class _Sizes(NamedTuple):
-    """The numbers that precede the levels of the nodes."""
+    """The sizes at the start of a graph file, before the levels of the nodes."""
 
     nodes: int
     upper: int

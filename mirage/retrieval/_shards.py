@@ -59,7 +59,7 @@ def fill_shards(
         corpus: The passages.
         folder: The folder of the shards.
         suffix: The file name extension of the shards, with its dot.
-        encode: Returns the content of the file of a shard.
+        encode: Function that returns the file content of a shard with these passages.
         embedder: The embedder that ``encode`` uses, for error messages.
         progress: Whether to show a progress bar.
         executor: The executor whose workers encode; by default this process encodes.
@@ -81,7 +81,7 @@ def fill_shards(
 
 
 def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
-    """Return the function unchanged: the model was loaded when the worker unpickled it."""
+    """Return the function unchanged; workers load the model when they unpickle it."""
     return work
 
 

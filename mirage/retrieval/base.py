@@ -16,7 +16,7 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that its runs get."""
+        """The name of the retriever, which its runs get too."""
 
     @property
     def corpus(self) -> Corpus:
@@ -49,7 +49,7 @@ class Reranker(Protocol):
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first ``depth`` passages of each query in the new order, without the rest.
+        """Return only the first ``depth`` passages of each query, in a new order.
 
         Args:
             run: The retrieved passages.

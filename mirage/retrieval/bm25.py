@@ -108,7 +108,7 @@ class BM25:
         self._add = numpy_adder(self._columns)
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Return the hashes of the terms, and their columns."""
+        """Return the hashes of all terms, and the inverted index (its columns are the terms)."""
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -225,7 +225,7 @@ class BM25:
         )
 
     def search(self, question: str, k: int) -> list[Hit]:
-        """Return the ``k`` passages with the highest scores, best first; ties in corpus order.
+        """Return the ``k`` passages with the highest scores, best first, ties in corpus order.
 
         There are fewer than ``k`` if fewer passages share a term with the question.
 
@@ -271,7 +271,7 @@ class BM25:
         return np.empty(len(self.corpus), dtype=np.float32)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """Return the columns of the terms of a question, repeated as often as the term occurs."""
+        """Return the column numbers of a question's terms, once per occurrence of the term."""
         hashes = _hashes(tokenize(question, self.language))
         numbers = np.searchsorted(self._terms, hashes)
         exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
@@ -417,7 +417,7 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
 
 
 def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
-    """Write the column of each term: the passages that contain it, and their impacts."""
+    """Write for each term the passages that contain it, and the scores that it adds to them."""
     terms = np.unique(np.concatenate([shard.terms for shard in shards]))
     if not len(terms):
         raise DatasetError("no passage of the corpus contains a word, so there is nothing to index")

@@ -337,7 +337,7 @@ class DenseRetriever:
 
 
 class _Encoder:
-    """An encoder of passages into vectors of one length, in the form in which they are stored."""
+    """An encoder of passages into vectors of equal length, in the format of the index files."""
 
     def __init__(self, embedder: Embedder, prefix: str, similarity: Similarity) -> None:
         self.embedder, self.prefix, self.similarity = embedder, prefix, similarity
@@ -425,7 +425,7 @@ def _digest(*facts: object) -> str:
 def _caching_responses(
     embedder: Embedder, folder: Path
 ) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
-    """Yield an embedder that loses no response of an endpoint if the process is killed.
+    """Yield an embedder that caches responses of an endpoint in case the process is killed.
 
     Responses are cached in a file in the folder until their shard is written, unless the LLM has
     its own cache. The second value is a function that deletes the responses to some texts. The
@@ -442,7 +442,7 @@ def _caching_responses(
 
 
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of a complete index if its vectors are those of the index to build."""
+    """Copy the shards of a complete index if the new index has the same vectors."""
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return

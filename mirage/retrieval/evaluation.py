@@ -58,7 +58,7 @@ class RetrievalMean(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalDifference(CorrectedDifference):
-    """The difference between two runs in one measure, on ``n`` queries that both measure.
+    """The difference between two runs in one measure, on the ``n`` queries with a value in both.
 
     The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
     runs are equal on all queries.
@@ -80,7 +80,8 @@ class RetrievalEvaluation(Printed):
             relevant passage for the query.
         absent: The ids of queries with relevant passages that the run lacks; they count as 0.
         documents: Whether documents were ranked instead of passages.
-        strange: Whether the qrels have a grade for none of the retrieved passages.
+        strange: Whether the qrels grade none of the retrieved passages, probably because ids
+            differ.
         clusters: The cluster of each query by query id; queries of a cluster are correlated.
     """
 
@@ -312,7 +313,7 @@ def _values(
 
 
 def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Return distinct scores: ir_measures would order equal ones by id, in reverse."""
+    """Return distinct descending scores, because ir_measures would reorder equal ones by id."""
     return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
@@ -345,7 +346,7 @@ def _measure(ir_measures: Any, name: str) -> Any:
 
 
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
-    """Return the interval of each measure, limited to 0 to 1 unless a value is above 1."""
+    """Return the interval of each measure's mean; its range is 0 to 1 unless a value is above 1."""
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)
     return list(map(tuple, mean_intervals(values, codes, low, high, level=level).tolist()))

@@ -78,7 +78,7 @@ class CrossEncoderReranker:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the model and the longest pair that it reads."""
+        """A digest of the model and of its maximum number of tokens per pair."""
         return self.scorer.fingerprint
 
     def rerank(
@@ -277,7 +277,7 @@ class LLMReranker:
         return RetrievalRun.of(scores, f"{run.name}>{self.name}")
 
     def _starts(self, passages: Sequence[Passage]) -> Iterable[int]:
-        """Return the starts of the windows, the last one first; none for fewer than 2 passages."""
+        """Return the start of each window, last window first; none for fewer than 2 passages."""
         if len(passages) < 2:
             return []
         last = max(0, len(passages) - self.window)
@@ -307,7 +307,7 @@ def _form(n: int) -> Form[list[int]]:
 
 
 def _order(text: str, n: int) -> list[int] | None:
-    """Return the order at the end of a response, counted from 0; missing numbers come last."""
+    """Parse the order of passages at the end of a response, from 0; missing passages come last."""
     lists = _NUMBERS.findall(text.rstrip().rpartition("\n")[2])
     if len(lists) != 1 or final_verdict(text, lists[0].strip()) is None:
         return None

@@ -130,7 +130,7 @@ class LLMQueryRewriter:
 
     Responses are cached and count towards the budget of the LLM. If a call fails or its response
     cannot be parsed, the query stays unchanged. The number of such queries is logged, and
-    :attr:`kept` holds the reasons.
+    :attr:`kept` holds the reasons by query id.
 
     Args:
         llm: The LLM that rewrites queries, or its name.
@@ -156,7 +156,7 @@ class LLMQueryRewriter:
         )
 
     def rewrite(self, queries: Sequence[Query]) -> list[Query]:
-        """Return the rewritten queries; those that are in the target language stay unchanged.
+        """Return the rewritten queries; queries in the target language stay unchanged.
 
         Raises:
             LLMError: Every call failed, or there is no key for OpenAI.

@@ -90,8 +90,8 @@ class RetrievalRun(Mapping[str, Hits]):
 
         Args:
             path: The path of the file.
-            query_ids: The ids of the queries that were run; those that the file lacks get no
-                passage.
+            query_ids: The ids of the queries that were run. Queries without a line in the file get
+                an empty result.
 
         Raises:
             DatasetError: A line is malformed; the message names the file and the line.

@@ -20,12 +20,12 @@ _ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus 
 
 
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
-    """Return the relevant passages of each query that a corpus has.
+    """Return, for each query, the relevant passages that are in a corpus.
 
     Relevant passages are those in the relevance judgments (qrels) of a query. The qrels name
     passages if the corpus has any passage with one of their ids. Otherwise they name documents, as
-    those of KILT do, and every passage of a document is relevant. The first passage of each
-    document then comes first, followed by the second of each, and so on.
+    in KILT, and every passage of a document is relevant. The first passage of each document then
+    comes first, followed by the second of each, and so on.
     """
     qrels = {query.id: query.relevant for query in queries}
     ids = set(chain.from_iterable(qrels.values()))
@@ -175,7 +175,7 @@ class HybridRetriever:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the retrievers, the depth and the constant."""
+        """A digest of the retrievers, the depth and the constant ``k``."""
         return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:

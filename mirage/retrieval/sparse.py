@@ -206,7 +206,7 @@ def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
 
 
 def _shard_bytes(weights: csr_array) -> bytes:
-    """Return the content of the file of a shard."""
+    """Return the term weights of a shard as the content of its file."""
     file = io.BytesIO()
     np.savez(
         file,
@@ -219,7 +219,7 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read a shard and check its numbers, which SciPy would follow without checking."""
+    """Read a shard, and check its indices, because SciPy would use them unchecked."""
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})

@@ -83,7 +83,7 @@ def query_of(
 
 
 def _ids_of_distinct(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the id of each text; equal texts get the id of the first one."""
+    """Return an id for each text; a repeated text gets the id of its first occurrence."""
     first: dict[str, str] = {}
     return tuple(first.setdefault(plain_text(t), id_) for t, id_ in zip(texts, ids, strict=True))
 
@@ -124,7 +124,7 @@ def response_to(
     """Return the response to a query, or a failure for the reason ``error`` if there is no text.
 
     ``shown`` are the ids of the passages in the order of the prompt, if it differs from the
-    query's. ``passages`` are those among them that the query does not have.
+    query's. ``passages`` are the shown passages that the query does not have.
     """
     return Response(
         query_id=query_id,

@@ -137,7 +137,7 @@ def find(
 
 
 def _folder(name: str) -> str:
-    """Return the name of a folder with a copy of a dataset."""
+    """Return the name that a folder with a copy of this dataset must have."""
     return name.partition("/")[2]
 
 
@@ -258,7 +258,7 @@ class LeftOut(list[str]):
     to a reader to get the reasons; readers only log their number.
 
     Args:
-        iterable: Reasons that the list has at the start; none by default.
+        iterable: Initial reasons; none by default.
 
     Attributes:
         rows: Number of rows that were read.
@@ -431,7 +431,7 @@ class Outputs(NamedTuple):
     """The outputs of the benchmark's models in one language, and the published feature values.
 
     Attributes:
-        runs: Runs by model. A model need not have answered every query.
+        runs: Run of each model, by name. A model need not have answered every query.
         query_ids: Ids of the queries, in the order of the data.
         features: Names of the features in the data.
         values: Feature values of shape ``(models, queries, features)``, models in the order of
@@ -557,8 +557,8 @@ def read_judgments(
 
     Args:
         split: The files. The columns ``judge`` and ``output`` may be missing.
-        judge: Name of the judge in the data. By default it is the only judge, or else GPT-4o, whose
-            name may have a date or ``-azure``.
+        judge: Name of the judge in the data. By default the only judge or, if there are several,
+            GPT-4o (its name may contain a date or ``-azure``).
         as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does:
             without ties, and if a pair in one order has several verdicts, only the last one.
         left_out: Receives the reasons for rows that are left out, or ``None``.

@@ -20,7 +20,7 @@ class Part(NamedTuple):
         revision: Commit hash, or the SHA-256 of the files on disk; empty if there are none.
         columns: Names of the columns, in the order of the files.
         rows: Number of rows that were read.
-        found: Counts of the contents by kind, such as ``{"queries": 300, "passages": 3000}``.
+        found: Number of records by kind, such as ``{"queries": 300, "passages": 3000}``.
         names: Names of the models, judges and features, by kind.
         left_out: Reasons why rows were skipped, one line per row.
         problem: Why the dataset cannot be used; empty if it can.

@@ -109,7 +109,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Return whether an output states the right one of two facts, and not the other one too.
+    """Return whether an output states correctly, and only, that an answer is present or unknown.
 
     Args:
         output: The output of a model.

@@ -157,7 +157,7 @@ def _forms(query: Query) -> Iterator[str]:
 
 
 def _matches(value: object, pattern: object) -> bool:
-    """Return whether the value of a field is the one to read."""
+    """Return whether the value of a field matches a pattern, which may contain ``*``."""
     if isinstance(pattern, str) and "*" in pattern:
         return isinstance(value, str) and fnmatchcase(value, pattern)
     return value == pattern
@@ -170,7 +170,7 @@ def _query(
     language: str | None,
     fields: Mapping[str, str] | None,
 ) -> Query:
-    """Return the query of a row of the format ``answers``."""
+    """Convert a row of the format ``answers`` to a query."""
     if not fields and {"language", "text"} <= row.keys():
         return validated(Query, dict(row), where)
 
@@ -309,7 +309,7 @@ def _first_value(
 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
-    """Return the answers as lists of forms; a flat list or a text is the forms of one answer."""
+    """Return the answers, each as a list of spellings; a flat list or a text is one answer."""
     value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):

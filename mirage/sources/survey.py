@@ -70,7 +70,7 @@ class Survey:
 
 
 def survey(name: str, queries: Iterable[Query]) -> Survey:
-    """Return a survey of queries, which need not form a valid dataset.
+    """Count the contents of queries and list their problems; they need not form a valid dataset.
 
     Example:
         >>> from mirage import Query
@@ -81,7 +81,7 @@ def survey(name: str, queries: Iterable[Query]) -> Survey:
 
 
 def survey_file(path: str | Path) -> Survey:
-    """Return a survey of a JSON Lines file; lines that are not valid queries become problems."""
+    """Count the contents of a JSON Lines file; lines that are not valid queries become problems."""
     queries, problems = [], []
     for where, line in lines(Path(path)):
         try:

@@ -61,9 +61,9 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 def fleiss_kappa(counts: ArrayLike) -> float:
     """Return Fleiss' (1971) kappa of any number of judges.
 
-    If the number of labels varies between items, the formula is that of Gwet (2014). ``pe`` is the
-    sum over labels of the squared share; a label's share is the mean over items of its share of the
-    item's labels.
+    If the number of labels varies between items, the formula of Gwet (2014) is used. ``pe`` is the
+    sum of the squared label shares. A label's share is its share among an item's labels, averaged
+    over items.
 
     Args:
         counts: Number of judges that gave an item a label, ``(items, labels)``.
@@ -121,7 +121,7 @@ def krippendorff_alpha(counts: ArrayLike) -> float:
 
 
 def cohen_of(cells: Floats) -> Floats:
-    """Return Cohen's kappa of flattened tables of label by label, ``(..., labels * labels)``."""
+    """Return Cohen's kappa from flat contingency tables of two judges, ``(..., labels ** 2)``."""
     size = round(cells.shape[-1] ** 0.5)
     table = cells.reshape(*cells.shape[:-1], size, size)
     total = table.sum(axis=(-1, -2))

@@ -34,7 +34,7 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """Return a statistic of sums and its interval from queries drawn with replacement.
+    """Compute a statistic from column sums, and its bootstrap interval over queries.
 
     Queries are the clusters, because judgments on one query are not independent. If queries
     themselves depend on each other, whole clusters of queries are drawn instead. The interval is

@@ -64,7 +64,7 @@ def weighted_means(
     weightings: int = 9999,
     seed: int = 0,
 ) -> Floats:
-    """Return the randomly weighted means that :func:`upper_bounds` takes a percentile of.
+    """Return randomly weighted means; :func:`upper_bounds` is a percentile of them.
 
     The share of these means that are 0 or more is a p-value for the hypothesis that the mean is
     below 0: it is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and

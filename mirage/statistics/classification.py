@@ -46,7 +46,7 @@ class Tallies(NamedTuple):
 
 
 def tally(query: Ints, label: Ints, right: Bools) -> Tallies:
-    """Count the sentences of one language.
+    """Count sentences, and correctly labelled ones per judge, by query and true label.
 
     Args:
         query: Query of each sentence, as any integers.
@@ -123,9 +123,10 @@ def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None
 
 
 def interval(drawn: Floats, value: float, queries: int, level: float) -> Interval:
-    """Return the middle ``level`` of the draws, extended to include the value, within -1 to 1.
+    """Return the central percentile interval of the draws, clipped to [-1, 1].
 
-    The interval is NaN with fewer than :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
+    The interval is widened to contain ``value``. It is NaN with fewer than
+    :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
     """
     check_level(level)
     if queries < FEWEST_QUERIES:
@@ -135,7 +136,7 @@ def interval(drawn: Floats, value: float, queries: int, level: float) -> Interva
 
 
 def sentence_weights(language: Ints, label: Ints) -> Floats:
-    """Return weights that make balanced accuracy the sum over correct sentences.
+    """Return weights of sentences; the sum over the correct ones is the balanced accuracy.
 
     All weights sum to 1. Each language has the same sum of weights, and so does each label within a
     language.
@@ -150,7 +151,7 @@ def sentence_weights(language: Ints, label: Ints) -> Floats:
 
 
 class Threshold(NamedTuple):
-    """A threshold with the balanced accuracy that it reaches on the sentences it was chosen on."""
+    """A threshold, and its balanced accuracy on the same sentences that it was chosen on."""
 
     value: float
     balanced_accuracy: float

@@ -120,9 +120,9 @@ def mean_intervals(
 
     ``phi`` is estimated between clusters. It gets a lower limit if fewer than
     :data:`FEWEST_FOR_MEANS` clusters have a value that is not near (:data:`NEAR`) the nearer end of
-    the range. The limit is its value for identical queries within each cluster. Language
-    probabilities, for example, are nearly all next to 0 or 1, and the few others determine the
-    mean.
+    the range. The limit is the value of ``phi`` if the queries within each cluster were identical.
+    Language probabilities, for example, are nearly all next to 0 or 1, and the few others determine
+    the mean.
 
     Values without a finite range have the interval of Student's t. Both kinds use
     :func:`small_sample`.

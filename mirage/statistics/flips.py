@@ -29,7 +29,7 @@ alarm.
 
 @cache
 def flip_p_value(units: int, worse: int) -> float:
-    """Return the probability that at least ``worse`` units change, all of them for the worse.
+    """Return the p-value of ``worse`` units that turned from right to wrong and none the other way.
 
     Each unit changes with the same unknown probability, for better or worse with equal chances. The
     p-value is the largest over that probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs
@@ -57,7 +57,7 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return the probability that at least ``worse`` of ``reworded`` answers are misread as wrong.
+    """Return the probability that ``worse`` or more of ``reworded`` answers are misread as wrong.
 
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)

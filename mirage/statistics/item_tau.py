@@ -18,13 +18,13 @@ _BLOCK = 512  # items compared with all others at a time, to limit memory
 
 
 class MeanTau(NamedTuple):
-    """A mean of taus.
+    """The mean of Kendall's tau over several columns, with its interval.
 
     Attributes:
-        tau: Mean over the columns that have a tau; NaN if none has.
+        tau: Mean over the columns for which tau is defined; NaN if there is none.
         interval: Lower and upper end; NaN if there are too few clusters.
         n: Largest number of items in a column.
-        columns: Number of columns that have a tau.
+        columns: Number of columns for which tau is defined.
     """
 
     tau: float

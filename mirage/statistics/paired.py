@@ -32,10 +32,10 @@ def paired_means(
 
     Interval and p-value come from one test: the results of the two systems on a query are swapped,
     for all queries of a cluster together (:func:`mirage.statistics.permutation.sign_flip_tests`).
-    An interval includes 0 if and only if p is above ``1 - level``. If this rule allows it, an end
-    is moved out to that of Student's t with two added clusters (:func:`gap_interval`), because a
-    small sample of a skewed metric often misses its largest differences.
-    ``validation/coverage/paired.py`` prints coverage and false positive rates.
+    An interval includes 0 if and only if p is above ``1 - level``. Unless that would break this
+    rule, an interval is widened to the one of Student's t with two added clusters
+    (:func:`gap_interval`), because a small sample of a skewed metric often misses its largest
+    differences. ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
         gaps: Differences, ``(queries, columns)``, NaN if a query has none.

@@ -74,7 +74,7 @@ def permutation_p_values(
 
 
 class SignFlipTests(NamedTuple):
-    """P-values and interval ends of paired differences, each of shape ``(comparisons,)``."""
+    """P-values and interval ends of paired differences; each array is ``(comparisons,)``."""
 
     p: Floats
     low: Floats
@@ -145,7 +145,7 @@ def sign_flip_tests(
 
 
 def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Append a unit of two queries' size without a difference to sums and sizes of units."""
+    """Append a unit of two queries that do not differ to the sums and sizes of units."""
     mean_size = sizes.sum(axis=0) / np.maximum(np.count_nonzero(sizes, axis=0), 1)
     none = np.zeros((1, differences.shape[1]))
     return np.concatenate([differences, none]), np.concatenate([sizes, 2 * mean_size[None]])
@@ -169,7 +169,7 @@ def _draw_flips(
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and the higher mean of swapped and unswapped units, for each way."""
+    """Return, for each way to swap, the lower and the higher mean of swapped and other units."""
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes
     rest = units.sum(axis=0) - swapped
@@ -186,7 +186,7 @@ def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, F
 def _set_results(
     tests: SignFlipTests, columns: Ints, units: Floats, ends: tuple[Floats, Floats], level: float
 ) -> None:
-    """Set p-values and interval ends of some columns from the subset means of all ways."""
+    """Set p-values and interval ends of some columns from the subset means of all permutations."""
     lower, upper = ends
     ways = len(lower)
     positive = units.sum(axis=0) >= 0

@@ -116,7 +116,7 @@ def _p_values(sums: Floats, signs: Floats) -> Floats:
 
 
 def _flip_p_values(sums: Floats) -> Floats:
-    """Return the p-value of the flips of each simulation."""
+    """Return a p-value for each simulation, from how many answers turned from right to wrong."""
     lost, gained = (sums >= 0.5).any(axis=2), (sums < 0).any(axis=2)
     worse, better = (lost & ~gained).sum(axis=1), (gained & ~lost).sum(axis=1)
     units = sums.shape[1]

@@ -40,7 +40,7 @@ _STEPS = 50
 
 
 class Tuned(NamedTuple):
-    """Weight of the predictions, and the adjustment of each cluster by them.
+    """Weight of the predictions, and how much they adjust the contribution of each cluster.
 
     Attributes:
         tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
@@ -99,7 +99,7 @@ class PoweredMean(NamedTuple):
         tuning: Weight of the predictions, 0 to 1.
         labels: Number of labels.
         clusters: Number of clusters that have a label.
-        worth: Number of labels that would give an interval of the same width without predictions.
+        worth: Number of labels that would give an equally wide interval without predictions.
         why: Reason why there is no interval; empty if there is one.
     """
 

@@ -50,13 +50,13 @@ def t_intervals(
 
 
 def confidences_by_draws(draws: Floats) -> Floats:
-    """Return :func:`p_better_by_draws` of each pair of columns, ``(models, models)``."""
+    """Return the share of draws in which model i ranks before model j, ``(models, models)``."""
     columns = list(draws.T)
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
 
 def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floats:
-    """Return :func:`p_better_by_t` of each pair of models, ``(models, models)``.
+    """Return the confidence by Student's t that model i is better than j, ``(models, models)``.
 
     The diagonal is 0.5.
     """
@@ -102,7 +102,7 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
 
 
 def _exact_confidence(differences: Floats | float) -> Floats:
-    """Return 1, 0, or 0.5 if two logits are equal, for differences without uncertainty."""
+    """Return the confidence for exact differences: 1, 0, or 0.5 if two logits are equal."""
     return np.asarray((np.sign(np.round(differences, DECIMALS)) + 1) / 2, dtype=np.float64)
 
 

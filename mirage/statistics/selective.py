@@ -42,8 +42,8 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
     Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey
     Data, Survey Methodology 24, 193-201). If fewer than
     :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error, the design effect
-    is at least that of identical items within each cluster. Without clusters there is no
-    correction.
+    is at least as large as if the items within each cluster were identical. Without clusters there
+    is no correction.
     """
     from scipy.special import stdtrit
 
@@ -72,11 +72,11 @@ def errors_of(wrong: Bools, codes: Ints) -> Errors:
 def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
-    For one kind of items, it is that of Clopper & Pearson (1934, Biometrika 26, 404-413): ``(1 -
-    risk) ** n`` if ``n`` items are decided and all are right. For two kinds, the items decided with
-    either label, the risk applies to the mean of the two error rates. The p-value is then the
-    probability that the mean of draws from the distributions of Clopper and Pearson's upper bounds
-    reaches the risk.
+    For one kind of items, it is the exact binomial p-value of Clopper & Pearson (1934, Biometrika
+    26, 404-413): ``(1 - risk) ** n`` if ``n`` items are decided and all are right. For two kinds,
+    the items decided with either label, the risk applies to the mean of the two error rates. The
+    p-value is then the probability that the mean of draws from the distributions of Clopper and
+    Pearson's upper bounds reaches the risk.
 
     Args:
         kinds: Errors of each kind of decided items: one for all, or two for the two labels.
@@ -98,7 +98,7 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
 
 
 def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
-    """Return the error rate of a rule if it decided one more cluster, and all of it wrongly.
+    """Return a rule's error rate after one more cluster in which every item is decided wrongly.
 
     If the rule that decides most items with this rate at or below the risk is used, a new cluster
     is wrongly decided at most as often as the risk allows: the rate bounds the one that includes

@@ -47,7 +47,7 @@ def mean_differences(
 ) -> list[MeanDifference]:
     """Return the difference of the means of each column, its interval, and its p-value.
 
-    The interval combines those of the two means
+    The interval combines the intervals of the two means
     (:func:`mirage.statistics.clusters.mean_intervals`); distances from the mean add up like
     standard errors. The lower end is ``difference - sqrt((after - lower of after)^2 + (upper of
     before - before)^2)``, and the upper end is analogous (Newcombe 1998, Interval Estimation for
@@ -159,7 +159,7 @@ def exchanged_p_values(
 
 
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return all ways to choose the same number of clusters, ``(ways, clusters)``."""
+    """Return all ways to choose as many clusters as ``later`` has, ``(ways, clusters)``."""
     chosen = np.array(list(combinations(range(len(later)), int(later.sum()))), dtype=np.intp)
     ways = np.zeros((len(chosen), len(later)), dtype=bool)
     np.put_along_axis(ways, chosen, values=True, axis=1)
@@ -177,7 +177,7 @@ def _draw_ways(
 
 
 class _Units(NamedTuple):
-    """Sums over each cluster, from which sums over a set are computed, ``(clusters, columns)``."""
+    """Sums of the values in each cluster, ``(clusters, columns)``."""
 
     values: Floats
     counts: Floats
@@ -225,7 +225,7 @@ class _Units(NamedTuple):
 
 
 def _corrected_p_values(observed: Floats, measures: Floats) -> Floats:
-    """Return p-values of observed statistics ``(columns,)`` among draws ``(draws, columns)``."""
+    """Return p-values ``(columns,)`` of observed statistics among random draws."""
     # Rounded, because a way and its mirror image differ only by rounding errors.
     ranks = [np.sort(column) for column in measures.round(9).T]
 

@@ -24,10 +24,11 @@ class VarianceComponents(NamedTuple):
 def variance_components(repeats: Floats) -> VarianceComponents:
     """Estimate the variance within queries and between them by one-way analysis of variance.
 
-    The variance within is the mean of the queries' sample variances. The variance between is that
-    of the query means, minus the part that the repeats explain (Searle, Casella & McCulloch 1992,
-    Variance Components, section 3.6; queries with few repeats have the same weight as others). The
-    variance of a mean over ``n`` queries with ``k`` repeats each is ``(between + within / k) / n``.
+    The variance within is the mean of the queries' sample variances. The variance between queries
+    is the variance of the query means, minus the part that the repeats explain (Searle, Casella &
+    McCulloch 1992, Variance Components, section 3.6; queries with few repeats have the same weight
+    as others). The variance of a mean over ``n`` queries with ``k`` repeats each is ``(between +
+    within / k) / n``.
 
     Args:
         repeats: ``(repeats, queries, columns)``, NaN if a query has no value.

@@ -49,7 +49,7 @@ class TreeArrays:
 
     @classmethod
     def of(cls, fitted: Any) -> TreeArrays:
-        """Return the trees of a fitted ``HistGradientBoostingRegressor`` with squared error."""
+        """Convert a fitted ``HistGradientBoostingRegressor`` with squared error to arrays."""
         trees: Sequence[Any] = [members[0].nodes for members in fitted._predictors]
         sizes = [len(nodes) for nodes in trees]
         roots = np.cumsum([0, *sizes[:-1]])

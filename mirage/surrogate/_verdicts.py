@@ -49,7 +49,7 @@ class Scores:
     """A linear score of single responses; only differences of scores on one query are meaningful.
 
     Attributes:
-        slopes: Slope of each feature, in units of ``scale``.
+        slopes: Change of the score per standard deviation (``scale``) of each feature.
         centres: Mean of each feature over the responses, by language.
         scale: Standard deviation of each feature between responses of a language.
     """
@@ -59,7 +59,7 @@ class Scores:
     scale: Floats
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return scores ``(...)`` of responses with features ``(..., features)``.
+        """Return scores ``(...)`` of responses from their features, ``(..., features)``.
 
         A feature that is NaN is replaced by its mean.
         """
@@ -126,16 +126,17 @@ class Shares:
     centres: Mapping[str, Floats]
 
     def wins(self, language: str, values: Floats) -> Floats:
-        """Return shares ``(...)`` of responses with features ``(..., features)``.
+        """Return the predicted share of verdicts that each response wins, ``(...)``.
 
-        NaN is a branch of its own in the trees.
+        ``values`` are the features of the responses, ``(..., features)``. The trees have a separate
+        branch for NaN.
         """
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         shares = self.trees.predict(rows).reshape(values.shape[:-1])
         return np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return the shares as scores, which are their logits."""
+        """Return scores of responses: the logits of their predicted shares of wins."""
         from scipy.special import logit
 
         return np.asarray(logit(self.wins(language, values)))
@@ -221,7 +222,7 @@ def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
 
 
 def logit_that_wins(share: Floats, logits: Floats) -> Floats:
-    """Return the logits ``(n,)`` that win these shares ``(n,)`` against ``logits (models,)``.
+    """Return the logits ``(n,)`` of models that win these shares of verdicts against ``logits``.
 
     The share rises with the logit, so that bisection converges. Newton's method overshoots at
     extreme shares.

@@ -65,7 +65,7 @@ class Artifact:
     Attributes:
         estimator: Name of the estimator.
         seed: Random seed of its fit.
-        candidate: Selected recipe with its residuals on held-out models.
+        candidate: Selected model configuration (recipe) with its residuals on held-out models.
         data: Training data by language.
         trees: Trees that were trained on verdicts, if any.
     """
@@ -135,8 +135,8 @@ def _pack(artifact: Artifact) -> dict[str, Any]:
 def _with_plain_type(value: object) -> object:
     """Return an array whose pickle does not depend on whether it was computed or read.
 
-    numpy's own types are single objects, which a pickle names once. Those of an array that was
-    read from a pickle are copies.
+    The type object of an array that was read from a pickle is a copy of numpy's, and would be
+    pickled differently.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -186,7 +186,7 @@ def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
 
 
 def read_arrays(path: Path) -> Artifact:
-    """Read an artifact of arrays and JSON from any source; other formats are refused."""
+    """Read an artifact in the format of arrays and JSON; other formats are refused."""
     return _open(str(path), _read_bytes(path), _load_arrays)
 
 
@@ -334,7 +334,7 @@ def _unpack_facts(entry: Mapping[str, Any]) -> Facts:
 
 
 def _check(artifact: Artifact) -> None:
-    """Raise an error if numbers and names of an artifact do not fit together."""
+    """Raise an error if the arrays and names in an artifact contradict each other."""
     if not artifact.data or len({part.features for part in artifact.data.values()}) != 1:
         raise ValueError("it has no languages, or its languages have different features")
     recipe, trees = artifact.candidate.recipe, artifact.trees

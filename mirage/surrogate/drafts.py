@@ -26,8 +26,9 @@ class Texts:
     Attributes:
         true: Two true answers, one longer and one conversational. If no passage answers the query,
             two abstentions.
-        terse: A true answer in few words; an abstention if there is none.
-        false: A fluent lie in other words than the reference, or a confident invention.
+        terse: A true answer in few words, or an abstention if no passage answers the query.
+        false: A fluent false answer that is worded differently from the reference, or a confident
+            invention if no passage answers the query.
     """
 
     true: tuple[str, str]
@@ -37,7 +38,7 @@ class Texts:
 
 @cache
 def bundled_texts(code: str) -> Mapping[str, Texts]:
-    """Return the bundled texts for the bundled corpus of a language, by query id."""
+    """Return the handwritten texts for the bundled queries of a language, by query id."""
     source = resources.files("mirage") / "data" / "responses" / f"{Language.of(code).code}.jsonl"
     rows = map(json.loads, source.read_text(encoding="utf-8").splitlines())
     return MappingProxyType(
@@ -94,7 +95,7 @@ class Frame:
     sources: str = ""
 
     def around(self, answer: str, citations: Iterable[str]) -> str:
-        """Return the answer inside this frame."""
+        """Return the answer with the frame's text before and after it."""
         listed = "\n".join(f"- [{id_}]" for id_ in citations)
         sources = f"{self.sources}\n{listed}" if self.sources and listed else ""
         return "\n\n".join(filter(None, (self.before + answer, sources, self.after)))
@@ -121,19 +122,19 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return this draft with additional faults."""
+        """Return a copy of this draft with the names of additional faults."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
-        """Return this draft with other sentences."""
+        """Return a copy of this draft with other sentences."""
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
-        """Return this draft with the citations that ``cite`` returns for each sentence."""
+        """Return a copy of this draft that cites what ``cite`` returns for each sentence."""
         return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
 
     def worded(self, word: Callable[[str], str]) -> Draft:
-        """Return this draft with the text that ``word`` returns for each sentence."""
+        """Return a copy of this draft with the text that ``word`` returns for each sentence."""
         return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
     @property
@@ -165,7 +166,7 @@ def _with_brackets(sentence: Sentence, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Sources of a response: the query, the corpora of all languages, and a manner of writing."""
+    """Inputs of a simulated response: the query, all corpora, and a manner of writing."""
 
     query: Query
     corpora: Mapping[str, MirageDataset]
@@ -173,7 +174,7 @@ class Scene:
 
     @property
     def corpus(self) -> MirageDataset:
-        """The queries of the same language."""
+        """The queries in the language of :attr:`query`, from ``corpora``."""
         return self.corpora[self.query.language]
 
     @property
@@ -205,11 +206,11 @@ class Scene:
         )
 
     def stated(self, text: str) -> list[bool]:
-        """Return whether a text states each right answer in one of its forms."""
+        """Return whether a text states each right answer in one of its spellings."""
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
-        """Return this scene with another query."""
+        """Return a copy of this scene with another query."""
         return replace(self, query=query)
 
     def abroad(self, place: int) -> Scene:
@@ -258,7 +259,7 @@ def _write_terse(scene: Scene) -> Draft:
 def _write_quotes(scene: Scene) -> Draft:
     """Write one sentence of each relevant passage.
 
-    It is the sentence that states most of the right answers; ties are decided by the number of
+    The sentence that states the most right answers is chosen; ties are decided by the number of
     words shared with the reference. If the sentences do not state all answers, as in questions
     about sums, the reference is written.
     """

@@ -24,7 +24,7 @@ class Regressor(Protocol):
 def fit_regressor(
     name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
-    """Fit a regressor for standardised features to the tournaments of one or more languages.
+    """Fit a regressor from standardised features to the logits of tournaments in all languages.
 
     Args:
         name: One of :data:`NAMES`.

@@ -44,7 +44,7 @@ class Familiarity:
             features)``. The distance of two profiles is the root mean squared difference.
         scale: Standard deviations of the training models, ``(features,)``.
         residuals: Absolute residuals on the models when they were held out, ``(models,)``.
-        everywhere: Absolute residuals over all languages.
+        everywhere: Absolute residuals on the models of all languages.
         nearest: Distance of each model to the nearest one of another group, sorted.
         models: Number of models, plus five if there are other languages.
     """
@@ -91,8 +91,8 @@ class Familiarity:
         the normal distribution. Most residuals are small and a few are large, so that a t scaled by
         their squares is too wide in the middle: its 80 % intervals hold 92 %.
 
-        The scale grows in proportion to the distance beyond the one within which nine of ten models
-        have another one.
+        Errors grow in proportion to the distance if it is above the 90 % quantile of the distances
+        of training models to their nearest neighbours.
         """
         from scipy.special import ndtri, stdtrit
 
@@ -130,8 +130,8 @@ class Familiarity:
         """Name the features in which a model differs from all training models, or return "".
 
         A model differs if its nearest training model is farther away than any training model is
-        from the nearest one of another group. Among n models similar to the training models, one in
-        n + 1 does.
+        from the nearest one of another group. If a new model is similar to the n training models,
+        this happens with probability 1 / (n + 1).
         """
         scaled = profile / self.scale
         distances = _distances(self.profiles, scaled)

@@ -26,7 +26,8 @@ class FaultCost(NamedTuple):
     Attributes:
         kind: Name of the fault.
         utility: Utility that the simulated judge subtracts for it, in natural-log odds.
-        queries: Number of queries that are changed by the fault, over all systems with it alone.
+        queries: Number of queries that the fault changes, over all systems that have only this
+            fault.
         logit: Decrease of the surrogate's logit if every query has the fault.
     """
 
@@ -41,9 +42,9 @@ def fault_costs(
 ) -> list[FaultCost]:
     """Return the cost of each kind of fault in a language, the cheapest first.
 
-    A cost compares the systems with one kind of fault to the faultless systems of the same manner.
-    It is divided by the share of queries on which any feature differs. Faults that only some
-    queries can have are therefore comparable with the others.
+    A cost is the difference in logits between the systems with one kind of fault and the faultless
+    systems with the same manner of writing, divided by the share of queries on which any feature
+    differs. Faults that only some queries can have are therefore comparable with the others.
 
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")

@@ -32,7 +32,7 @@ def _lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
     """Replace the right answer by a wrong one in the words of the draft.
 
-    If the right answer remains in another form, return the handwritten lie instead.
+    If the right answer remains in another spelling, return the handwritten false answer instead.
     """
     wrong = _choose(scene.query.wrong_answers, rng)[0]
     pattern = _pattern_of(form for forms in scene.query.answers for form in forms)
@@ -49,7 +49,7 @@ def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace all digits. If the answer was among them, the response is a lie."""
+    """Replace all digits; the response then counts as false if the answer contained one of them."""
     spoilt = draft.worded(lambda text: _replace_digits(text, rng))
     if spoilt == draft:
         return None
@@ -87,7 +87,7 @@ def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def abstention_of(template: str, scene: Scene) -> str:
-    """Return the first sentence of a template that abstains before it lies."""
+    """Return the abstention at the start of a template that first abstains and then lies."""
     return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
 
 
@@ -119,7 +119,7 @@ def _make_template_fault(kind: str) -> Change:
 
 
 def _cut_after_answer(draft: Draft, scene: Scene) -> Draft | None:
-    """Return the first sentences, up to the one that completes the right answer, if any does."""
+    """Return the first sentences, up to the one that completes the right answer, or ``None``."""
     for end in range(1, len(draft.sentences) + 1):
         part = draft.saying(draft.sentences[:end])
         if all(scene.stated(part.text)):
@@ -143,7 +143,8 @@ def _copy_citations(draft: Draft, new: Draft) -> Draft:
 def _add_falsehood(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     """Add a false statement about another matter: a sentence of a passage with changed numbers.
 
-    If no sentence has a number, add a sentence of the lie that names no candidate.
+    If no sentence has a number, add a sentence of the handwritten false answer that names neither a
+    right nor a wrong answer.
     """
     candidates = (*scene.query.answers, *scene.query.wrong_answers)
 
@@ -293,7 +294,7 @@ class Fault(NamedTuple):
     reason: bool = True
 
     def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-        """Return the draft with this fault, or ``None`` if it cannot have it."""
+        """Return the draft with this fault, or ``None`` if the draft cannot have it."""
         if self.answerable not in (None, bool(scene.query.answerable)):
             return None
         changed = self.change(draft, scene, rng)

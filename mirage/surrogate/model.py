@@ -74,7 +74,8 @@ class Recipe:
     """Configuration of a model.
 
     Attributes:
-        shared: Estimator of the shared part; ``None`` to train each language by itself.
+        shared: Estimator that is trained on all languages together; ``None`` to train each language
+            by itself.
         alpha: Ridge strength of the language part; ``None`` to leave that part out. The unit is
             models: an ``alpha`` of 10 has the weight of 10 models.
         verdicts: Whether single verdicts are used. Without ``shared`` and ``alpha``, nothing else
@@ -193,7 +194,7 @@ class FittedModel:
     def response_logits(self, language: str, values: Floats) -> Floats:
         """Return logits of single responses, ``(queries,)``.
 
-        The difference of two is the logit of a verdict.
+        The difference between two responses to a query is the logit that the first one wins.
         """
         if self.scores is not None:
             return self.scores.of(language, values)
@@ -207,8 +208,9 @@ class Candidate:
 
     Attributes:
         recipe: Configuration of the model.
-        of_shared: Residuals of the shared part alone by language, in the order of its models.
-        of_all: Residuals of the whole model by language, in the order of its models.
+        of_shared: Residuals of the regressor for all languages alone, by language, in the order of
+            the language's models.
+        of_all: Residuals of the whole model, by language, in the order of the language's models.
         weights: Weights of the verdicts and of the means.
     """
 
@@ -324,8 +326,9 @@ def fit_model(
 ) -> FittedModel:
     """Fit the model of a recipe to all training data.
 
-    The language part is trained on the residuals of the shared part on held-out models. Residuals
-    on its training models would be too small; those of a forest are almost 0.
+    The ridge regression of each language is trained on the residuals of the regressor for all
+    languages on held-out models. Residuals on training models would be too small; for a forest they
+    are almost 0.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
@@ -369,7 +372,7 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
 
 
 def _signs(data: Data) -> list[int]:
-    """Return the direction of each feature; 0 if languages do not agree on it."""
+    """Return 1 if a feature must raise the logit, -1 if it must lower it; 0 if languages differ."""
     by_language = np.array([part.monotone for part in data.values()])
     agree = (by_language == by_language[0]).all(axis=0)
     return [int(sign) for sign in np.where(agree, by_language[0], 0)]
@@ -384,7 +387,7 @@ def _training_tournaments(data: Data) -> int:
 def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
-    """Return the residuals of the shared part on held-out models."""
+    """Return the residuals of the regressor for all languages on held-out models."""
     residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
@@ -400,7 +403,7 @@ def _held_out_residuals(
 def _verdict_logits(
     data: Data, folds: Sequence[set[str]], seed: int, *, trees: bool = False
 ) -> Residuals:
-    """Return logits from verdicts for models that were held out.
+    """Return the logits that models trained on verdicts predict for held-out models.
 
     Each is centred on the mean logit of the training models.
     """
@@ -506,7 +509,7 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals of shared and language part together on held-out models."""
+    """Return the residuals on held-out models after the ridge regression of one language."""
     if recipe.alpha is None:
         return of_shared
     residuals = np.empty_like(of_shared)
@@ -529,9 +532,9 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Return the language part's ridge coefficients.
+    """Return the ridge coefficients of one language's own model.
 
-    Their signs are constrained if there is no shared part.
+    Their signs are constrained if there is no regressor for all languages.
     """
     from scipy.optimize import lsq_linear
 

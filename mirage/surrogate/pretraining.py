@@ -50,7 +50,7 @@ def simulated_arena(
 ) -> Arena:
     """Compute features and verdicts of simulated systems on the bundled corpus of a language.
 
-    A tournament draws as many queries as the corpus has, because more would overstate the evidence.
+    Each tournament draws as many queries as the corpus has; more would overstate the evidence.
     """
     corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     corpus = corpora[code]
@@ -81,7 +81,7 @@ def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[
 def _score_runs(
     suite: FeatureSuite, corpus: MirageDataset, runs: Iterable[Run]
 ) -> Iterator[FeatureTable]:
-    """Yield one feature table per run; a text that several systems give is scored once."""
+    """Yield one feature table per run; a response that several systems give is scored once."""
     values_by_response: dict[Response, Floats] = {}
     for run in runs:
         new = tuple(response for response in run if response not in values_by_response)

@@ -59,13 +59,13 @@ class Prediction:
         model: Name of the model.
         language: Language code.
         logit: Predicted logit.
-        draws: Logits in the tournaments of the training data, ``(tournaments,)``. The t-th has the
-            queries of the t-th tournament and a random prediction error like those on held-out
-            models. It is comparable with the t-th logits of the training models.
+        draws: Logits in the tournaments of the training data, ``(tournaments,)``. Draw t uses the
+            queries of tournament t and adds a random prediction error like those on held-out
+            models. It is comparable with the training models' logits in tournament t.
         unfamiliar: Features in which the model differs from all training models, as text; empty if
             it does not differ.
-        assumed: Features that the model has on no query; their mean over the training models was
-            used.
+        assumed: Features that could not be computed on any query; their mean over the training
+            models was used instead.
     """
 
     model: str
@@ -177,18 +177,18 @@ class _Estimate(NamedTuple):
 class SurrogateRanker(NearNames):
     """A surrogate that ranks new models without a judge, from feature tables and tournaments.
 
-    The training pairs are, for each tournament, the mean features of each model on its queries and
-    the tournament's logits (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If judgments are
-    passed, single verdicts are used as well. Train on one language or, better, on several at once:
-    see :mod:`mirage.surrogate.model`.
+    Each tournament gives one training row per model: its mean features over the tournament's
+    queries, and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If
+    judgments are passed, single verdicts are used as well. Train on one language or, better, on
+    several at once: see :mod:`mirage.surrogate.model`.
 
     Args:
         estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or one of the last three
             below. ``"linear"`` is a ridge regression per language with constrained signs.
-            ``"forest"`` is that of the paper. ``"verdicts"`` uses judgments and mean features.
-            ``"verdict_trees"`` trains boosted trees on judgments, for at least fifteen models.
-            ``"auto"`` selects one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out
-            models; with judgments it is ``"verdicts"``.
+            ``"forest"`` is the random forest of the paper. ``"verdicts"`` uses judgments and mean
+            features. ``"verdict_trees"`` trains boosted trees on judgments, for at least fifteen
+            models. ``"auto"`` selects one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on
+            held-out models; with judgments it is ``"verdicts"``.
         seed: Random seed of fitting and of the draws of predictions.
 
     Raises:
@@ -225,8 +225,8 @@ class SurrogateRanker(NearNames):
     ) -> Self:
         """Train on feature tables of models, in one language or several, and their tournaments.
 
-        A language is left out if its tables lack a feature that those of most languages have, or if
-        a model has one of these features on no query. :attr:`left_out` has the reason.
+        A language is left out if its tables lack a feature that most languages have, or if a model
+        has no value of such a feature on any query. :attr:`left_out` has the reason.
 
         Args:
             tables: One table for every model of the tournaments, all with the same features.
@@ -300,7 +300,7 @@ class SurrogateRanker(NearNames):
 
     @property
     def recipe(self) -> Recipe:
-        """The selected estimator and pooling of languages."""
+        """The selected configuration: estimators, and whether languages share them."""
         return self._require_fitted()[0].recipe
 
     def predict(self, table: FeatureTable) -> Prediction:
@@ -317,10 +317,10 @@ class SurrogateRanker(NearNames):
         2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 % with
         fewer than 19 models. ``validation/coverage/held_out_intervals.py`` compares the two.
 
-        A feature that the model has on no query is an error if it needs data that a query may lack
-        and every query was answered. Otherwise its mean over the training models is used. Examples
-        are the language of answers that are too short to identify it, and inventions of a model
-        that answered no query without an answer.
+        If a feature has no value on any query although every query was answered, this is an error
+        if the feature needs data that a query may lack. Otherwise its mean over the training models
+        is used. Examples are the language of answers that are too short to identify it, and
+        inventions of a model that answered no query without an answer.
 
         Args:
             table: Features of the model. It may have more features than needed, in any order.
@@ -403,7 +403,7 @@ class SurrogateRanker(NearNames):
         return model.logits(language, part.values, queries=np.arange(len(part.query_ids)))
 
     def scores(self, table: FeatureTable) -> Floats:
-        """Return a score for each response; differences are logits of verdicts.
+        """Return a score for each response; the difference of two is the logit that the first wins.
 
         If no verdicts were used in training, a score is the logit of a model whose responses all
         have the features of this one. A missing feature is replaced by its mean over the training
@@ -477,10 +477,11 @@ class SurrogateRanker(NearNames):
     def importances(self, holdout: int = 2, repeats: int = 20) -> dict[str, float]:
         """Return the permutation importance of each feature on held-out models, largest first.
 
-        The value of a held-out model is replaced by that of each other model in turn. The
-        importance is the increase of the mean squared error, divided by the variance of the logits
-        (Breiman 2001, Random Forests, section 10), averaged over languages. The recipe is kept and
-        fitted again without the held-out models. Errors are those of :meth:`cross_validate`.
+        The feature's value for a held-out model is replaced by the value of each other model in
+        turn. The importance is the increase of the mean squared error, divided by the variance of
+        the logits (Breiman 2001, Random Forests, section 10), averaged over languages. The selected
+        configuration is fitted again without the held-out models. Errors are those of
+        :meth:`cross_validate`.
 
         Args:
             holdout: Number of models held out at a time.
@@ -500,7 +501,7 @@ class SurrogateRanker(NearNames):
         return {self.features[i]: float(increase[i]) for i in order}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the training data, the selected recipe and its trees, if any.
+        """Write the training data, the selected configuration and its trees, if any.
 
         :meth:`load` fits everything but trees again. The file has arrays and JSON (``.npz``) and
         cannot run code, whatever its name.
@@ -542,14 +543,14 @@ class SurrogateRanker(NearNames):
 
     @property
     def artifact(self) -> artifacts.Artifact:
-        """The contents of the file that :meth:`save` writes: training data and selected recipe."""
+        """The contents of the file that :meth:`save` writes: training data and configuration."""
         candidate, model = self._require_fitted()
         trees = model.scores.trees if isinstance(model.scores, Shares) else None
         return artifacts.Artifact(self.estimator, self.seed, candidate, self._data, trees)
 
     @classmethod
     def restored(cls, artifact: artifacts.Artifact) -> Self:
-        """Return the surrogate of an artifact, fitted again.
+        """Fit a surrogate to the training data of an artifact.
 
         Args:
             artifact: Contents of a surrogate file.

@@ -80,14 +80,14 @@ def _single_fault_systems() -> Iterator[System]:
 
 
 def system_name(kind: str, manner: str) -> str:
-    """Return the name of a system with one fault: ``uncited``, ``uncited-terse``."""
+    """Return the name of a system with one fault, such as ``uncited`` or ``uncited-terse``."""
     return kind if manner == "reference" else f"{kind}-{manner}"
 
 
 def _mixtures(
     name: str, number: int, most: int, shares: Sequence[float], seed: int
 ) -> Iterator[System]:
-    """Yield systems with one to ``most`` kinds of fault, each on one of some shares of queries."""
+    """Yield systems with one to ``most`` kinds of fault, each on a random share of the queries."""
     rng = np.random.default_rng(seed)
     kinds = [kind for kind in ARENA_FAULTS if kind != "garbled"]
     for i in range(number):
@@ -161,7 +161,7 @@ def simulate(
 
 
 def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Return the faultless draft after applying the faults that it can have."""
+    """Return a faultless draft after applying those of the faults that are possible for it."""
     draft = faultless(scene)
     for kind in kinds:
         changed = ARENA_FAULTS[kind].done_to(draft, scene, rng)
@@ -203,6 +203,6 @@ def judge(
 
 
 def _affected_queries(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
-    """Return the queries that a fault affects; a larger share includes those of a smaller one."""
+    """Return the queries that a fault affects; they include those for every smaller share."""
     order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
     return set(order[: round(share * queries)].tolist())

@@ -32,14 +32,15 @@ class TrainingData:
         values: Each feature of each response, ``(models, queries, features)``; NaN if missing.
         counts: Number of times that each tournament drew each query, ``(tournaments, queries)``.
         y: Logits, ``(tournaments, models)``.
-        facts: Facts about user-defined features by name; see :class:`FeatureTable`.
+        facts: Range, direction and needs of user-defined features by name; see
+            :class:`FeatureTable`.
         groups: Group of each model, such as a kind of fault; models of one group are held out
             together. Empty if every model is its own group.
         clusters: Cluster of each query if tournaments draw whole clusters, as in
             :class:`mirage.Tournaments`; empty if every query is its own cluster.
         judgments: Verdicts behind the tournaments, with the same models and queries in the same
             order; ``None`` if they are not available.
-        unbound: Models whose distance the tournaments do not determine
+        unbound: Models whose logits the tournaments do not determine
             (:attr:`mirage.Tournaments.unbound`).
     """
 
@@ -92,7 +93,7 @@ class TrainingData:
 
     @cached_property
     def draws(self) -> Floats:
-        """Logits whose percentiles are intervals, ``(tournaments, models)``.
+        """Draws of the logits, whose percentiles are intervals, ``(tournaments, models)``.
 
         They are the logits of the tournaments after :func:`mirage.statistics.bootstrap.widened`.
         """
@@ -150,8 +151,8 @@ def data_and_left_out(
 ) -> tuple[dict[str, TrainingData], dict[str, str]]:
     """Return the data of every language, and the reasons why languages are left out, by code.
 
-    A language is left out if its tables do not have the features that most languages have, or if a
-    model has one of these on no query.
+    A language is left out if its tables do not have the features that most languages have, or if
+    such a feature of a model has no value on any query.
     """
     by_language: dict[str, list[FeatureTable]] = {}
     for table in tables:
@@ -221,7 +222,7 @@ def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> 
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Return judgments with the models and queries of the data, in the order of the data."""
+    """Return the judgments, with models and queries numbered in the order of the training data."""
     models = _indices_of(
         judgments.models, part.models, f"model of the {part.language!r} tournaments"
     )
@@ -319,7 +320,7 @@ def _format_names(names: Sequence[str], most: int = 10) -> str:
 
 
 def require_values(table: FeatureTable) -> None:
-    """Raise a FeatureError if a model has some feature on no query, with the reason."""
+    """Raise a FeatureError if a feature of a model has no value on any query, with the reason."""
     for feature, mean in zip(table.features, table.mean(), strict=True):
         if np.isnan(mean):
             reason = next(

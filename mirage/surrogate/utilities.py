@@ -103,7 +103,7 @@ class Utilities:
 
     Attributes:
         weights: Utility of each part of the quality, in natural-log odds.
-        left: Factor of each kind of fault on each part.
+        left: Factor by which each kind of fault multiplies each part of the quality.
 
     Example:
         >>> UTILITIES.cost("uncited") < UTILITIES.cost("refusal") < UTILITIES.cost("lying")
@@ -134,11 +134,11 @@ class Utilities:
         return float(sum(map(mul, astuple(quality), astuple(self.weights))))
 
     def cost(self, *faults: str) -> float:
-        """Return the utility that a faultless response loses by some faults."""
+        """Return how much utility a faultless response loses if it gets these faults."""
         return self.of(()) - self.of(faults)
 
     def changed(self, plain: Mapping[str, Any]) -> Utilities:
-        """Return these utilities with other numbers for some names.
+        """Return a copy of these utilities with other numbers for some parts or faults.
 
         Args:
             plain: ``{"weights": {part: number}, "faults": {fault: {part: number}}}``. Names that

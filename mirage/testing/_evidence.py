@@ -76,7 +76,7 @@ def evidence_of(
     identical: NDArray[np.bool_] | None,
     failed: Collection[str],
 ) -> Evidence:
-    """Return the correctness measures of a comparison.
+    """Return which features of a comparison measure correctness, and for how many answers.
 
     A feature is a correctness measure if it needs short answers, a reference, relevant passages or
     unanswerable queries. A feature that the user defined is one if its range is known. A measure
@@ -110,7 +110,7 @@ def evidence_of(
 def _measures(
     before: FeatureTable, after: FeatureTable, lower: Collection[str], margin: float
 ) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the kind of each correctness measure, and a mask of the queries that have its value."""
+    """Yield the kind of each correctness measure, and a mask of the queries that it covers."""
     table_facts = {**after.facts, **before.facts}
     for j, name in enumerate(before.features):
         feature_facts = facts(name, table_facts)

@@ -102,7 +102,7 @@ def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
 
 
 def standing_in(system: ModelLike) -> ModelLike:
-    """Return the system, or the file of responses in ``MIRAGE_RESPONSES`` if it is set."""
+    """Return the system, or the file that ``MIRAGE_RESPONSES`` names if this variable is set."""
     responses = os.environ.get(STAND_IN)
     return Path(responses) if responses else system
 

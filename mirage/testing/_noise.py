@@ -53,7 +53,7 @@ class Noise:
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """Return the number of clusters that have about this number of queries in total."""
+        """Return how many clusters are needed for about this number of queries."""
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
@@ -168,7 +168,7 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
 
 
 def _mean_correlation(values: Floats) -> float:
-    """Return the mean correlation of pairs of columns, at least 0; missing values are means."""
+    """Return the mean correlation of pairs of columns, at least 0; NaN is replaced by means."""
     centred = np.nan_to_num(values - np.nanmean(values, axis=0))
     sizes = np.sqrt(np.square(centred).sum(axis=0))
     units = centred[:, sizes > 1e-9] / sizes[sizes > 1e-9]
@@ -178,7 +178,7 @@ def _mean_correlation(values: Floats) -> float:
 
 
 def _facts(names: Sequence[str]) -> tuple[bool, ...]:
-    """Return whether each feature reads facts."""
+    """Return for each feature whether it checks facts, so that its drop is a factual error."""
     return tuple(name in FACTS for name in names)
 
 
@@ -194,7 +194,7 @@ def _append_empty_unit(pairs: Floats) -> Floats:
 def _cluster_members(codes: Ints) -> tuple[Ints, Ints]:
     """Return the indices of each cluster's queries, and the sizes of the clusters.
 
-    Rows of small clusters are filled up with the index of the empty unit.
+    Rows of smaller clusters are padded with the index of a dummy query without a difference.
     """
     sizes = np.bincount(codes)
     members = np.full((len(sizes), sizes.max()), len(codes), dtype=np.intp)

@@ -65,7 +65,7 @@ def raise_at_caller(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Finding(NamedTuple):
-    """A query to show, and the fault of the response to it."""
+    """A query to show in an error message, and the fault of the response to it."""
 
     query_id: str
     why: str
@@ -168,7 +168,7 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Raise an error if more than ``allow_failed`` queries are lost."""
+    """Raise an error if more than ``allow_failed`` queries lost a value that the baseline has."""
     if len(lost) <= allow_failed:
         return
     of = f"{len(lost)} of {len(dataset)}"

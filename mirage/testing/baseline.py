@@ -273,7 +273,7 @@ def read_baseline(path: str | Path) -> Baseline:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages that the values of the offline features depend on."""
+    """Return the versions of the packages that affect the values of features without a model."""
     numbers = {}
     for package in _PACKAGES:
         try:
@@ -284,7 +284,7 @@ def versions() -> dict[str, str]:
 
 
 def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
-    """Return the features that the gate compares, and those that it compares on request."""
+    """Return the features to store: those that the gate compares by default or on request."""
     additional = on.suite if isinstance(on, Leaderboard) else FeatureSuite(OFFLINE)
     by_name = {item.name: item for item in additional}
     return FeatureSuite(
@@ -295,7 +295,7 @@ def _default_suite(dataset: MirageDataset, on: Place) -> FeatureSuite:
 def _lower_names(
     names: Iterable[str], language: str, declared: Mapping[str, Facts] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Return the features for which smaller is better, by the facts that they declare."""
+    """Return the features for which smaller is better, according to their declared facts."""
     return tuple(name for name in names if facts(name, declared).direction_in(language) == "lower")
 
 

@@ -450,7 +450,7 @@ def _valid_bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
-    """Return a suite of one feature, taken from the leaderboard if it has one of this name."""
+    """Return a suite of one feature; if the leaderboard has this feature, take it from there."""
     if not isinstance(feature, str):
         return FeatureSuite([feature])
     board = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}

@@ -34,11 +34,11 @@ class Gated(NamedTuple):
         name: Name of the feature.
         wording: A difference up to this value on one query is ignored, because another wording
             can cause it.
-        style: The largest loss that is ignored if most answers share it, as they do when all are
-            written in another style. The loss of the median query is compared with it.
+        style: The largest loss that is ignored if most answers share it, for example because all
+            are written in another style. It limits how much of the median query's loss is ignored.
         substitute_for: Gold data that this feature replaces. The feature is compared only if
             fewer than half of the queries have any of them.
-        may_lack: Whether a good answer may have no value.
+        may_lack: Whether the feature may be undefined for a good answer.
     """
 
     name: str
@@ -81,7 +81,7 @@ data that it needs.
 
 
 def gated(dataset: MirageDataset) -> tuple[str, ...]:
-    """Return the names of the features that the gate compares on these queries."""
+    """Return the names of the features that the gate (regression test) compares by default."""
     answerable = [query for query in dataset if query.answerable is not False]
     common = {
         need
@@ -94,8 +94,8 @@ def gated(dataset: MirageDataset) -> tuple[str, ...]:
 def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ...]:
     """Return the features of a baseline that are compared by default.
 
-    They are the features of the gate, and features that the user defined or that need a model. If
-    there are none of these, all features are compared.
+    These are the features of :func:`gated`, user-defined features, and features that need a model.
+    If the baseline has none of them, all features are compared.
     """
     names, library_names = tuple(names), set(FeatureSuite.available())
     gate_names = set(gated(dataset))

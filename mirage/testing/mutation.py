@@ -193,7 +193,7 @@ _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """The queries, and the datasets from which faults can take text, by language.
+    """The queries under test and, by language, the datasets from which faults borrow text.
 
     ``bundled`` is whether all queries are bundled ones, which have texts in all languages.
     """
@@ -265,9 +265,9 @@ def _can_occur(fault: Fault, query: Query) -> bool:
 
 
 def _replace_by_foreign(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace all sentences by those of a bundled reference in English, or else Spanish.
+    """Replace all sentences by sentences of a bundled English reference.
 
-    The citations of the sentences stay.
+    If the query is in English, a Spanish reference is used. Citations are kept.
     """
     foreign = _foreign_sentences(scene, rng)
     pairs = enumerate(draft.sentences)
@@ -339,7 +339,7 @@ _USER_CHANGES: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
 
 
 class _WatchedFeature(NamedTuple):
-    """A feature, the change of its mean that a bound tolerates, and the purpose of the bound."""
+    """A feature, the tolerance of a bound on its mean, and the purpose of the bound."""
 
     feature: str
     slack: float
@@ -427,10 +427,11 @@ class Bound(NamedTuple):
 
 
 def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bool) -> Bound | None:
-    """Return the bound at a mean plus or minus its slack; ``None`` if no value could break it.
+    """Return a bound on a feature's mean; ``None`` if every possible value satisfies it.
 
-    The bound is moved out to the end of the interval if necessary, so that the assertion holds for
-    the responses that it is derived from.
+    The bound is the mean minus the feature's tolerance, or plus it if lower values are better. If
+    the interval of the mean extends beyond that, the bound is at the end of the interval, so that
+    the assertion holds for the original responses.
     """
     # Rounded outwards to two decimals, so that rounding cannot break the bound.
     feature, slack, why = watched
@@ -442,14 +443,14 @@ def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bo
 
 
 class _WatchedValues(NamedTuple):
-    """The means of the watched features of a run and their intervals, by name."""
+    """The mean of each feature in :data:`WATCHED` on a run, with its interval, by name."""
 
     means: Mapping[str, float]
     intervals: Mapping[str, Interval]
 
 
 class _Effects:
-    """The watched features of the original responses, for comparison with those of mutants.
+    """The features of the original responses, for comparison with the features of mutants.
 
     Use it in a :func:`mirage.testing._remembered.caching_features` block: mutants share most
     responses, and each feature is then computed only once per response.
@@ -475,7 +476,7 @@ class _Effects:
         return self._suite.score(self._dataset, run, progress=False)
 
     def measure(self, run: Run) -> _WatchedValues:
-        """Return the watched features of a run, with the intervals of ``assert_feature``."""
+        """Return the mean features of a run, with the intervals that ``assert_feature`` uses."""
         if self._latest[0] is not run:  # the bounds and the suggestion measure the same run
             self._latest = run, self._watched_values(self._score(run))
         return self._latest[1]
@@ -491,7 +492,7 @@ class _Effects:
         )
 
     def bounds(self) -> list[Bound]:
-        """Return bounds that hold for the original responses, for features with a better side."""
+        """Return a bound for each feature with a direction; all hold for the original responses."""
         bounds = []
         for entry in WATCHED:
             mean = self.before.means.get(entry.feature, math.nan)
@@ -505,7 +506,8 @@ class _Effects:
     def suggestion(self, mutant: Run) -> str:
         """Return an assertion that catches a mutant, or the reason why there is none.
 
-        The assertion is about the feature with the largest loss in units of its slack.
+        The assertion is about the feature with the largest loss, relative to the feature's
+        tolerance.
         """
         after = self.measure(mutant)
         slacks = {entry.feature: entry.slack for entry in WATCHED}
@@ -620,7 +622,7 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return the counts as text: ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
+        """Return counts as text, such as ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
         counts = [round(score * kinds) for score in scores]
@@ -730,7 +732,7 @@ def fates_of(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of assertions that a single function checks.
+    """Return the mutation score of assertions, computed with one function that checks all of them.
 
     ``falling`` is that function: it returns the names of the assertions that fail on a run. The
     other arguments and the errors are those of :func:`mutation_score`.
@@ -769,7 +771,7 @@ def _fates(
     effects: _Effects,
     caught_by: Callable[[Run, _Effects], Iterable[str]],
 ) -> tuple[Fate, ...]:
-    """Return the fate of each mutant; ``caught_by`` returns the assertions that catch a run."""
+    """Return each mutant's result; ``caught_by`` returns the assertions that fail on a run."""
     # Faults without randomness give equal mutants for all seeds.
     results: dict[tuple[Response, ...], tuple[tuple[str, ...], str]] = {}
     fates = []
@@ -792,10 +794,10 @@ def suggested_bounds(
 ) -> tuple[tuple[Bound, ...], MutationScore]:
     """Return bounds that hold for the responses and detect faults, and their mutation score.
 
-    The features are those of :data:`WATCHED` that can be computed on the dataset and that have a
-    better side. Each gets a bound on its worse side: the mean of the responses minus its slack, or
-    the end of the mean's interval if that is farther from the mean. So the bound holds for the
-    responses. Bounds that no fault breaks are omitted.
+    A bound is suggested for each feature of :data:`WATCHED` that can be computed on the dataset and
+    that should be high, or low. The bound is the mean of the responses minus the feature's
+    tolerance, or the end of the mean's interval if that is farther from the mean. It therefore
+    holds for the responses. Bounds that no fault breaks are omitted.
 
     The arguments and errors are those of :func:`mutation_score`.
     """

@@ -259,7 +259,7 @@ def _baseline_noise(
 ) -> tuple[Noise, str, str]:
     """Return a baseline's noise, the feature that is hardest to judge, and the assumptions.
 
-    The feature is the one that varies most among those that can drop by ``loss``.
+    It is the feature with the largest variation among those that can drop by ``loss``.
     """
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, None)
@@ -312,7 +312,7 @@ def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floa
 
 
 class _SimulatedGate(NamedTuple):
-    """A gate for simulated comparisons; a loss is in the first feature of the noise."""
+    """The gate on simulated comparisons; losses are added to the first feature."""
 
     noise: Noise
     loss: float

@@ -290,12 +290,12 @@ def extra_queries(comparison: Comparison) -> ExtraQueries | None:
 
 
 def _needs_more_than_queries(comparison: Comparison) -> bool:
-    """Return whether the comparison would be inconclusive with any number of such queries."""
+    """Return whether the comparison would stay inconclusive with any number of queries."""
     return not comparison.evidence.is_enough or bool(_style_above_margin(comparison))
 
 
 def _style_above_margin(comparison: Comparison) -> list[str]:
-    """Return the features whose mean loss is above the margin because of its allowance."""
+    """Return the features whose mean loss is above the margin but allowed as a change of style."""
     losses = dict(zip(comparison.before.features, comparison.losses.mean(axis=0), strict=True))
     return [
         change.feature
@@ -352,7 +352,7 @@ def _suite_like(
 
 
 def lost_queries(runs: BaselineComparison) -> list[Finding]:
-    """Return the queries without a value that the baseline has.
+    """Return the queries for which a feature has a value in the baseline but not in the run.
 
     If the run has repeats, one failure is enough for a query to be lost, unless it failed in the
     baseline too.
@@ -409,14 +409,14 @@ def _result_record(comparison: Comparison, baseline: Baseline, run: Run) -> dict
 
 
 def result_table(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a table of 80 columns."""
+    """Return a table of 80 columns on a comparison whose verdict is not "worse"."""
     rows = tuple(_row(change) for change in comparison.inconclusive or comparison.compared)
     notes = tuple(table_notes(comparison, [_legend(comparison)] if rows else []))
     return to_text(Table(summary(comparison, more), _HEADER, rows, notes=notes, name=0))
 
 
 def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
-    """Return the result of a comparison that is not worse, as a sentence."""
+    """Return one sentence on a comparison whose verdict is not "worse"."""
     model, margin = comparison.after.model, f"{comparison.margin:g}"
     queries = _describe_queries(comparison)
     if comparison.unchanged and comparison.inconclusive:
@@ -462,7 +462,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
 
 
 def identical_line(comparison: Comparison) -> str:
-    """Return a line on the number of answers identical to the baseline's; empty if not known."""
+    """Return a line with the number of answers identical to the baseline's; empty if unknown."""
     if comparison.identical is None:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)

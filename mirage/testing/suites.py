@@ -93,7 +93,7 @@ class _Outcomes:
 
 @contextmanager
 def _stand_in_set(responses: Path) -> Iterator[None]:
-    """Set the environment variable ``MIRAGE_RESPONSES`` in the block."""
+    """Set the environment variable ``MIRAGE_RESPONSES`` to a path within a ``with`` block."""
     before = os.environ.get(STAND_IN)
     os.environ[STAND_IN] = str(responses)
     try:
@@ -233,7 +233,7 @@ def _missed_lines(score: MutationScore) -> list[str]:
 
 
 def _bound_lines(bound: Bound, score: MutationScore) -> list[str]:
-    """Return a row of the table of bounds, after a comment with its purpose."""
+    """Return the lines of a bound in a test file: a comment with its purpose, and a table row."""
     kinds = [fate.kind for fate in score.fates if bound.feature in fate.caught_by]
     distinct = list(dict.fromkeys(kinds))
     examples = ", ".join(distinct[:2]) + (", ..." if len(distinct) > 2 else "")

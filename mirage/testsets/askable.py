@@ -100,7 +100,7 @@ def _passages(
 
 
 class Askable(NamedTuple):
-    """Passages worth asking about.
+    """Passages that are worth asking questions about, and counts of the others.
 
     Attributes:
         passages: The passages in the order of use: the best passage of each document, then the
@@ -129,8 +129,8 @@ def askable_passages(
 ) -> Askable:
     """Return the passages that are worth asking about, spread over the documents.
 
-    A passage is worth asking about if it is long enough, in the language, not a copy of another
-    passage, and free of instructions to a reader or a model
+    A passage is worth asking about if it is long enough, written in the language, not a copy of
+    another passage, and free of instructions to a reader or a model
     (:mod:`mirage.testsets.instructions`). Passages with more rare words and more numbers are
     better. Documents are in random order, each with its best passage first.
 
@@ -215,7 +215,7 @@ def words_of(text: str, entry: Language) -> list[str]:
 def _reason_to_skip(passage: Passage, entry: Language, earlier_texts: set[str]) -> str:
     """Return why a passage is not worth asking about, or an empty text.
 
-    Its folded text is added to ``earlier_texts``, by which copies are recognized.
+    The normalised text is added to ``earlier_texts``, so that later copies are recognized.
     """
     if len(tokenize(passage.text, entry)) < SHORTEST[entry.tokens]:
         return "too short"

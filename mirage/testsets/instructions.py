@@ -137,7 +137,7 @@ class Finding(NamedTuple):
     """A text that looks like an instruction to a reader or a model.
 
     Attributes:
-        level: ``instruction`` if the score is high, or else ``suspicious``.
+        level: ``instruction`` if it has many signs of one, otherwise ``suspicious``.
         excerpt: The beginning of the text.
     """
 
@@ -166,7 +166,7 @@ def find_instructions(text: str) -> Finding | None:
 
 
 def holds_orders(text: str) -> bool:
-    """Return whether a text has an instruction to a reader or a model, not just a suspicion."""
+    """Return whether a text certainly contains an instruction to a reader or a model."""
     finding = find_instructions(text)
     return finding is not None and finding.level == "instruction"
 
@@ -200,7 +200,7 @@ def _pieces(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _windows(text: str) -> tuple[tuple[int, str, tuple[int, ...]], ...]:
-    """Return the score, text and numbers of each sentence and each pair of neighbours."""
+    """Return the score, text and sentence numbers of each sentence and pair of neighbours."""
     pieces = _pieces(text)
     signs = [_signs(piece) for piece in pieces]
     windows: list[tuple[int, str, tuple[int, ...]]] = []
@@ -278,7 +278,7 @@ def _concept(name: str) -> re.Pattern[str]:
 
 
 def _alternatives(source: str) -> list[str]:
-    """Split a pattern at the bars outside of groups."""
+    """Split a regular expression at each ``|`` that is outside of groups."""
     parts, depth = [""], 0
     for character in source:
         depth += (character == "(") - (character == ")")
@@ -295,7 +295,7 @@ def _folded(text: str) -> str:
 
 
 def _views(piece: str) -> set[str]:
-    """Return a folded sentence, and variants with disguised letters replaced."""
+    """Return a normalised sentence, and variants in which disguised letters are replaced."""
     folded = _folded(piece)
     joined = _SPACED.sub(lambda match: re.sub(r"[ .·_-]", "", match[0]), folded)
     return {folded, joined, joined.translate(_LATIN_LIKE), joined.translate(_LEET)}

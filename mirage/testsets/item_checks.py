@@ -105,8 +105,8 @@ _NUMERIC_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 def stands(form: str, text: str, language: str | Language) -> bool:
     """Return whether a text states a name, a number, a date or a short phrase.
 
-    The phrase is matched by :func:`mirage.text.mention`. A phrase with numbers also matches if the
-    text contains all its numbers, in digits or words, the months of its dates, and its other words.
+    The match is that of :func:`mirage.text.mention`. A phrase with numbers also matches if the text
+    contains all its numbers, in digits or words, the months of its dates, and its other words.
 
     Example:
         >>> stands("12 members", "The council has twelve members.", "en")
@@ -146,7 +146,7 @@ def _any_stated(forms: Iterable[str], text: str, entry: Language) -> bool:
 
 
 def _gives_away(question: str, forms: Iterable[str], entry: Language) -> bool:
-    """Return whether a question contains a short answer in one of its forms.
+    """Return whether a question contains a short answer in one of its spellings.
 
     The words of the answer must be consecutive in the question, in any inflection. An answer that
     only shares words with the question is not given away: "Flask-Caching" answers "Which extension
@@ -183,7 +183,7 @@ def faults_in(
     *,
     complete: bool = True,
 ) -> list[Fault]:
-    """Return the faults of a draft that its text and its passages show.
+    """Return the faults of a draft that can be detected from its text and its passages.
 
     Example:
         >>> from mirage import Passage
@@ -379,7 +379,7 @@ def query_of(
     *,
     id: str,
 ) -> Query:
-    """Return the query of a draft without faults, with the passages that it was written from.
+    """Convert a draft to a query, with the passages that it was written from.
 
     The passages that the reference cites are relevant, or all passages if there is no reference.
     The cluster of the query is the document of the first passage.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Slot(NamedTuple):
-    """The id, kind and passages of an item to be written."""
+    """A planned test item: its id, its kind, and the passages to write it from."""
 
     id: str
     kind: ItemKind
@@ -132,7 +132,7 @@ _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "an
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Return the prompt to write the item of a slot."""
+    """Return the prompt that asks an LLM to write the test item planned in a slot."""
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
     earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(
@@ -218,10 +218,10 @@ class Asker:
 
 
 def keep_draft(key: str, draft: Draft) -> LLMReply:
-    """Return the journal record of a draft."""
+    """Return a record of a draft for the journal of replies; ``key`` is the prompt's digest."""
     return LLMReply(asked=key, draft=draft)
 
 
 def keep_answer(key: str, answer: str) -> LLMReply:
-    """Return the journal record of an answer."""
+    """Return a record of an answer for the journal of replies; ``key`` is the prompt's digest."""
     return LLMReply(asked=key, answer=answer)

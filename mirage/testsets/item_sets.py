@@ -61,9 +61,9 @@ class ItemSet:
 
     Attributes:
         queries: The items, in the order of their drafts. The ``metadata`` of an item has its
-            ``kind``, its ``document``, and in ``found_at`` the rank of its first own passage when
-            BM25 searches the corpus for the question. ``closed_book`` rates the LLM's answer
-            without passages: ``right``, ``wrong`` or ``none``.
+            ``kind`` and its ``document``. ``found_at`` is the best BM25 rank, for the question, of
+            a passage that the item was written from. ``closed_book`` rates the LLM's answer without
+            passages: ``right``, ``wrong`` or ``none``.
         rejected: The rejected items with their faults.
         askable: The passages worth asking about.
         wanted: The number of items that were requested.
@@ -117,7 +117,7 @@ class ItemSet:
 
     @property
     def unasked(self) -> int:
-        """The number of drafts without a reply of the LLM; the same call tries them again."""
+        """The number of drafts without a reply of the LLM; building the set again retries them."""
         return sum(item.faults[0].kind == "not asked" for item in self.rejected)
 
     def _reasons(self) -> str:
@@ -197,7 +197,7 @@ class _Decisions(Record):
 
 
 def strike(dataset: MirageDataset, decisions: str | Path) -> MirageDataset:
-    """Return a dataset without the items that a reviewer removed.
+    """Return a dataset without the items that a reviewer struck on the review page.
 
     Args:
         dataset: The items.

@@ -35,7 +35,7 @@ _LOG = logger("mirage.testsets")
 
 
 class SheetRow(Draft):
-    """A row of a sheet: passages to ask about, and the item when it is written.
+    """A row of a sheet: passages to ask about, and the item that somebody writes about them.
 
     Attributes:
         id: The id of the item.
@@ -112,9 +112,9 @@ def build_from_sheet(
 ) -> ItemSet:
     """Build a test set from a sheet, with the checks of :func:`build_test_set`.
 
-    Rows that nobody filled in are listed among the rejected items and do not count as requested.
-    Wrong answers and a reference are optional; without a reference all passages of the row are
-    relevant. If an LLM is given, it answers each question with the shown passages and without them.
+    Empty rows are listed among the rejected items and do not count as requested. Wrong answers and
+    a reference are optional; without a reference all passages of the row are relevant. If an LLM is
+    given, it answers each question with the shown passages and without them.
 
     Args:
         rows: The rows of the sheet.
@@ -210,9 +210,9 @@ _FORMS = ("answers", "wrong_answers")
 def write_sheet(rows: Iterable[SheetRow], path: str | Path) -> None:
     """Write a sheet as CSV if the file name ends in ``.csv``, or else as JSON Lines.
 
-    In CSV each line of a cell is one answer, and its forms are separated by ``|``. A text that a
-    spreadsheet program would read as a formula, such as ``=1+1``, gets an apostrophe in front, also
-    after a semicolon, a tab or a line end; :func:`read_sheet` removes it.
+    In CSV each line of a cell is one answer, and its alternative spellings are separated by ``|``.
+    A text that a spreadsheet program would read as a formula, such as ``=1+1``, gets an apostrophe
+    in front, also after a semicolon, a tab or a line end; :func:`read_sheet` removes it.
 
     Args:
         rows: The rows of the sheet.

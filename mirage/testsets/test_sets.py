@@ -78,7 +78,7 @@ SEARCH_DEPTH = 50
 
 
 class SlotQueue:
-    """A deterministic queue of slots: the passages and kinds of the items to write."""
+    """A deterministic queue of planned items (slots), each with its kind and its passages."""
 
     def __init__(self, askable: Askable, index: BM25) -> None:
         self.index = index
@@ -90,7 +90,7 @@ class SlotQueue:
         self.slot_count = 0
 
     def next_slots(self, kinds: Sequence[ItemKind], deferred: Collection[str] = ()) -> list[Slot]:
-        """Return slots for items of these kinds, or fewer if passages run out.
+        """Return one planned item (slot) for each of these kinds, or fewer if passages run out.
 
         Passages whose ids are in ``deferred`` come last.
         """
@@ -116,7 +116,7 @@ class SlotQueue:
         return slots
 
     def _partner(self, passage: Passage, used_documents: Collection[str]) -> Passage | None:
-        """Return the most similar other passage of the document, or else of the corpus.
+        """Return the most similar other passage of the same document, or else of the corpus.
 
         From the corpus, documents that are not in ``used_documents`` are preferred. An item about
         two documents merges all items about either into one cluster, and fewer clusters mean less
@@ -133,7 +133,7 @@ class SlotQueue:
 
 
 def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
-    """Return the kinds of a number of items; every prefix has about the same shares."""
+    """Return the kind of each item to build; the shares are about the same in every prefix."""
     total = sum(kinds.values())
     counts: Counter[ItemKind] = Counter()
     order: list[ItemKind] = []
@@ -275,7 +275,7 @@ MOST_ITEMS = 2000
 
 
 def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: int) -> None:
-    """Refuse numbers and shares of items that no test set can have."""
+    """Raise an error if the numbers or shares of items are out of range."""
     if items < 1 or passages_per_item < 2:
         raise SettingError(
             f"items must be at least 1 and shown at least 2, got items={items}, "
@@ -410,7 +410,7 @@ class ItemBuilder:
         return with_distractors(query, self.index, self.passages_per_item)
 
     def _check_answers(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
-        """Accept the items whose answers by the LLM are as :func:`build_test_set` requires."""
+        """Accept the items that the LLM answers as :func:`build_test_set` requires."""
         queries = [query for *_, query in waiting]
         open_book = [answer_prompt(query.text, query.passages, self.entry) for query in queries]
         closed_book = [answer_prompt(query.text, (), self.entry) for query in queries]
@@ -440,7 +440,7 @@ class ItemBuilder:
         self.used_passages.update(passage.id for passage in slot.passages)
 
     def _own_passage_rank(self, query: Query, slot: Slot) -> str:
-        """Return the rank, from 1, of the first own passage when BM25 searches for the question."""
+        """Return the best BM25 rank, from 1, of a passage that the item was written from."""
         own_ids = {passage.id for passage in slot.passages}
         hit_ids = [hit.passage.id for hit in self.index.search(query.text, RANK_DEPTH)]
         ranks = (n for n, id_ in enumerate(hit_ids, 1) if id_ in own_ids)

@@ -75,7 +75,7 @@ class TrainingSet(NamedTuple):
 def relevant_only(dataset: MirageDataset) -> MirageDataset:
     """Return the queries that show a relevant passage, each with only its relevant passages.
 
-    The teacher answers these, so that irrelevant passages do not mislead it.
+    A teacher model answers these queries, so that irrelevant passages do not mislead it.
 
     Example:
         >>> from mirage import MirageDataset
@@ -114,7 +114,7 @@ def build_training_set(
 ) -> TrainingSet:
     """Build conversations to fine-tune a model on from a teacher's responses (section 3.2).
 
-    The teacher answered ``relevant_only(dataset)``, so it cites relevant passages. An example
+    The teacher model answered ``relevant_only(dataset)``, so it cites relevant passages. An example
     shows all passages of the query, including irrelevant ones, with the teacher's response: the
     model learns to find the relevant passages by itself. The passages have other positions in this
     prompt, so every citation is rewritten as ``[id]``. The rest of the response is unchanged.
@@ -134,7 +134,7 @@ def build_training_set(
         dataset: The queries with all their passages.
         teacher: Responses to ``relevant_only(dataset)``. If a response does not list the passages
             that it was shown, positions count in the order of that dataset.
-        prompt: Makes the prompts to train on, which should be those used at inference. By default
+        prompt: Object that builds the prompts; use the same one as at inference time. By default
             ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever ranked
             them.
 
@@ -217,7 +217,7 @@ def example_of(
         query: The query with all the passages that the prompt shows.
         response: The response. It cites passages by id, or by position among ``shown``.
         shown: The ids of the passages that the response was generated from, in their order.
-        prompt: Makes the prompt.
+        prompt: Object that builds the prompt.
     """
     parsed = parse(response, query.language, shown)
     if not parsed.well_formed:

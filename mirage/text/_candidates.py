@@ -42,7 +42,7 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 
 @lru_cache(maxsize=4096)
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
-    """Return the spans of a text that mention a candidate answer, in any of its surface forms.
+    """Return the spans of a text that mention a candidate answer, in any of its accepted spellings.
 
     The text must be in NFC. The spans do not overlap.
     """
@@ -68,9 +68,10 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
 
 
 def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
-    """Return the occurrences without overlaps, in the order of the text.
+    """Return a subset of the occurrences that do not overlap, in the order of the text.
 
-    If some overlap, a verbatim one is preferred, then the longest.
+    Of overlapping occurrences, the longest verbatim one is kept, or the longest if none is
+    verbatim.
     """
     chosen: list[Occurrence] = []
     ranked = sorted(
@@ -83,7 +84,7 @@ def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
 
 
 def _find_form(form: str, sentence: str, entry: Language) -> Iterator[tuple[int, int, bool]]:
-    """Yield the span of each mention of one surface form in a sentence, and whether it is verbatim.
+    """Yield the span of each mention of one spelling in a sentence, and whether it is verbatim.
 
     Approximate matches are searched for only if there is no verbatim one.
     """
@@ -100,7 +101,7 @@ def _find_verbatim(form: str, sentence: str, entry: Language) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
-    """Return a pattern for a form, with the prefixes and endings that the language may add."""
+    """Return a pattern for a spelling, with the prefixes and endings that the language may add."""
     body = r"\s+".join(map(re.escape, fold(form).text.split()))
     if not body:
         return re.compile("(?!)")  # matches nothing
@@ -115,9 +116,9 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
 
 
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """Yield the shortest runs of words that mention a form.
+    """Yield the shortest runs of words that mention a spelling of the answer.
 
-    A longer run mentions at least as much as a shorter one, so bisection finds both ends.
+    Both ends are found by bisection, because a longer run never matches less than a shorter one.
     """
     pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
     words = [match.span() for match in pattern.finditer(fold(sentence).text)]

@@ -82,7 +82,7 @@ class Mentioned(NamedTuple):
 
 
 class _Scene(NamedTuple):
-    """A text with everything that the features of its mentions are computed from."""
+    """A text, prepared for computing the features of its mentions of candidates."""
 
     text: str
     folded: str
@@ -96,9 +96,9 @@ class _Scene(NamedTuple):
 def mention_signs(
     text: str, mentions: Sequence[Mentioned], language: str | Language, question: str
 ) -> list[tuple[float, ...]]:
-    """Return the features (signs) of each mention.
+    """Return one feature vector for each mention of a candidate answer in the text.
 
-    They are in the order of :data:`MENTION_SIGNS`.
+    The features describe the words around the mention, in the order of :data:`MENTION_SIGNS`.
     """
     scene = _build_scene(text, tuple(mentions), Language.of(language), question)
     return [tuple(_signs(scene, mention)) for mention in scene.mentions]
@@ -282,9 +282,10 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
 
 
 def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
-    """Return how near a mention is to a word that marks it as the lesser or the greater of two.
+    """Return how near a mention is to a word of comparison, such as "than".
 
-    The score is above 0 for the lesser ("longer than the Nile") and below 0 for the greater.
+    The score is above 0 if the mention is the lesser of two ("longer than the Nile") and below 0 if
+    it is the greater.
     """
     lesser = _marking_nearness(scene, mention, CUES.index("comparison"), sentence)
     greater = _marking_nearness(scene, mention, CUES.index("inferiority"), sentence)
@@ -294,9 +295,10 @@ def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> floa
 def _side_nearness(
     scene: _Scene, mention: Mentioned, kind: int, sentence: Span
 ) -> tuple[float, float]:
-    """Return how near a cue word of one kind is before a mention and after it, in the same clause.
+    """Return how near cue words of one kind are to a mention, before it and after it.
 
-    Each value is 1 if the cue is the next word, less if it is farther away, and 0 if there is none.
+    Only cues in the same clause count. Only cues in the same clause count. Each value is 1 if the
+    cue is the next word, less if it is farther away, and 0 if there is none.
     """
     clause = _clause(scene.folded, sentence, mention)
     nearness = [0.0, 0.0]
@@ -309,7 +311,7 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return how near a cue word is to a mention on the side on which the language marks nouns.
+    """Return the nearness of a cue word on the side of the mention where the language marks nouns.
 
     Only cues without another candidate in between count. The value is 1 if the cue is the next
     word, less if it is farther away, and 0 if there is none.

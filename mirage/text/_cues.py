@@ -71,7 +71,7 @@ def _spans(pattern: re.Pattern[str], folded: str) -> list[Span]:
 
 
 def _has_right_accents(folded: FoldedText, text: str, code: str, kind: int, span: Span) -> bool:
-    """Return whether a cue word has no accents in the text, or those of the lexicon."""
+    """Return whether a cue word has no accents in the text, or the same ones as in the lexicon."""
     if code not in _ACCENTED:
         return True
     start, end = folded.offsets[span[0]], folded.offsets[span[1] - 1] + 1
@@ -117,7 +117,7 @@ def _pattern(
 def _alternation(phrases: Sequence[Tokens]) -> str:
     """Return one regular expression that matches any of the phrases.
 
-    Common beginnings are written once, which makes matching much faster.
+    Common prefixes of the phrases are written once, which makes matching much faster.
     """
     if not phrases:
         return "(?!)"

@@ -51,7 +51,7 @@ EMOJI = (
 
 
 class Line(NamedTuple):
-    """The start and end offset of a line of a text, without its line break."""
+    """The start and end offset of one line in a text, without its line break."""
 
     start: int
     end: int
@@ -158,7 +158,7 @@ def _iter_sections(value: dict[str, Any], language: Language) -> Iterator[tuple[
 
 
 def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
-    """Yield the strings in a JSON value, in order; numbers too if ``scalars``."""
+    """Yield the strings in a JSON value, in order; with ``scalars``, also the numbers."""
     if isinstance(value, str):
         yield nfc(value)
     elif isinstance(value, list):
@@ -355,7 +355,7 @@ def _mask_bullets(page: _Page) -> None:
 def _mask_headings(page: _Page) -> None:
     """Mask headings and bold lines that have no content of their own, such as "Key points".
 
-    Of any other heading, mask only the ``#`` marks.
+    In all other headings, mask only the ``#`` marks.
     """
     for pattern in (_HEADING, _BOLD_LINE, _LABEL):
         for match in pattern.finditer(page.text):
@@ -466,7 +466,7 @@ TITLE_WORDS = 8
 
 
 def _mask_sources(page: _Page) -> None:
-    """Mask lists of sources; they still count as cited, but are not sentences of the answer."""
+    """Mask lists of sources. The listed passages still count as cited."""
     lines = page.lines
     index = 0
     while index < len(lines):
@@ -642,7 +642,7 @@ ATTRIBUTION_WORDS = 7
 
 
 def _mask_attributions(page: _Page) -> None:
-    """Mask an attribution such as "According to passage 2," at the start of a line or sentence."""
+    """Mask phrases such as "According to passage 2," at the start of a line or sentence."""
     if page.context is None:
         return
     for match in _attribution_pattern(page.language).finditer(page.text):
@@ -670,7 +670,7 @@ def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: boo
 
 
 def _asserts_something(words: str, context: Context) -> bool:
-    """Return whether a clause that mentions a passage also has two words of the question."""
+    """Return whether a clause makes a claim: it contains two words of the question."""
     question = context.question.casefold()
     rest = re.sub(rf"(?:{any_of(attributions(context.language.code)[1])})\w*", " ", words)
     question_words = [w for w in WORD.findall(rest) if len(w) > 3 and w.casefold() in question]

@@ -57,7 +57,8 @@ def sections(text: str, entry: Language) -> tuple[list[str], list[tuple[str, str
     the ``answer``.
 
     Returns:
-        The kinds of the headings in order, and all parts of the text as pairs of a kind and a text.
+        The kinds of the headings in order (``reason``, ``answer``), and all parts of the text as
+        pairs of a kind and a text.
     """
     headings = _headings(text, entry)
     kinds = [heading.kind for heading in headings]

@@ -110,9 +110,9 @@ def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
 
 @cache
 def attributions(code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a language's templates of attributions, and its words for passages.
+    """Return a language's templates for naming a source, and its words for passages.
 
-    A template has ``{n}`` for the number of a passage, such as "According to passage {n},".
+    A template such as "According to passage {n}," has ``{n}`` for the passage's number.
     """
     entry = Language.of(code)
     templates = tuple(_shipped_phrases(code).get("attributions", ()))
@@ -251,7 +251,7 @@ def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
 
 
 def _count_shared(tokens: Iterable[str], texts: Sequence[str], entry: Language) -> int:
-    """Return the number of words that occur in at least one of the texts, possibly inflected."""
+    """Return the number of words that occur, possibly inflected, in any of the texts."""
     text_forms = [_comparable_forms(text, entry) for text in texts]
     return sum(any(_is_among(token, forms, entry) for forms in text_forms) for token in tokens)
 
@@ -284,7 +284,7 @@ def is_heading(
         text: Words of the heading or label.
         language: Language of the text.
         context: Question and passages, or None if they are unknown.
-        loosely: Whether other words may be among the talk words.
+        loosely: Whether the text may contain other words besides talk words.
     """
     if has_number(text) or not text:
         return not text
@@ -320,7 +320,7 @@ def announces(text: str, context: Context) -> bool:
 
 
 def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
-    """Return whether a sentence makes no claim about the world; False if in doubt.
+    """Return whether a sentence makes no claim about the world; if in doubt, return False.
 
     Args:
         text: Sentence without citations.
@@ -386,7 +386,7 @@ def _opens_with_affirmation(text: str, classes: _WordClasses, words: Vocabulary)
 
 
 def _extra_words_allowed(text: str) -> int:
-    """Return how many more words a question (2) or an exclamation (1) may have."""
+    """Return how many other words small talk may contain: 2 in a question, 1 in an exclamation."""
     last = text.rstrip(" *_)\"'”»」")[-1:]
     return 2 if last in ("?", "？", "؟") else 1 if last in ("!", "！") else 0
 

@@ -26,7 +26,7 @@ class Node(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """A sum of trees: the log odds of one class before normalisation."""
+    """A sum of boosted trees, which predicts the log odds of one class."""
 
     start: float
     trees: tuple[tuple[Node, ...], ...]

@@ -40,12 +40,12 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
     """Return whether a text states a date, year, amount or name that equals the given value.
 
     A date equals another if every part of the value is the same. So ``15.04.1912`` states ``April
-    1912``, but not the reverse. Amounts with different units are converted. Metric and other units
-    are equal within the rounding of the stated digits. A name may be abbreviated to an initial:
-    ``M. de Cervantes``.
+    1912``, but not the reverse. Amounts with different units are converted. Metric and non-metric
+    amounts count as equal if they agree within the rounding of the stated digits. A name may be
+    abbreviated to an initial: ``M. de Cervantes``.
 
     Args:
-        value: Value of a surface form, from :func:`form_values`.
+        value: Value of one spelling of an answer, from :func:`form_values`.
         text: Text to search.
         language: ISO 639-1 code of the text.
     """
@@ -61,9 +61,9 @@ def states_equal(value: FormValue, text: str, language: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
-    """Parse surface forms of an answer that consist of only a date, a year, an amount or a name.
+    """Parse the spellings of an answer that consist of only a date, a year, an amount or a name.
 
-    Other forms have no value and are left out.
+    Other spellings are left out.
     """
     entry = Language.of(language)
     values = (_form_value(form, entry) for form in forms)
@@ -72,7 +72,7 @@ def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
 
 @lru_cache(maxsize=4096)
 def is_marked(text: str, entry: Language) -> bool:
-    """Return whether a number has marks between its digits, or a word that multiplies it."""
+    """Return whether a number has separators or a multiplier, as in 5,500 and 3 million."""
     return _MARKED.search(text) is not None or multiplies(text, entry)
 
 
@@ -90,7 +90,7 @@ def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
 
 
 def _form_value(form: str, entry: Language) -> FormValue | None:
-    """Parse a surface form as a date, year, amount or name; ``None`` if it is none of them."""
+    """Parse a spelling of an answer as a date, year, amount or name; ``None`` for other texts."""
     if not _DIGIT.search(form):
         return _initials(form) if entry.capitals != "none" and " " in form else None
     year = _YEAR_FORM.fullmatch(_gregorian(form, entry).strip())
@@ -215,7 +215,7 @@ def _years(text: str, entry: Language) -> frozenset[int]:
 
 
 def _covers(day: Day, wanted: Day) -> bool:
-    """Return whether a date equals another in every part that the other one states."""
+    """Return whether a date agrees with another in each part (day, month, year) that it states."""
     return all(
         wanted_part is None or wanted_part == day_part
         for day_part, wanted_part in zip(day, wanted, strict=True)
@@ -269,8 +269,8 @@ def _plain_amounts(text: str, entry: Language) -> Iterator[tuple[int, int, Decim
 def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
     """Parse a number; return its value and rounding step, or ``None`` if it is ambiguous.
 
-    The step is the value of one unit of the last stated digit: 0.01 for 5.50. Of the zeros at the
-    end of a number, only those after the first two digits count as rounding.
+    The rounding step is the value of one unit of the last stated digit: 0.01 for 5.50. Zeros at the
+    end of a whole number count as rounding, except within its first two digits.
     """
     if len(number) > _MOST_DIGITS:
         return None

@@ -110,7 +110,7 @@ class _Phrase(NamedTuple):
 class _Words(NamedTuple):
     """The word lists of a language, folded like the texts that they are compared with.
 
-    A set of word classes is an int with one bit per class.
+    A set of word classes, such as negation and sources, is an int with one bit per class.
     """
 
     entry: Language
@@ -191,7 +191,8 @@ def _contrast_patterns(
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return two patterns that split a piece at words of contrast.
 
-    The first matches before a word that opens a part, the second after an ending that closes one.
+    The first pattern matches before a word that opens a part, such as "but". The second matches
+    after an ending that closes a part.
     """
     opening_words, ending_words = set[str](), set[str]()
     for word in set(contrast).difference(limits):
@@ -341,9 +342,9 @@ def _sentences(text: str, entry: Language, question: str) -> Iterator[_Sentence]
 
 
 def _statements(sentences: Sequence[str]) -> Sequence[str]:
-    """Return the sentences that are not questions, because many models repeat the question.
+    """Return the sentences without questions, because many models repeat the question.
 
-    If all are questions, return all.
+    If all sentences are questions, return all of them.
     """
     statements = [
         sentence for sentence in sentences if not sentence.rstrip().endswith(_QUESTION_MARKS)
@@ -379,7 +380,8 @@ def _split(text: str, entry: Language) -> list[str]:
 def _is_english(text: str, target_words: _Words, english: _Words) -> bool:
     """Return whether a sentence is in English rather than in the expected language.
 
-    Function words decide; if both languages have as many, an English set phrase does.
+    The language with more of its function words in the sentence wins. In a tie, the sentence is
+    English if it contains an English set phrase.
     """
     letters = sum(map(str.isalpha, text))
     if target_words is english or 2 * sum(c.isascii() and c.isalpha() for c in text) <= letters:
@@ -446,7 +448,7 @@ def _union(sets: Iterable[int]) -> int:
 def _negation_nearness(positions: Sequence[tuple[float, int]]) -> float:
     """Return how near a negation is to a word for telling, such as "mention".
 
-    The value is 1 at the same position, less at a distance, and 0 if either is missing.
+    The value is 1 at the same position, less if they are farther apart, and 0 if either is missing.
     """
     denials = [position for position, bits in positions if bits & _NEGATION]
     if not denials:
@@ -463,7 +465,7 @@ def _negation_nearness(positions: Sequence[tuple[float, int]]) -> float:
 def signs(
     text: str, language: str | Language, *, question: str = "", phrases: bool = True
 ) -> tuple[float, ...]:
-    """Return the features (signs) of an answer that the trees use, in the order of :data:`SIGNS`.
+    """Return the features from which abstentions are predicted, in the order of :data:`SIGNS`.
 
     All are 0 if the text has no word.
 
@@ -503,7 +505,7 @@ def _signs_of_first(first: _Sentence, verdict: bool) -> Iterator[float]:
 
 
 def _flags(sentence: _Sentence) -> tuple[bool, ...]:
-    """Return the features from ``negation`` to ``not_told_in_sources`` of :data:`SIGNS`."""
+    """Return a sentence's features from ``negation`` to ``not_told_in_sources`` (:data:`SIGNS`)."""
     classes = [piece.classes for piece in sentence.pieces]
     all_classes = _union(classes)
     lacks = bool(all_classes & _LACKING)
@@ -568,9 +570,9 @@ def _is_cue(piece: _Piece, phrase: bool) -> bool:
 def _piece_kinds(sentence: _Sentence) -> list[str]:
     """Return the kind of each part of a sentence.
 
-    A ``cue`` may state that there is no answer. A ``denied`` part negates without words for telling
-    or sources, a ``told`` part has such words without a negation, and a ``plain`` part has neither.
-    A plain part before a cue belongs to the cue if it mostly repeats the question.
+    A ``cue`` may state that there is no answer. A ``denied`` part only has a negation. A ``told``
+    part only has words for telling or sources, such as "mention" or "passage". A ``plain`` part has
+    neither; before a cue, it counts as a part of the cue if it mostly repeats the question.
     """
     kinds = [_piece_kind(piece, sentence.phrase) for piece in sentence.pieces]
     for index in reversed(range(len(kinds) - 1)):
@@ -610,7 +612,7 @@ def _signs_of_plain(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[
 
 
 def _signs_of_denials(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
-    """Yield the features from ``denied_new`` to ``limited_first`` of :data:`SIGNS`."""
+    """Yield the features of denials: ``denied_new`` to ``limited_first`` in :data:`SIGNS`."""
     denied = _of_kind("denied", pieces, kinds)
     yield math.log1p(sum(p.new for p in denied))
     yield math.log1p(sum(p.repeated for p in denied))

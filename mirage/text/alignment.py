@@ -25,7 +25,7 @@ MOST_ALIGNED = 1000
 
 
 class Replacement(NamedTuple):
-    """Words, or pairs of characters, of a reference and the answer's words in their place."""
+    """Words (or character pairs) of a reference, and the words that replace them in an answer."""
 
     before: tuple[str, ...]
     instead: tuple[str, ...]
@@ -64,9 +64,10 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
 
 
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
-    """Return the words of a stretch of tokens.
+    """Return the words in a range of tokens.
 
-    If tokens are characters, return all pairs that overlap the stretch, followed by its numbers.
+    If tokens are single characters, return every pair of neighbouring characters that overlaps the
+    range, then the numbers in the range.
     """
     if entry.tokens == "word":
         return tokens[start:end]

@@ -113,7 +113,7 @@ class Passages(NamedTuple):
         )
 
     def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
-        """Return the passage with a folded title, or the passages of a footnote, or ``None``."""
+        """Return the passage with this title, or the passages of the footnote with this label."""
         if token in self.by_title and token not in self.by_id:
             return (self.by_title[token],)
         return self.footnotes.get(token)
@@ -198,10 +198,10 @@ def _citation_forms(entry: Language) -> _Forms:
 
 
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
-    """Yield every text span with the form of a citation, in order.
+    """Yield every span of a text that looks like a citation, in order.
 
-    That is a bracket, a parenthesis, a superscript or a footnote. The definition of a footnote is
-    also a citation, of the passages that the footnote refers to.
+    It is a bracket, a parenthesis, a superscript or a footnote. The definition of a footnote cites
+    the passages that the footnote refers to.
     """
     position = 0
     for match in _DEFINITION.finditer(text) if passages.footnotes else ():
@@ -283,7 +283,7 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 def _ids_in_parentheses(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages that ``(1)`` or ``(Passage 3)`` cites; ``None`` if it is a remark."""
+    """Return the passages that ``(1)`` or ``(Passage 3)`` cites; ``None`` for other remarks."""
     content = match[3]
     if not _NUMBER_OR_HASH.search(content):
         return None
@@ -329,7 +329,7 @@ def _ends_its_line(text: str, position: int) -> bool:
 
 
 def _repeats_word_before(before: str, content: str, entry: Language) -> bool:
-    """Return whether the word before repeats the number or joins it to another.
+    """Return whether the word before a number states the same number or joins it to another one.
 
     Examples are "three (3)" and "(1) or (2)".
     """
@@ -442,7 +442,8 @@ def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]
 def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
     """Return the passages that one id, number or range cites; ``None`` if it is none of these.
 
-    The numbers of a range are removed from ``numbers``, because a second range adds nothing new.
+    ``numbers`` has the passage numbers that no earlier range in the bracket covers. The numbers of
+    a range are removed from it.
     """
     if token in passages.by_id:
         return [passages.by_id[token]]
@@ -497,7 +498,7 @@ def without_citations(
 
 
 def _group_citations(text: str, entry: Language, passages: Passages) -> list[Citation]:
-    """Return the citations with the parentheses around them; neighbouring ones become one."""
+    """Return the citations with parentheses around them; neighbouring ones are merged."""
     groups: list[tuple[int, int, list[str]]] = []
     for start, end, ids in citations(text, entry, passages):
         if _only_defines(text, start, end, passages):
@@ -524,7 +525,7 @@ def _spaces_end(text: str, start: int) -> int:
 
 
 def _needs_space(before: str, after: str, had_space: bool, entry: Language) -> bool:
-    """Return whether the texts on both sides of a removed citation need a space between them."""
+    """Return whether a space is needed between the texts before and after a removed citation."""
     if not before or not after or before.isspace() or after in _CLOSING or BREAK.match(after):
         return False
     if had_space or not after.isalnum():

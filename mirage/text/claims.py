@@ -191,7 +191,8 @@ def _find_present(
 ) -> frozenset[int]:
     """Return the candidates that a text mentions.
 
-    A candidate also counts if its mention overlaps with the mention of another one of its group.
+    A candidate also counts if it only occurs in overlap with the mention of another candidate of
+    its group. Candidates of one group can be true together.
     """
     present = {mention.candidate for mention in mentions}
     spans = {(m.start, m.end, groups[m.candidate]) for m in mentions}
@@ -210,7 +211,7 @@ def _find_present(
 def _certainty(
     mentions: Sequence[Mention], groups: Sequence[int], present: frozenset[int]
 ) -> tuple[float, ...]:
-    """Return for each candidate the probability of its group, or 0 if it is not mentioned."""
+    """Return each candidate's probability (its group's) to be the answer; 0 if not mentioned."""
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     group_probability = {
         number: _sigmoid(_models()[1].margin(signs))
@@ -222,9 +223,9 @@ def _certainty(
 
 
 def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
-    """Return the candidates that the text commits to: those of the most probable group.
+    """Return the candidates that the text gives as its answer: all of the most probable group.
 
-    There are none if its probability is low, or close to that of another group.
+    The set is empty if the probability of this group is low, or close to that of another group.
     """
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):
@@ -241,9 +242,10 @@ def _sigmoid(margin: float) -> float:
 
 
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the features (signs) of each mentioned group, sorted by group number.
+    """Return the features that predict whether a text gives a group of candidates as its answer.
 
-    The features are in the order of :data:`COMMIT_SIGNS`.
+    Each mentioned group has one vector, sorted by group number. The features are in the order of
+    :data:`COMMIT_SIGNS`.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]

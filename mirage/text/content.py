@@ -40,7 +40,7 @@ def content_words(text: str, code: str) -> tuple[str, ...]:
 
 @cache
 def function_words(code: str) -> frozenset[str]:
-    """Return the function words of a language, in the form that :func:`words` gives to words."""
+    """Return the function words of a language, normalised like the results of :func:`words`."""
     return frozenset(word for text in lexicon(code).function_words for word in words(text, code))
 
 
@@ -62,10 +62,10 @@ def word_match(word: str, passage: str, code: str) -> float:
 def word_match_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
     """Return how well each sentence of a passage matches a word in any form, from 0 to 1.
 
-    The similarity of two words is the share of the first word's character n-grams, with a space
-    before the word, that the second word has. A similarity up to 0.3 counts as 0 and one from 0.7
-    on as 1, with linear interpolation between them. Pairs of characters match exactly or not at
-    all.
+    The similarity of two words is the share of the first word's character n-grams that the second
+    word also has; a space before the word is part of its n-grams. A similarity up to 0.3 counts as
+    0 and one from 0.7 on as 1, with linear interpolation between them. Pairs of characters match
+    exactly or not at all.
     """
     index = _index_passage(passage, code)
     values = [0.0] * index.sentences
@@ -88,8 +88,8 @@ class _Index(NamedTuple):
     Attributes:
         sentences: Number of sentences.
         numbers: The number of each word, in order of first occurrence.
-        places: For each word number, the sentences that contain the word.
-        holders: For each n-gram, the numbers of the words that contain it.
+        places: Sentences that contain each word, by word number.
+        holders: Numbers of the words that contain each n-gram.
     """
 
     sentences: int
@@ -131,7 +131,7 @@ def _similarity(shared: int, grams: frozenset[str]) -> float:
 
 
 def _word_grams(word: str, code: str) -> frozenset[str]:
-    """Return the n-grams by which forms of a word are matched; none for pairs of characters."""
+    """Return the character n-grams that match inflected forms of a word."""
     entry = Language.of(code)
     return frozenset() if entry.tokens == "character" else grams(word, entry.gram_length)
 

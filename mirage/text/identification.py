@@ -18,12 +18,12 @@ __all__ = ["Identification", "identify"]
 
 
 class Identification(NamedTuple):
-    """The languages of a text.
+    """The share of a text in each language, and the doubtful part of it.
 
     Attributes:
         shares: The probable share of the text in each language, by ISO 639-1 code; empty if nothing
             in it belongs to a language.
-        doubts: The share of the text that may or may not be in each language.
+        doubts: The share of the text of which it is uncertain whether it is in each language.
     """
 
     shares: Mapping[str, float]
@@ -64,7 +64,7 @@ def _is_doubtful(probability: float, unprompted: float) -> bool:
 
     Args:
         probability: The probability, given the expected language.
-        unprompted: The probability without an expected language.
+        unprompted: The probability if no language is expected.
     """
     return _LOW < probability < _HIGH or (probability >= _HIGH and unprompted < 0.5)
 
@@ -162,7 +162,7 @@ _FEW_LETTERS = 12  # letters of other words below which capitalised words count 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return two sets of log priors for a script: with ``code`` expected, and without."""
+    """Return the log priors of a script's languages if ``code`` is expected, and if none is."""
     writers, neighbours = _candidates(script, code)
     uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
     informed = uniform | dict.fromkeys(writers, _PRIOR_OTHER)
@@ -195,7 +195,7 @@ def _posterior(prior: Mapping[str, float], evidence: Mapping[str, float]) -> dic
 def _evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """Return the log evidence of words for each language; ``None`` if they may all be names.
+    """Return the log likelihood of words in each language; ``None`` if they may all be names.
 
     The words are in one script.
     """
@@ -210,7 +210,7 @@ def _evidence(
 def _alphabet_evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """Return the log evidence of trigrams, common words and context; ``None`` for names only."""
+    """Return log likelihoods from trigrams, words and context; ``None`` if all may be names."""
     writers, neighbours = _candidates(script, code)
     sample = _sample(context, script, code)
     logs: defaultdict[str, float] = defaultdict(float)
@@ -250,7 +250,7 @@ def _alphabet_evidence(
 
 
 def _may_be_names(words: Sequence[str], script: str) -> bool:
-    """Return whether these words may all be names, being few or all capitalised."""
+    """Return whether these words may all be names, because they are few or all capitalised."""
     few = sum(map(len, words)) < _SHORTEST_WORD
     return few or (script == "Latin" and all(word[0].isupper() for word in words))
 

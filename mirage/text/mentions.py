@@ -33,9 +33,9 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
     The numbers of the phrase must be in the text, or the result is 0. They may be in any script's
     digits, with or without marks between them, or as equal values (``5.5 thousand`` for ``5,500``).
 
-    For the rest of the phrase, the result is the share of its character n-grams that occur within
-    one stretch of the text that is half as long again as the phrase. An n-gram has 3 characters, or
-    2 if a character is a syllable or a word. So endings, an omitted title and small differences of
+    For the rest of the phrase, the result is the share of its character n-grams that occur within a
+    window of the text that is 1.5 times as long as the phrase. An n-gram has 3 characters, or 2 if
+    a character is a syllable or a word. So endings, an omitted title and small differences of
     spelling cost little, and letters scattered over the text do not count. A phrase of at most four
     n-grams that does not occur completely scores at most 0.7. Differences of case, width, accents
     and optional marks are ignored.
@@ -84,16 +84,16 @@ def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> f
 
 @lru_cache(maxsize=4096)
 def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
-    """Return whether a text mentions something in one of its surface forms.
+    """Return whether a text mentions an answer in one of its accepted spellings.
 
-    If a form is a date, a year, an amount with its unit or a person's name, equal forms count too:
-    ``15.04.1912`` for ``15 April 1912``, ``4,100 miles`` for ``6,600 km``, ``M. de Cervantes`` for
-    ``Miguel de Cervantes``.
+    If a spelling is a date, a year, an amount with its unit or a person's name, other ways to write
+    the same value count too: ``15.04.1912`` for ``15 April 1912``, ``4,100 miles`` for ``6,600
+    km``, ``M. de Cervantes`` for ``Miguel de Cervantes``.
 
     Args:
-        forms: Surface forms of one answer.
+        forms: Accepted spellings of one answer.
         text: Answer of a system.
-        language: Language of the forms and the text.
+        language: Language of the spellings and the text.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -124,7 +124,7 @@ _HALF = re.compile(
 
 
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether a phrase is a number of words with a half and the text has another one.
+    """Return whether phrase and text state different numbers with a half, in words.
 
     "Three and a half hours" and "four and a half hours" have most n-grams in common.
     """

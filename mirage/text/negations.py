@@ -29,7 +29,7 @@ SHORTEST_SENTENCE = 4
 
 
 class _Token(NamedTuple):
-    """A token, its position in the sentence, and whether it is a negation or part of one."""
+    """A token, its position in the sentence, and whether it belongs to a negation."""
 
     text: str
     start: int
@@ -44,11 +44,11 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\w[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*")
 def negation_faults(
     text: str, places: Sequence[tuple[int, int]], passages: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the stretches in which a sentence and its likely source differ by a negation.
+    """Yield the spans in which a sentence and its likely source differ by a negation.
 
     Args:
         text: The text to check.
-        places: Start and end of each of its sentences.
+        places: Start and end of each sentence of the text.
         passages: The texts that the sentences may be taken from.
         code: ISO 639-1 code of the language.
     """
@@ -64,14 +64,14 @@ def negation_faults(
 
 
 def negates(text: str, code: str) -> bool:
-    """Return whether a text has a negation, as a word or as part of one."""
+    """Return whether a text has a negation, either a word or an affix."""
     return any(token.negates for token in _tokens(text, code))
 
 
 def _likely_sources(
     sentence_words: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]
 ) -> Iterator[str]:
-    """Yield up to two source sentences that share most words of this one, or the reverse."""
+    """Yield up to two source sentences that contain most words of a sentence, or the reverse."""
     near = []
     for words, sentence in sources:
         shorter = min(len(words), len(sentence_words))
@@ -84,7 +84,7 @@ def _likely_sources(
 def _negation_differences(
     tokens: Sequence[_Token], source: Sequence[_Token], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the differing stretches, between shared ones, in which only one side has a negation."""
+    """Yield the spans that differ from the source in which only one of the two has a negation."""
     # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
         None, [t.text for t in tokens], [t.text for t in source], autojunk=False

@@ -20,7 +20,8 @@ _HOURS, _MINUTES = 24, 60
 def numbers(text: str) -> frozenset[str]:
     """Return the numbers in a text, as ASCII digits without separators: ``6,600`` is ``6600``.
 
-    Decimals follow a point and have no trailing zeros: ``130,50`` is ``130.5``.
+    The decimal mark is a point, and trailing zeros of decimals are removed: ``130,50`` is
+    ``130.5``.
     """
     return frozenset(map(_canonical, _NUMBER.findall(text)))
 

@@ -73,7 +73,7 @@ class Quantity(NamedTuple):
 
 
 class Date(NamedTuple):
-    """A month with a day or a year beside it; ``None`` for a part that is not stated."""
+    """A day, month and year; ``None`` for a part that is not stated."""
 
     start: int
     end: int
@@ -345,7 +345,7 @@ def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: b
 
 @lru_cache(maxsize=1 << 15)
 def word_values(word: str, entry: Language) -> tuple[float, ...]:
-    """Return the values of the number words that make up one word; empty if it is not a number."""
+    """Return the value of each number word within a compound word; empty if it is not a number."""
     number_values = lexicon(entry.code).numbers
     value = number_values.get(word)
     if value is not None:
@@ -384,7 +384,7 @@ def _compound_patterns(entry: Language) -> tuple[re.Pattern[str], re.Pattern[str
 def _compose_values(parts: Sequence[float]) -> Values:
     """Return the values of consecutive number words, such as 300 for 3 and 100.
 
-    Orders of all languages are tried, so there may be several values.
+    There may be several values, because the word orders of all languages are tried.
     """
     total = current = 0.0
     for part in parts:
@@ -420,7 +420,7 @@ _NUMERIC = re.compile(r"(?<!\d)(\d{1,4})([./-])(\d{1,2})\2(\d{1,4})(?!\d)")
 
 
 def dates(text: str, language: str | Language) -> tuple[Date, ...]:
-    """Return the dates with the name of a month, or its number as in ``5月3日``.
+    """Return the dates that contain the name of a month, or its number as in ``5月3日``.
 
     A short name counts only with a day or a year beside it, because March, may and mars are words
     too.

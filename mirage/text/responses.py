@@ -83,10 +83,10 @@ def parse(
 
     Content: ``answer_text`` and ``sentences`` exclude layout: Markdown marks, headings and labels
     that only announce the next text, URLs, emoji, lists of sources. A ``<think>`` block is removed
-    first. Of a JSON object, the strings are parsed. If ``question`` or ``passages`` are given,
-    sentences without a claim ("I hope this helps!"), signatures and "According to passage 2," are
-    excluded too. A sentence with a number, a name or a word of the question is never excluded.
-    Excluded citations still count in ``citations``.
+    first. If the response is a JSON object, its strings are parsed. If ``question`` or ``passages``
+    are given, sentences without a claim ("I hope this helps!"), signatures and "According to
+    passage 2," are excluded too. A sentence with a number, a name or a word of the question is
+    never excluded. Excluded citations still count in ``citations``.
 
     Args:
         text: Response, as written by a model.

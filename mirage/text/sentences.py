@@ -30,11 +30,11 @@ class Sentence:
 def split_sentences(text: str, language: str | Language) -> list[str]:
     """Split a text into its sentences, stripped; a line break always ends a sentence.
 
-    The sentencex library finds the sentences. It has no rules for Thai, which has no full stop.
-    There, a space between two letters ends a sentence if both sides have at least 20 characters,
-    because spaces also separate clauses, names and numbers. Letters of scripts with capitals and
-    digits do not count. A number such as ``1.`` belongs to the item after it. A piece without any
-    letter or digit is left out.
+    The sentencex library finds the sentences. It has no rules for Thai, which has no full stop. In
+    Thai, a space between two letters ends a sentence if both sides have at least 20 characters;
+    shorter sides are often clauses, names and numbers. Letters of scripts with capitals and digits
+    do not count. A number such as ``1.`` belongs to the item after it. A piece without any letter
+    or digit is left out.
 
     Args:
         text: Text to split.

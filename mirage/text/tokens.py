@@ -21,9 +21,9 @@ UNSPACED = (
 def tokenize(text: str, language: str | Language | None) -> list[str]:
     """Split a text into tokens: words, or characters if the script has no spaces between words.
 
-    Combining marks stay with their letter. In a language of characters, a run of Latin letters and
-    digits is one token. Case is folded, digits become ASCII digits, and full-width letters become
-    ordinary ones. Punctuation, symbols and characters without width are left out.
+    Combining marks stay with their letter. In scripts without spaces, a run of Latin letters and
+    digits is still one token. Case is folded, digits become ASCII digits, and full-width letters
+    become ordinary ones. Punctuation, symbols and characters without width are left out.
 
     Args:
         text: Text to split.

@@ -36,22 +36,22 @@ def training_examples(
 ) -> TrainingSet:
     """Make conversations to fine-tune a model on, from queries with passages.
 
-    With the target ``answers``, the model is trained to give the short answers. One form of each
-    answer is drawn at random per query, independently of other queries (BERGEN, arXiv 2407.01102,
-    sections 4.7 and 5.5). With ``reference``, it is trained to give the query's reference with
-    citations of ids, as in MIRAGE-Bench. (:func:`mirage.testsets.build_training_set` uses the
-    responses of a teacher instead.)
+    With the target ``answers``, the model is trained to give the short answers. One accepted
+    spelling (form) of each answer is drawn at random per query, independently of other queries
+    (BERGEN, arXiv 2407.01102, sections 4.7 and 5.5). With ``reference``, it is trained to give the
+    query's reference with citations of ids, as in MIRAGE-Bench.
+    (:func:`mirage.testsets.build_training_set` uses the responses of a teacher instead.)
 
-    A query gives no example if it has no passage (``no passage``) or no such answer (``no
+    A query gives no example if it has no passage (``no passage``) or no target text (``no
     answer``), or if it does not fit into the prompt (``does not fit``). A reference must also meet
     the conditions of :func:`mirage.testsets.build_training_set`.
 
     Args:
         dataset: Queries with the passages to show, as from :meth:`mirage.Pipeline.show`.
         target: Text that the model is trained to give.
-        prompt: Maker of the prompts, which should be those of later use; by default
+        prompt: Object that builds the prompts; use the same one as at inference time. By default
             ``ShortAnswerPrompt()`` for answers and ``RagPrompt()`` for references.
-        seed: Random seed of the forms of answers.
+        seed: Random seed of the choice of spellings.
 
     Returns:
         The examples, and the reason for each query without one.
@@ -107,7 +107,7 @@ def evaluation_overlap(
     """Return the examples whose query is also in an evaluation set, as reasons by query id.
 
     Two queries are equal if their ids are equal, or if their texts are equal apart from case,
-    punctuation, spaces and forms of characters.
+    punctuation, spaces and Unicode variants of characters.
 
     Args:
         examples: Training examples.
@@ -173,5 +173,5 @@ def _reason(
 
 
 def _normalize(text: str, language: str) -> str:
-    """Return a text for comparing questions: its tokens, or the text itself if it has none."""
+    """Normalise a question for comparison: return its tokens, or the text itself if it has none."""
     return " ".join(tokenize(text, language)) or text

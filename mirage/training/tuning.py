@@ -169,7 +169,7 @@ def finetune(
 def prompt_of(
     model: str | Path, target: Target = "answers", *, recipe: TuningRecipe = BERGEN_TUNING
 ) -> PromptMaker:
-    """Return the prompt to tune and query a model with, measured with its own tokenizer.
+    """Return the prompt for tuning and for inference, with lengths in the model's own tokens.
 
     It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
     :class:`~mirage.generation.RagPrompt` for references. It has no more tokens than the recipe and
@@ -195,8 +195,8 @@ def token_rows(
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
     """Return the tokens and labels of each example, and the query ids of too long examples.
 
-    The label of a token of the completion is the token itself. That of any other token is -100,
-    which the loss ignores.
+    The label of a token of the completion is the token itself. The label of any other token is
+    -100, which the loss ignores.
     """
     rows, too_long = [], []
     for example in examples:
@@ -253,7 +253,7 @@ def _check_machine(method: str) -> None:
 
 
 def _check_free(folder: Path, key: str) -> None:
-    """Raise an error if the folder has a model with other data or settings.
+    """Raise an error if the folder has a model that was trained with other data or settings.
 
     Replacing it could destroy days of training.
     """
