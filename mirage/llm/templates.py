@@ -102,7 +102,7 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
 
     Example:
         >>> fields = PromptFields((("answer", "answer"),), ("answer",), ("[[yes]]",))
-        >>> template = template_of("Is\n{answer} right? [[yes]] or [[no]]", fields, "a judge")
+        >>> template = template_of("Is\\n{answer} right? [[yes]] or [[no]]", fields, "a judge")
         >>> print(template.fill({}, {"answer": "{form}"}))
         Is
         {form}
