@@ -63,8 +63,8 @@ def test_a_long_list_of_texts_is_not_all_in_the_message(leaderboard: Leaderboard
 
 def test_a_text_is_taken_for_a_path(leaderboard: Leaderboard) -> None:
     assert sentence(lambda: leaderboard.rank("The Nile is the longest river.")) == (
-        "The Nile is the longest river.: no such file; a text or path must name a JSON Lines file "
-        "of responses"
+        "The Nile is the longest river.: no such file; pass the path of a JSON Lines file "
+        "of responses, or a mapping from query id to text"
     )
 
 
@@ -307,7 +307,7 @@ def test_the_system_passed_as_the_model_name(leaderboard: Leaderboard) -> None:
     rank: Any = leaderboard.rank
     message = sentence(lambda: rank(model=Rag()))
     assert message.startswith("rank: missing a required argument: 'system'; its arguments are ")
-    assert message.endswith("system is what to rank, and model= is only a name")
+    assert message.endswith("pass the system to rank as system, and its name as model=")
     message = sentence(lambda: rank(Rag(), model=Rag()))
     assert message.endswith("pass the system itself as the first argument")
     message = sentence(lambda: rank(Rag(), jugde="gpt-4o"))

@@ -231,7 +231,7 @@ GOOD = {
             {"negative_ids": ["1#0", "2#0"]},
             "row 1: passage '1#0' is in positive_ids and negative_ids",
         ),
-        ({"positive_ids": []}, r"row 1: the prompt has the text '\[1#0\] One.' before any passage"),
+        ({"positive_ids": []}, r"row 1: the passages .* but they begin with '\[1#0\] One.'"),
         ({"query_id": None}, "row 1, field 'id'"),
         ({"prompt": prompt_of(" ", [("1#0", "a"), ("2#0", "b")])}, "row 1, field 'text'"),
         ({"query_id": "0", "prompt": prompt_of("Why?", [("1#0", "a"), ("2#0", "b")])}, "row 1: qu"),

@@ -515,8 +515,8 @@ def test_an_arena_is_read_from_files(tmp_path: Path) -> None:
     ("line", "what"),
     [
         ('{"query_id": "q0", "model": "m00", "features": {"noise": 1}}', "duplicate query 'q0'"),
-        ('{"query_id": 1, "model": "m00", "features": {}}', "'query_id' must be a text"),
-        ('{"query_id": "q0", "features": {}}', "'model' must be a text"),
+        ('{"query_id": 1, "model": "m00", "features": {}}', "'query_id' must be a string"),
+        ('{"query_id": "q0", "features": {}}', "'model' must be a string"),
         ('{"query_id": "q0", "model": "x", "features": {"noise": "1"}}', "numbers and nulls"),
         ('{"query_id": "q0", "model": "x"}', "'features' must be an object"),
         ("[]", "expected a JSON object"),

@@ -134,7 +134,7 @@ class PairwiseJudge(NearNames):
     def agreement(self) -> tuple[HumanAgreement, ...]:
         """Measured and published agreement of these judges with people.
 
-        The ``source`` of figures that were measured with another prompt says so.
+        If a figure was measured with another prompt, its ``source`` says so.
         """
         published = [entry for judge in self.judges for entry in known_agreement(judge.model)]
         return tuple(

@@ -63,8 +63,8 @@ def decide(
         float | None,
         option(
             "P",
-            "Keep --risk in this share of calibrations, such as 0.95; this needs more labels.  "
-            "[default: on average over calibrations]",
+            "Probability that the share of errors stays within --risk, such as 0.95; this needs more "
+            "labels.  [default: only the expected share is bounded]",
         ),
     ] = None,
     language: options.LabelLanguage = None,
@@ -113,10 +113,10 @@ def decide(
 ) -> None:
     """Label sentences automatically, with a bounded share of errors.
 
-    A feature labels the sentences that it is sure of, and leaves the others open. It is calibrated
-    on LABELS, so that on average over calibrations at most the share --risk of its decisions is
-    wrong. This holds for sentences drawn in the same way as the labelled ones. With --judge, an LLM
-    labels the other sentences; the share of its errors is not bounded.
+    A feature labels the sentences that it is sure of, and leaves the others open. LABELS determine
+    how sure it has to be: the expected share of wrong decisions is at most --risk, for sentences
+    drawn in the same way as the labelled ones. With --judge, an LLM labels the other sentences; the
+    share of its errors is not bounded.
 
     The exit status is 1 if the feature cannot decide any sentence safely, or if the LLM leaves
     sentences without a label.
@@ -196,7 +196,11 @@ def _sentences(
 
 
 def _feature_scores(texts: list[str] | None) -> Score | list[Score]:
-    """Return the feature with its threshold, or the features to combine."""
+    """Parse the values of ``--feature``.
+
+    Returns:
+        One score if the only feature has a threshold, else the features that a logistic regression
+        combines."""
     scores = list(map(score_of, texts or ["support_lexical"]))
     if len(scores) == 1 and scores[0].threshold is not None:
         return scores[0]

@@ -194,14 +194,14 @@ def compare(
     )
 )
 def from_bergen(
-    folder: Annotated[Path, argument("FOLDER", "The folder config of BERGEN, or that above it.")],
+    folder: Annotated[Path, argument("FOLDER", "BERGEN's folder config, or its parent folder.")],
     file: Annotated[Path | None, option("FILE", "Write the grid file.", "--out")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Convert the configuration of BERGEN into a grid file.
+    """Convert the configuration of BERGEN, a library of RAG benchmarks, into a grid file.
 
-    Prints which files were converted, what differs, and why others have no counterpart. The
-    files are only read: nothing in them is executed.
+    Prints which files were converted, how results may differ, and why other files could not be
+    converted. The files are only read: nothing in them is executed.
     """
     from mirage._base.files import write_text
     from mirage.grids.bergen import convert

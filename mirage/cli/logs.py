@@ -148,10 +148,11 @@ def watch(
     jobs: options.Jobs = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Look at a whole log every day, with one false alarm rate for all looks.
+    """Detect lasting drops in a growing log.
 
-    The command reports measures that have dropped for good, and since when. Days of the week may
-    differ.
+    Run it every day on the whole log: the probability of any false alarm stays below --alpha
+    however often you look. The command reports measures that have dropped for good, and since when.
+    Differences between days of the week raise no alarm.
 
     Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can
     get worse; 0 otherwise.

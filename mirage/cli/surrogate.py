@@ -158,8 +158,8 @@ def rebuild(
     This takes half an hour on two cores, and uses only the bundled corpora. With the same versions
     of the libraries, the files are byte-identical.
 
-    The exit status is 1 if, in any of the surrogates, a falsehood costs less than a wrong
-    abstention, or a wrong abstention costs less than missing citations.
+    The exit status is 1 if one of the surrogates has the wrong order of faults: false answers have
+    to lower the logit more than wrong abstentions, and these more than missing citations.
     """
     from mirage.surrogate.artifacts import MANIFEST, verify
     from mirage.surrogate.pretraining import write_pretrained

@@ -129,7 +129,7 @@ class Recording:
         self._first_error: Exception | None = None
 
     def add(self, response: Response) -> None:
-        """Record a response; if the passages were retrieved, with the passages that it used."""
+        """Record a response, with the passages of its prompt if the system retrieved them."""
         if self.dataset.retrieved:
             response = with_passages(response, self.dataset[response.query_id])
         self._journal.add(response)

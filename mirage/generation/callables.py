@@ -207,8 +207,8 @@ class ReplayGenerator:
             return _run_of(self.source, dataset, self.name)
         if not os.path.exists(self.source):
             raise DatasetError(
-                f"{os.fspath(self.source)[:200]}: no such file; a text or path must name a JSON "
-                "Lines file of responses"
+                f"{os.fspath(self.source)[:200]}: no such file; pass the path of a JSON Lines "
+                "file of responses, or a mapping from query id to text"
             )
         return Run.load(Path(self.source), language=dataset.language, model=self.name)
 

@@ -422,7 +422,9 @@ def _shares(
     level: float,
     seed: int,
 ) -> list[tuple[float, Interval]]:
-    """Return the share of each axis and of interactions, with its interval."""
+    """Return the shares of the variance between cells that axes explain, with their intervals.
+
+    The last share is that of the interactions of axes."""
     quadratic_forms = design.quadratic_forms()
     centre = means - means.mean()
     covariance = np.zeros((len(means),) * 2) if noise is None else noise.covariance

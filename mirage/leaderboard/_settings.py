@@ -123,8 +123,8 @@ def with_rank_options(method: Callable[P, T]) -> Callable[P, T]:
             signature.bind(*args, **keywords)
         except TypeError as error:
             raise SettingError(
-                f"{method.__name__}: {error}; its arguments are {', '.join(signature.parameters)}: "
-                f"{first} is what to rank, and model= is only a name"
+                f"{method.__name__}: {error}; its arguments are {', '.join(signature.parameters)}; "
+                f"pass the system to rank as {first}, and its name as model="
             ) from None
         return method(*args, **keywords)
 

@@ -45,7 +45,9 @@ class PromptFields:
         return (*dict.fromkeys(field for _, field in self.material), "language", "marks", "form")
 
     def field_of(self, name: str) -> str | None:
-        """Return the field of a text such as ``passage-3``, or ``None`` if it has none."""
+        """Return the field that a text belongs to, such as ``passages`` for ``passage-3``.
+
+        ``None`` if the text belongs to no field."""
         fields = dict(self.material)
         return fields.get(name, fields.get(_NUMBER.sub("", name)))
 

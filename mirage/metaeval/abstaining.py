@@ -245,7 +245,9 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors that a rule would have if this share of decisions were wrong everywhere."""
+    """Return the errors of an imagined rule that decides wrongly with this rate.
+
+    If ``balanced``, the rate is the same for both labels."""
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
 
@@ -316,7 +318,7 @@ def _pass_tests(
 
 
 def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> None:
-    """Raise an error if a required kind of items has no item."""
+    """Raise an error if there are no items or, if ``balanced``, no items with one of the labels."""
     if not all(totals):
         raise JudgmentError(
             f"all {labels} items with a score have the same label; balanced=True needs both labels"

@@ -194,9 +194,10 @@ def _compare_with_first(
 def _mean_losses(
     reference: FeatureTable, table: FeatureTable, lower_is_better: Sequence[str]
 ) -> Floats:
-    """Return the mean loss of each feature since the reference, after the gate's allowances.
+    """Return the mean loss of each feature since the reference.
 
-    A query without a value in either run counts as no loss.
+    Losses that the gate accepts as changes of style are subtracted. A query that lacks a value in
+    one of the two tables, or in both, counts as no loss.
     """
     earlier, later = each_time(reference), each_time(table.select(reference.query_ids))
     sign = np.array([1.0 if name in lower_is_better else -1.0 for name in reference.features])

@@ -167,7 +167,9 @@ class SentenceEmbedder:
 
     @property
     def _prompts(self) -> dict[str, str]:
-        """The prompts of the configuration; empty if the same prompt precedes every text."""
+        """The prompts of the model's configuration by name, such as ``query`` and ``passage``.
+
+        Empty if the configuration puts one default prompt before every text."""
         always = self.prompt is not None or self._model.default_prompt_name is not None
         return {} if always else dict(self._model.prompts)
 

@@ -132,7 +132,7 @@ def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, f
     """Return the query id, the model and the features in one line of a features file."""
     for name in ("query_id", "model"):
         if not isinstance(row.get(name), str):
-            raise DatasetError(f"{where}: {name!r} must be a text")
+            raise DatasetError(f"{where}: {name!r} must be a string")
     values = row.get("features")
     # True and False are instances of int, but not numbers of a feature.
     if not isinstance(values, dict) or not all(

@@ -72,7 +72,9 @@ def render_grid(
     runs: Sequence[Run | None] = (),
     datasets: Mapping[str, MirageDataset] | None = None,
 ) -> str:
-    """Return the text of the file that :func:`write_grid` writes, with its arguments and errors."""
+    """Return as a string the page that :func:`write_grid` writes.
+
+    Arguments and exceptions are those of :func:`write_grid`."""
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
         raise SettingError(

@@ -73,8 +73,9 @@ class BM25:
 
     Here ``f`` is the count of the term in the passage, ``l`` the number of terms in the passage,
     ``L`` the mean of ``l``, and ``d`` the number of passages, out of ``n``, that have the term.
-    This is the form of Lucene in Kamphuis et al. 2020. The numbers are computed when the index is
-    built, as in bm25s (Lù 2024, arXiv 2407.03618), and a question sums a few columns. Passages
+    This is the form of Lucene in Kamphuis et al. 2020. The number of each term in each passage
+    is computed when the index is built, as in bm25s (Lù 2024, arXiv 2407.03618), so that a search
+    only adds the stored numbers of the question's terms. Passages
     with equal scores keep the order of the corpus. :meth:`build` builds an index, and :meth:`open`
     opens one and explains ``verify``.
 

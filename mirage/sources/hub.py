@@ -415,8 +415,8 @@ def _passages(where: str, contexts: str, ids: Iterable[str]) -> list[Passage]:
     starts = [*(start for start, _, _ in openings), len(contexts)]
     if unknown := contexts[: starts[0]].strip():
         raise DatasetError(
-            f"{where}: the prompt has the text {unknown[:60]!r} before any passage of positive_ids "
-            "and negative_ids"
+            f"{where}: the passages of the prompt must begin with an id of positive_ids or "
+            f"negative_ids, but they begin with {unknown[:60]!r}"
         )
     return [
         validated(Passage, {"id": id_, "text": contexts[begin:end].strip()}, where)
@@ -611,8 +611,8 @@ def _verdict(text: object) -> Verdict | None:
 def _report_verdicts(split: Split, left_out: LeftOut, unknown: LeftOut) -> None:
     if len(unknown) > MOST_UNKNOWN * unknown.rows:
         raise DatasetError(
-            f"{unknown[0]}; {len(unknown)} of {unknown.rows} verdicts are not valid, but at most "
-            "1 in 100 may be"
+            f"{unknown[0]}; {len(unknown)} of {unknown.rows} verdicts cannot be read (at most 1 in "
+            "100 may be skipped); if the format of the data set has changed, name a former revision"
         )
     silent = sum(line.endswith("no verdict") for line in left_out)
     if silent:

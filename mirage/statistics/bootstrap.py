@@ -34,11 +34,12 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """Compute a statistic from column sums, and its bootstrap interval over queries.
+    """Compute a statistic of column sums, and its bootstrap interval over queries.
 
     Queries are the clusters, because judgments on one query are not independent. If queries
     themselves depend on each other, whole clusters of queries are drawn instead. The interval is
-    centred on the statistic and as wide as the draws of :func:`widened`.
+    centred on the statistic. Its width is that of the bootstrap distribution after the correction
+    for few queries (:func:`widened`).
 
     Args:
         query: Query of each row, as integers.

@@ -20,10 +20,11 @@ class SimulatedVerdicts(NamedTuple):
     """Verdicts on simulated comparisons, each of shape ``(simulations,)``.
 
     Attributes:
-        worse: Whether the p-value of any feature is at most ``alpha``. It is the larger one of
-            :func:`~mirage.statistics.single_step_p_values` and of half the p-value for no mean
-            gain (:func:`~mirage.statistics.bounds.weighted_means`), or that of the flips
-            (:mod:`mirage.statistics.flips`).
+        worse: Whether any feature is significantly worse at the level ``alpha``. This is the case
+            if two tests both reject, the permutation test
+            (:func:`~mirage.statistics.single_step_p_values`) and the one-sided test of the mean
+            (:func:`~mirage.statistics.bounds.weighted_means`). It is also the case if the test of
+            answers that turned from right to wrong rejects (:mod:`mirage.statistics.flips`).
         no_worse: Whether :func:`~mirage.statistics.upper_bounds` of all features are within the
             margin.
     """

@@ -58,10 +58,12 @@ def rank_sets(
     Args:
         estimates: Estimate of each model, ``(models,)``; larger is better.
         errors: Draws of the estimates' errors, ``(draws, models)``, such as bootstrap estimates
-            minus their mean, or from :func:`error_draws`. A model with a NaN differs from none.
+            minus their mean, or from :func:`error_draws`. A model with a NaN is counted as not
+            significantly different from any model.
         level: Confidence level.
-        alone: Which models have a range that holds for this model only, booleans ``(models,)``.
-            Their comparisons do not widen the ranges of the other models. By default, none.
+        alone: Marks models whose range has to hold by itself and not jointly with the others,
+            booleans ``(models,)``. Comparisons with them do not widen the ranges of the other
+            models. By default, no model is marked.
 
     Example:
         >>> import numpy as np

@@ -73,10 +73,10 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
     For one kind of items, it is the exact binomial p-value of Clopper & Pearson (1934, Biometrika
-    26, 404-413): ``(1 - risk) ** n`` if ``n`` items are decided and all are right. For two kinds,
-    the items decided with either label, the risk applies to the mean of the two error rates. The
-    p-value is then the probability that the mean of draws from the distributions of Clopper and
-    Pearson's upper bounds reaches the risk.
+    26, 404-413): ``(1 - risk) ** n`` if ``n`` items are decided and all are right. With two
+    kinds (items decided as positive and items decided as negative), the hypothesis is about the
+    mean of their two error rates. The p-value is then the probability that the mean of one draw
+    from each of the two distributions of Clopper and Pearson's upper bounds reaches the risk.
 
     Args:
         kinds: Errors of each kind of decided items: one for all, or two for the two labels.

@@ -57,10 +57,11 @@ class Noise:
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
-        """Return the noise without features that equal another feature or never differ.
+        """Return the noise without duplicates of features, and without features that never differ.
 
         Such features add nothing to a simulated verdict, and dropping them saves time. If the
-        system may have changed, a feature equals another one only if it can also lose as much.
+        system may have changed, two features are duplicates only if their largest possible losses
+        are also equal.
 
         Args:
             column: Index of a feature to keep; it becomes the first one.
