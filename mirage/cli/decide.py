@@ -63,8 +63,8 @@ def decide(
         float | None,
         option(
             "P",
-            "Probability that the share of errors stays within --risk, such as 0.95; this needs more "
-            "labels.  [default: only the expected share is bounded]",
+            "Probability that the share of errors stays within --risk, such as 0.95; this needs "
+            "more labels.  [default: only the expected share is bounded]",
         ),
     ] = None,
     language: options.LabelLanguage = None,
