@@ -198,10 +198,11 @@ def from_bergen(
     file: Annotated[Path | None, option("FILE", "Write the grid file.", "--out")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Convert the configuration of BERGEN, a library of RAG benchmarks, into a grid file.
+    """Convert a configuration of BERGEN into a grid file.
 
-    Prints which files were converted, how results may differ, and why other files could not be
-    converted. The files are only read: nothing in them is executed.
+    BERGEN is a library for benchmarks of RAG systems. The command prints which files were
+    converted, how results may differ, and why other files could not be converted. The files are
+    only read: nothing in them is executed.
     """
     from mirage._base.files import write_text
     from mirage.grids.bergen import convert

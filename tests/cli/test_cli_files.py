@@ -96,6 +96,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
         folder / "new.jsonl", [{k: v for k, v in row.items() if k != "label"} for row in rows]
     )
     (folder / "grid.yaml").write_text(GRID)
+    for name, text in BERGEN.items():
+        (folder / "bergen" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "bergen" / name).write_text(text)
     run = RetrievalRun.of(
         {q.id: {p: 1 / n for n, p in enumerate(q.passage_ids, 1)} for q in DATASET}
     )
@@ -149,6 +152,18 @@ def sheet(made: Inputs, path: Path) -> None:
         writer.writerows(rows)
 
 
+BERGEN = {
+    "retriever/bm25.yaml": "init_args: {_target_: models.retrievers.bm25.BM25, model_name: bm25}\n",
+    "generator/small.yaml": "init_args: {_target_: models.generators.vllm.VLLM, model_name: m/s}\n",
+    "prompt/basic.yaml": 'user: f"{docs} {question}"\n',
+    "dataset/popqa.yaml": """\
+dev:
+  doc: {init_args: {_target_: modules.dataset_processor.KILT100w, split: full}}
+  query: {init_args: {_target_: modules.dataset_processor.POPQA, split: test}}
+""",
+}
+
+
 def grid_in(folder: Path) -> Path:
     """The grid in a folder of its own, beside which its store lies."""
     path = folder / ".grid" / "grid.yaml"
@@ -185,6 +200,7 @@ WRITERS: dict[str, Callable[[Inputs, Path], tuple[Any, ...]]] = {
     ),
     "history": lambda of, out: (ready(of, "history.sqlite"), "--report", out / "x.html"),
     "grid run": lambda _, out: (grid_in(out), "--limit", 9, "--out", out / "x.md"),
+    "grid from-bergen": lambda of, out: (of["bergen"], "--out", out / "x.yaml"),
     "grid table": lambda of, out: (
         *(ready(of, "gold.store").with_name("grid.yaml"), "--limit", 9),
         *("--out", out / "x.md", "--report", out / "x.html"),

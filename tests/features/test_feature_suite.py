@@ -171,7 +171,7 @@ def test_user_features_declare_facts_or_are_unknown() -> None:
     assert facts(FunctionFeature(words, "answer_bleu")).direction == "lower"
 
     words.facts = {"direction": "lower"}  # type: ignore[attr-defined]
-    with pytest.raises(FeatureError, match=r"'words' declares \{'dir.*mirage\.features\.Facts"):
+    with pytest.raises(FeatureError, match=r"'words' must be a mirage\.features\.Facts"):
         facts(FunctionFeature(words))
 
 

@@ -23,12 +23,12 @@ def commit_series(
     commits = (
         CommitChanges(
             Commit(f"c{i}", "", Baseline(table, text, "f")),
-            (Step(text, *interval, math.nan, i == worse),),
+            (Step(text, *interval, math.nan, i == worse, f"c{i}" if i == worse else ""),),
             "c0",
         )
         for i, interval in enumerate(intervals)
     )
-    return Series(tuple(commits), 0.05, 30)
+    return Series(tuple(commits), 0.05)
 
 
 ALONE = (1.0, math.nan, math.nan)

@@ -415,7 +415,7 @@ def test_a_killed_build_continues_with_the_missing_shards(corpus: Corpus, tmp_pa
         shards += limit // 16
         (part,) = tmp_path.glob(".index.*.part")
         assert len(list(part.glob("*.npy"))) == shards
-        with pytest.raises(DatasetError, match="no dense index"):
+        with pytest.raises(DatasetError, match="is not a dense index"):
             DenseRetriever.open(tmp_path / "index", corpus, Letters())
     rest = Letters()
     DenseRetriever.build(corpus, tmp_path / "index", embedder=rest, progress=False)
