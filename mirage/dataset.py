@@ -139,9 +139,9 @@ class MirageDataset(NearNames, Sequence[Query]):
             language: ISO 639-1 code.
 
         Raises:
-            UnknownNameError: If there is no such language.
+            UnknownNameError: If there is no such language, or it has no bundled queries.
         """
-        code = Language.of(language).code
+        code = Language.with_board(language).code
         source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
         rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
         return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")

@@ -51,6 +51,9 @@ class Language:
             English ones.
         conjunctions: Words for "and" between the numbers of a citation, in addition to the English
             ones.
+        board: Whether the language has a bundled board, with its queries, phrases and word lists.
+            Without one, it is supported for retrieval, prompts, short-answer metrics and the
+            identification of the language of a response.
     """
 
     code: str
@@ -75,6 +78,7 @@ class Language:
     answer_headings: tuple[str, ...] = ()
     passage_words: tuple[str, ...] = ()
     conjunctions: tuple[str, ...] = ()
+    board: bool = True
 
     def __hash__(self) -> int:
         return hash(self.code)  # fast, because every cache with a language as key calls it
@@ -97,9 +101,31 @@ class Language:
         if isinstance(code, Language):
             return code
         try:
-            return LANGUAGES[code]
+            return ALL_LANGUAGES[code]
         except (KeyError, TypeError):  # TypeError: the code is not hashable
             raise _unknown_language(code) from None
+
+    @classmethod
+    def with_board(cls, code: str | Language) -> Language:
+        """Return the language with an ISO 639-1 code, if it has a bundled board.
+
+        Every table that exists only for the languages of :data:`LANGUAGES` is read through this
+        method, so that no other language is treated as English without notice.
+
+        Args:
+            code: ISO 639-1 code, or a :class:`Language`.
+
+        Raises:
+            UnknownNameError: If there is no such language, or it has no board.
+
+        Example:
+            >>> Language.with_board("sw").name
+            'Swahili'
+        """
+        entry = cls.of(code)
+        if not entry.board:
+            raise _language_without_board(entry)
+        return entry
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -365,16 +391,58 @@ _TABLE = (
     ),
 )
 
+_WITHOUT_BOARD = (
+    Language(
+        code="it",
+        name="Italian",
+        native_name="italiano",
+        neighbours=("ca", "pt"),
+        inner_stops=r"[ad]\. ?C|[Ss]ig|[Dd]ott|[Pp]rof",
+        reason_headings=_words("Motivo, Motivazione, Ragionamento, Spiegazione"),
+        answer_headings=_words("Risposta"),
+        passage_words=_words("Contesto, Brano, Passaggio, Documento, Fonte, Estratto, Testo"),
+        conjunctions=_words("e, ed"),
+        board=False,
+    ),
+    Language(
+        code="pt",
+        name="Portuguese",
+        native_name="português",
+        neighbours=("ca", "it"),
+        inner_stops=r"[ad]\. ?C|[Ss]ra?|[Dd]ra?|[Pp]rof",
+        reason_headings=_words("Razão, Motivo, Raciocínio, Justificativa, Justificação"),
+        answer_headings=_words("Resposta"),
+        passage_words=_words("Contexto, Trecho, Passagem, Documento, Fonte, Parágrafo, Texto"),
+        conjunctions=_words("e"),
+        board=False,
+    ),
+)
+
 LANGUAGES: Mapping[str, Language] = MappingProxyType({entry.code: entry for entry in _TABLE})
-"""The 18 languages by ISO 639-1 code, in alphabetical order of code."""
+"""The 18 languages with a bundled board by ISO 639-1 code, in alphabetical order of code."""
+
+ALL_LANGUAGES: Mapping[str, Language] = MappingProxyType(
+    {entry.code: entry for entry in (*_TABLE, *_WITHOUT_BOARD)}
+)
+"""All languages by code: those of :data:`LANGUAGES`, then those without a board."""
 
 
 def _unknown_language(code: object) -> UnknownNameError:
-    error = UnknownNameError("language", code, LANGUAGES)
+    error = UnknownNameError("language", code, ALL_LANGUAGES)
     nearest = _nearest_language(str(code))
     # Similar codes do not mean similar languages: `it` is not `th`. So names are compared.
-    hint = f"did you mean {nearest.code!r}?" if nearest else f"known: {', '.join(LANGUAGES)}"
+    hint = f"did you mean {nearest.code!r}?" if nearest else f"known: {', '.join(ALL_LANGUAGES)}"
     error.args = (f"unknown language {code!r}; {hint}",)
+    return error
+
+
+def _language_without_board(entry: Language) -> UnknownNameError:
+    error = UnknownNameError("language", entry.code, LANGUAGES)
+    error.args = (
+        f"{entry.name} ({entry.code}) has no bundled board, and no word lists of claims and "
+        "abstentions; it has retrieval, prompts, qa_* metrics and language identification. "
+        f"Languages with a board: {', '.join(LANGUAGES)}",
+    )
     return error
 
 
@@ -382,8 +450,12 @@ def _nearest_language(word: str) -> Language | None:
     """Return the language whose code, English name or native name is most similar."""
     word = word.strip().casefold()
     tag = word.replace("_", "-").split("-")[0]
-    if tag in LANGUAGES:
-        return LANGUAGES[tag]
-    names = {name.casefold(): entry for entry in _TABLE for name in (entry.name, entry.native_name)}
+    if tag in ALL_LANGUAGES:
+        return ALL_LANGUAGES[tag]
+    names = {
+        name.casefold(): entry
+        for entry in ALL_LANGUAGES.values()
+        for name in (entry.name, entry.native_name)
+    }
     close_names = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return names[close_names[0]] if close_names else None

@@ -24,6 +24,7 @@ from mirage import (
     respond,
 )
 from mirage.generation.callables import ReplayGenerator
+from mirage.languages import LANGUAGES
 
 LANGUAGE = "sw"
 CHOICES = (
@@ -212,8 +213,14 @@ def test_a_language_by_another_name(load: Any, name: str) -> None:
 
 
 def test_a_language_that_is_not_there() -> None:
+    message = sentence(lambda: Leaderboard.bundled("nl"))
+    assert message.startswith("unknown language 'nl'; known: ar, bn, de, en, es, fa, fi, fr, hi, ")
+
+
+def test_a_language_without_a_board() -> None:
     message = sentence(lambda: Leaderboard.bundled("it"))
-    assert message.startswith("unknown language 'it'; known: ar, bn, de, en, es, fa, fi, fr, hi, ")
+    assert message.startswith("Italian (it) has no bundled board")
+    assert message.endswith("Languages with a board: " + ", ".join(LANGUAGES))
 
 
 # Files --------------------------------------------------------------------------------------------

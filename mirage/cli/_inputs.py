@@ -124,7 +124,7 @@ def is_language(source: str) -> bool:
     if source in LANGUAGES:
         return True
     if source != STDIN and not path.exists() and not path.suffix and len(path.parts) == 1:
-        Language.of(source)
+        Language.with_board(source)
     return False
 
 

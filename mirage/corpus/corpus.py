@@ -34,7 +34,7 @@ from mirage._base.stores import (
 )
 from mirage.corpus.documents import CHUNK, read_passages
 from mirage.errors import DatasetError, SettingError, UnknownNameError
-from mirage.languages import LANGUAGES, Language
+from mirage.languages import ALL_LANGUAGES, Language
 from mirage.models import Passage
 
 FORMAT = 1
@@ -299,7 +299,7 @@ class _Part(NamedTuple):
         )
         if part.fingerprint != manifest["files"][PASSAGES]["sha256"]:
             raise part._damaged(f"{MANIFEST}, fingerprint")
-        if part.language is not None and part.language not in LANGUAGES:
+        if part.language is not None and part.language not in ALL_LANGUAGES:
             raise part._damaged(f"{MANIFEST}, language")
         if verify:
             part._check_arrays()

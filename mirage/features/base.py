@@ -125,6 +125,7 @@ Need = Literal[
     "wrong answers",
     "answerable",
     "unanswerable queries",
+    "language with a board",
     "LLM",
     "NLI model",
     "reranker",
@@ -142,6 +143,7 @@ GIVEN: Mapping[Need, Callable[[Query], bool]] = {
     "wrong answers": lambda query: bool(query.wrong_answers),
     "answerable": lambda query: query.answerable is not None,
     "unanswerable queries": lambda query: query.answerable is False,
+    "language with a board": lambda query: Language.of(query.language).board,
 }
 """The needs that a query may meet, each with a function that checks whether the query meets it."""
 

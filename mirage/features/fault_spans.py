@@ -156,7 +156,7 @@ def _read_answer(item: Answered) -> _Reading | NotComputed:
     texts = shown_texts(item)
     if isinstance(texts, NotComputed):
         return texts
-    entry = Language.of(item.query.language)
+    entry = Language.with_board(item.query.language)
     answer = item.parsed.answer
     passages = Passages.of(item.shown, item.query.titles_shown_to(item.response))
     passages = passages.with_footnotes(item.response.text or "", entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
 
@@ -27,7 +27,18 @@ from mirage.features import (
     short_answers,
     similarity,
 )
-from mirage.features.base import MODELS, AnsweredFeature, Definition, Facts, Feature
+from mirage.features.base import (
+    MODELS,
+    Answered,
+    AnsweredFeature,
+    Definition,
+    Facts,
+    Feature,
+    FunctionFeature,
+    Need,
+    NotComputed,
+)
+from mirage.languages import Language
 
 DEFINITIONS: Mapping[str, Definition] = MappingProxyType(
     {
@@ -77,6 +88,16 @@ OFFLINE = (
 )
 """The features without a model that :meth:`FeatureSuite.default` includes."""
 
+_BOARD_FILES = (abstention, answers, fault_spans, informative, lexical)
+
+FOR_BOARDS = frozenset(definition.name for file in _BOARD_FILES for definition in file.DEFINITIONS)
+"""The features whose word lists exist only for languages with a board."""
+
+_NO_BOARD = NotComputed(
+    "the feature has no word lists for this language, which has no board; the qa_* metrics have a "
+    "value"
+)
+
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         # The columns of the benchmark's data on the hub.
@@ -115,6 +136,21 @@ def canonical_name(name: str) -> str:
     """
     stem, at, cutoff = name.partition("@")
     return ALIASES.get(stem, stem) + at + cutoff
+
+
+def needs(feature: str | Feature) -> tuple[Need, ...]:
+    """Return the needs of a feature, including that of a language with a board."""
+    name = feature if isinstance(feature, str) else feature.name
+    is_for_boards = not isinstance(feature, FunctionFeature) and name in FOR_BOARDS
+    declared = facts(feature).needs
+    return (*declared, "language with a board") if is_for_boards else declared
+
+
+def _with_board(
+    function: Callable[[Answered], float | NotComputed], item: Answered
+) -> float | NotComputed:
+    """Return the value of a feature, if the language of the query has a board."""
+    return function(item) if Language.of(item.query.language).board else _NO_BOARD
 
 
 def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:
@@ -179,4 +215,6 @@ def feature(name: str) -> Feature:
             f"mirage.features.{entry.function.__name__}({model}) instead{install}"
         )
     function = partial(entry.function, k=int(cutoff)) if entry.cutoff else entry.function
+    if entry.name in FOR_BOARDS:
+        function = partial(_with_board, entry.function)
     return AnsweredFeature(stem + at + cutoff, function)

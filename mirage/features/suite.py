@@ -195,7 +195,7 @@ class FeatureSuite(NearNames):
         """Return the unmet needs of the features that cannot be computed on a dataset, by name."""
         met_needs = {need for need, has in GIVEN.items() if any(map(has, dataset))}
         lacks = {
-            item.name: tuple(n for n in facts(item).needs if n in GIVEN and n not in met_needs)
+            item.name: tuple(n for n in registry.needs(item) if n in GIVEN and n not in met_needs)
             for item in self.features
         }
         return {name: needs for name, needs in lacks.items() if needs}

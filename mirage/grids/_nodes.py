@@ -9,6 +9,7 @@ from typing import Any
 from mirage.dataset import MirageDataset
 from mirage.features.base import GIVEN
 from mirage.features.registry import facts
+from mirage.features.registry import needs as feature_needs
 from mirage.grids._entries import OwnEntry
 from mirage.grids._metrics import is_feature, is_measure
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
@@ -186,7 +187,7 @@ class Nodes:
         """Return the metrics that have no value on any query of a dataset, with the reason."""
         reasons = {}
         for name in [*filter(is_feature, self.config.metrics), *self.measures]:
-            needs = facts(name).needs if is_feature(name) else ("relevant passages",)
+            needs = feature_needs(name) if is_feature(name) else ("relevant passages",)
             missing = [
                 need
                 for need in needs

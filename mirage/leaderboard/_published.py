@@ -17,7 +17,7 @@ __all__ = ["published_ranking"]
 
 def published_ranking(language: str) -> Ranking:
     """Return the paper's ranking of 19 LLMs; see :meth:`mirage.Leaderboard.published`."""
-    code = Language.of(language).code
+    code = Language.with_board(language).code
     source = resources.files("mirage") / "data" / "published" / "mirage_bench.json"
     figures = json.loads(source.read_text(encoding="utf-8"))
     models, columns = figures["models"], figures["languages"][code]

@@ -148,7 +148,7 @@ class Leaderboard(NearNames):
         from mirage.surrogate.ranker import SurrogateRanker
         from mirage.surrogate.simulation import ANCHORS
 
-        code = Language.of(language).code
+        code = Language.with_board(language).code
         return cls(
             MirageDataset.bundled(code),
             FeatureSuite.default(code),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirage.errors import MirageError, UnknownNameError, needing
-from mirage.languages import LANGUAGES
+from mirage.languages import ALL_LANGUAGES
 from mirage.report.elements import label
 from mirage.report.fonts import Lettering, lettering
 
@@ -465,13 +465,13 @@ def _by_language(ranking: Ranking | MultilingualRanking) -> Mapping[str, Ranking
 
 
 def _native(codes: Iterable[str]) -> list[str]:
-    return [LANGUAGES[code].native_name if code in LANGUAGES else code for code in codes]
+    return [ALL_LANGUAGES[code].native_name if code in ALL_LANGUAGES else code for code in codes]
 
 
 def _name_languages(panel: Axes, codes: Iterable[str], letters: Lettering) -> None:
     names = []
     for code in codes:
-        entry = LANGUAGES.get(code)
+        entry = ALL_LANGUAGES.get(code)
         names.append(letters.shown(entry.native_name, entry.name) if entry else code)
     panel.set_xticks(range(len(names)), names, rotation=90)
 

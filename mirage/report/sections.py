@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from mirage.languages import LANGUAGES, Language
+from mirage.languages import ALL_LANGUAGES, Language
 from mirage.report.drawing import Scale, axis, bar, interval
 from mirage.report.elements import Child, breakable, cut, label, tag
 
@@ -30,7 +30,7 @@ def language(code: str) -> Language:
 
     The code can be empty, because judgments may have no language.
     """
-    return LANGUAGES.get(code) or Language(code, "Language not known", "")
+    return ALL_LANGUAGES.get(code) or Language(code, "Language not known", "")
 
 
 def scrolling(rows: Element, name: str, hint: str) -> list[Child]:

@@ -113,7 +113,7 @@ def find(
         UnknownNameError: If there is no such language, or ``revisions`` names another dataset.
         MissingPackageError: If the extra ``hub`` is not installed.
     """
-    code = Language.of(language).code
+    code = Language.with_board(language).code
     for dataset in revisions or {}:
         if dataset not in DATASETS:
             raise UnknownNameError("dataset of the benchmark", dataset, DATASETS)

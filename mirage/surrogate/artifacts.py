@@ -192,7 +192,7 @@ def read_arrays(path: Path) -> Artifact:
 
 def read_pretrained(code: str) -> Artifact:
     """Read the bundled artifact of a language."""
-    name = f"{Language.of(code).code}.joblib"
+    name = f"{Language.with_board(code).code}.joblib"
     content, fault = _check_shipped(name)
     if fault:
         raise ArtifactError(f"{fault}; install the package again with: {install_command()}")

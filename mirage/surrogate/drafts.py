@@ -39,7 +39,8 @@ class Texts:
 @cache
 def bundled_texts(code: str) -> Mapping[str, Texts]:
     """Return the handwritten texts for the bundled queries of a language, by query id."""
-    source = resources.files("mirage") / "data" / "responses" / f"{Language.of(code).code}.jsonl"
+    name = f"{Language.with_board(code).code}.jsonl"
+    source = resources.files("mirage") / "data" / "responses" / name
     rows = map(json.loads, source.read_text(encoding="utf-8").splitlines())
     return MappingProxyType(
         {row["query_id"]: Texts(tuple(row["true"]), row["terse"], row["false"]) for row in rows}
@@ -65,7 +66,8 @@ class Phrases:
 @cache
 def bundled_phrases(code: str) -> Phrases:
     """Return the bundled phrases of a language."""
-    source = resources.files("mirage") / "data" / "phrases" / f"{Language.of(code).code}.json"
+    name = f"{Language.with_board(code).code}.json"
+    source = resources.files("mirage") / "data" / "phrases" / name
     return read_phrases(source.read_text(encoding="utf-8"))
 
 

@@ -141,7 +141,7 @@ def simulate(
     Returns:
         One run per system, and utilities of shape ``(systems, queries)``.
     """
-    corpus, language = corpora[code], Language.of(code)
+    corpus, language = corpora[code], Language.with_board(code)
     runs, response_utilities = [], np.empty((len(systems), len(corpus)))
     for i, system in enumerate(systems):
         # One random generator per system and language, so that new systems do not change others.

@@ -203,7 +203,7 @@ def build_test_set(
         UnknownNameError: If the language or a kind is unknown.
     """
     check_plan(items, kinds, shown)
-    entry = Language.of(language)
+    entry = Language.with_board(language)
     index, askable = prepare_index(documents, entry, size, overlap, seed, progress)
     journal_path = None if out is None else beside(Path(out), "journal")
     with Journal(journal_path, LLMReply) as journal:
@@ -252,7 +252,7 @@ def estimate_test_set(
     are those of :func:`build_test_set`.
     """
     check_plan(items, kinds, shown)
-    entry = Language.of(language)
+    entry = Language.with_board(language)
     index, askable = prepare_index(documents, entry, size, overlap, seed, progress)
     slots = SlotQueue(askable, index).next_slots(quota_of(kinds, items))
     writing_prompts = [writing_prompt(slot, entry) for slot in slots]

@@ -100,7 +100,7 @@ def mention_signs(
 
     The features describe the words around the mention, in the order of :data:`MENTION_SIGNS`.
     """
-    scene = _build_scene(text, tuple(mentions), Language.of(language), question)
+    scene = _build_scene(text, tuple(mentions), Language.with_board(language), question)
     return [tuple(_signs(scene, mention)) for mention in scene.mentions]
 
 

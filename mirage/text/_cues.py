@@ -88,7 +88,7 @@ def _has_latin(folded: str) -> bool:
 @cache
 def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
     """Return a pattern for each kind of cue word of a language, in the order of :data:`CUES`."""
-    entry, words = Language.of(code), lexicon(code)
+    entry, words = Language.with_board(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry) for kind in CUES)
 
 

@@ -114,7 +114,7 @@ def attributions(code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     A template such as "According to passage {n}," has ``{n}`` for the passage's number.
     """
-    entry = Language.of(code)
+    entry = Language.with_board(code)
     templates = tuple(_shipped_phrases(code).get("attributions", ()))
     words_beside_number = (m[1] or m[2] for t in templates for m in _BESIDE.finditer(t))
     names = (*LANGUAGES["en"].passage_words, *entry.passage_words, *words_beside_number)
@@ -126,7 +126,7 @@ _BESIDE = re.compile(r"([^\W\d_]+)[ \[]{0,2}\{n\}|\{n\}\]? ?([^\W\d_]+)")
 
 @cache
 def vocabulary(code: str) -> Vocabulary:
-    """Return the vocabulary of a language.
+    """Return the vocabulary of a language; without a board, it has only labels of sources.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -285,9 +285,14 @@ def is_heading(
         language: Language of the text.
         context: Question and passages, or None if they are unknown.
         loosely: Whether the text may contain other words besides talk words.
+
+    Returns:
+        False if the language has no board, because then there is no list of talk words.
     """
     if has_number(text) or not text:
         return not text
+    if not language.board:
+        return False
     return any(
         _is_label(text, vocabulary(code), context, loosely)
         for code in dict.fromkeys((language.code, "en"))

@@ -131,7 +131,7 @@ class _Words(NamedTuple):
 @cache
 def _words(code: str, marked: bool = False) -> _Words:
     entry, language_lexicon, extra_lists = (
-        Language.of(code),
+        Language.with_board(code),
         lexicon(code),
         packaged_json("abstentions.json")[code],
     )

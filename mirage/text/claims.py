@@ -126,14 +126,14 @@ def read_claims(
             default each candidate is its own group.
 
     Raises:
-        UnknownNameError: If there is no such language.
+        UnknownNameError: If there is no such language, or it has no board.
 
     Example:
         >>> claims = read_claims("Not the Congo but the Nile.", [("Nile",), ("Congo",)], "en")
         >>> [(m.candidate, str(m.stance)) for m in claims.mentions], sorted(claims.committed)
         ([(1, 'contrasted'), (0, 'asserted')], [0])
     """
-    code = Language.of(language).code
+    code = Language.with_board(language).code
     groups = tuple(groups) if groups is not None else tuple(range(len(candidates)))
     return _read(nfc(text)[:LONGEST], tuple(map(tuple, candidates)), groups, code, question)
 

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
-from mirage.languages import LANGUAGES
+from mirage.languages import ALL_LANGUAGES, LANGUAGES
 from mirage.text.lexicon import lexicon
 
 __all__ = ["Identification", "identify"]
@@ -178,8 +178,10 @@ def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...
     Neighbours are unsupported languages that are easily mistaken for it.
     """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
-    writers = tuple(entry.code for entry in LANGUAGES.values() if entry.script in shared)
-    neighbours = LANGUAGES[code].neighbours if code in writers else ()
+    # A language without a board is a candidate only if it is expected.
+    entries = {**LANGUAGES, code: ALL_LANGUAGES[code]} if code else LANGUAGES
+    writers = tuple(entry.code for entry in entries.values() if entry.script in shared)
+    neighbours = ALL_LANGUAGES[code].neighbours if code in writers else ()
     return writers or ("",), neighbours
 
 
@@ -212,6 +214,7 @@ def _alphabet_evidence(
 ) -> Mapping[str, float] | None:
     """Return log likelihoods from trigrams, words and context; ``None`` if all may be names."""
     writers, neighbours = _candidates(script, code)
+    extra = _extra_language(code)
     sample = _sample(context, script, code)
     logs: defaultdict[str, float] = defaultdict(float)
     spelled, capitals, hits = [], [], 0
@@ -219,7 +222,7 @@ def _alphabet_evidence(
         lower = word.casefold()
         if script == "Latin" and _is_name(words, position, sample):
             continue
-        entry = _evidence_of_word(script, lower)
+        entry = _evidence_of_word(script, lower, extra)
         for language, weight in entry.items():
             logs[language] += weight
         if lower in sample.words:
@@ -237,7 +240,7 @@ def _alphabet_evidence(
     if len(writers) > 1 and not hits and _may_be_names(spelled, script):
         return None
     accented = [word.casefold() for word in spelled if not word.isascii()]
-    for language, letters in _alphabets(script).items() if accented else ():
+    for language, letters in _alphabets(script, extra).items() if accented else ():
         logs[language] -= _UNUSUAL_LETTER * sum(not letters.issuperset(word) for word in accented)
     # Neighbours have no word lists of their own. They get the evidence of the language that they
     # resemble, so that only trigrams distinguish them.
@@ -299,11 +302,21 @@ _ANYWHERE = (
 _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 
+def _extra_language(code: str) -> str:
+    """Return an expected language that has no board, or an empty text."""
+    return "" if code in LANGUAGES else code
+
+
 @cache
-def _word_evidence(script: str) -> Mapping[str, Mapping[str, float]]:
-    """Return the evidence of each word in the lexicons of a script's languages, by language."""
+def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, float]]:
+    """Return the evidence of each word in the lexicons of a script's languages, by language.
+
+    Args:
+        script: The script.
+        extra: A language without a board that is expected, from :func:`_extra_language`.
+    """
     evidence: dict[str, dict[str, float]] = {}
-    for language in _candidates(script, "")[0]:
+    for language in _candidates(script, extra)[0]:
         words = lexicon(language)
         common = {*words.function_words, *words.negation, *words.yes, *words.no, *words.contrast}
         rest = {*words.numbers, *words.months, *words.abstention}
@@ -316,13 +329,13 @@ def _word_evidence(script: str) -> Mapping[str, Mapping[str, float]]:
 
 
 @cache
-def _alphabets(script: str) -> Mapping[str, frozenset[str]]:
+def _alphabets(script: str, extra: str = "") -> Mapping[str, frozenset[str]]:
     """Return the letters of each language of a script, taken from its listed words."""
     return {
         language: frozenset(_ANYWHERE).union(
-            *(word for word, entry in _word_evidence(script).items() if language in entry)
+            *(word for word, entry in _word_evidence(script, extra).items() if language in entry)
         )
-        for language in _candidates(script, "")[0]
+        for language in _candidates(script, extra)[0]
     }
 
 
@@ -334,12 +347,12 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
 
 
 @lru_cache(maxsize=8192)
-def _evidence_of_word(script: str, word: str) -> Mapping[str, float]:
+def _evidence_of_word(script: str, word: str, extra: str = "") -> Mapping[str, float]:
     """Return a word's evidence by language.
 
     If the word is not listed, its part at an apostrophe or its form without accents counts.
     """
-    evidence = _word_evidence(script)
+    evidence = _word_evidence(script, extra)
     if word in evidence:
         return evidence[word]
     head, mark, tail = word.replace("’", "'").partition("'")
@@ -374,6 +387,7 @@ class _Sample(NamedTuple):
 @lru_cache(maxsize=256)
 def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
     """Return the words and names of the context; the passages may be in another language."""
+    extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
     phrases = {
@@ -383,18 +397,20 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
         script_words = {match[0] for text in texts for match in re.finditer(_SCRIPTS[script], text)}
         ordinary = {word for word in script_words if not word[0].isupper()}
         names |= {word.casefold() for word in script_words - ordinary}
-        sample_language = language or _language_of(ordinary, script) or code
+        sample_language = language or _language_of(ordinary, script, extra) or code
         words |= {word: sample_language for word in ordinary if len(word) > 2}
     return _Sample(
-        words, frozenset(names - words.keys() - _word_evidence(script).keys()), frozenset(phrases)
+        words,
+        frozenset(names - words.keys() - _word_evidence(script, extra).keys()),
+        frozenset(phrases),
     )
 
 
-def _language_of(words: Iterable[str], script: str) -> str:
+def _language_of(words: Iterable[str], script: str, extra: str) -> str:
     """Return the language with the most evidence among words, or an empty text."""
     logs: defaultdict[str, float] = defaultdict(float)
     for word in sorted(words):
-        for language, weight in _evidence_of_word(script, word).items():
+        for language, weight in _evidence_of_word(script, word, extra).items():
             logs[language] += weight
     return max(logs, key=logs.__getitem__) if logs else ""
 

@@ -17,6 +17,10 @@ __all__ = ["Lexicon", "lexicon"]
 class Lexicon:
     """The word lists of one language; every word is in NFC and lower case.
 
+    A language without a board (:attr:`mirage.languages.Language.board`) has only the lists that
+    parsing and language identification need: contrast, negation, numbers, months, function words,
+    titles, yes and no.
+
     In the phrases, ``*`` at an end matches any letters, and `` ... `` matches a few words.
 
     Attributes:

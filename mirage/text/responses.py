@@ -86,7 +86,8 @@ def parse(
     first. If the response is a JSON object, its strings are parsed. If ``question`` or ``passages``
     are given, sentences without a claim ("I hope this helps!"), signatures and "According to
     passage 2," are excluded too. A sentence with a number, a name or a word of the question is
-    never excluded. Excluded citations still count in ``citations``.
+    never excluded. Excluded citations still count in ``citations``. In a language without a board,
+    headings without content and small talk are not recognised.
 
     Args:
         text: Response, as written by a model.
@@ -108,7 +109,11 @@ def parse(
     entry = Language.of(language)
     # Footnotes may be defined anywhere in the response, so they are read before its sections.
     passage_index = Passages.of(shown, titles).with_footnotes(text, entry)
-    context = Context(entry, nfc(question), tuple(passages)) if question or passages else None
+    context = (
+        Context(entry, nfc(question), tuple(passages))
+        if entry.board and (question or passages)
+        else None
+    )
     text, json_sections = unwrap_response(nfc(text), entry)
     kinds, bodies = (
         sections(text, entry) if json_sections is None else _sections_of_json(json_sections, entry)
