@@ -222,6 +222,8 @@ class MirageDataset(NearNames, Sequence[Query]):
         qrels: str | Path | None = None,
         fields: Mapping[str, str] | None = None,
         where: Mapping[str, object] | None = None,
+        paragraphs: bool = False,
+        judged: bool = False,
     ) -> MirageDataset:
         """Read a published dataset of questions with short answers or relevance judgments.
 
@@ -238,11 +240,15 @@ class MirageDataset(NearNames, Sequence[Query]):
             fields: Names of fields in rows of the format ``answers``, such as ``{"answers":
                 "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
             where: Values of the fields of the rows to read, such as ``{"label": 1}``.
+            paragraphs: Whether the relevance of a KILT file names paragraphs (``page#3``) in place
+                of pages; :func:`mirage.corpus.read_documents` reads the paragraphs.
+            judged: Whether to leave out the queries that ``qrels`` does not have.
 
         Raises:
             DatasetError: If the file is invalid. The message names the file, the line and the
                 problem.
-            SettingError: If the format needs a language and none is passed.
+            SettingError: If the format needs a language and none is passed, or a setting needs a
+                KILT file or ``qrels``.
             UnknownNameError: If there is no such format, language or field.
         """
         from mirage.sources import qa
@@ -250,7 +256,14 @@ class MirageDataset(NearNames, Sequence[Query]):
         queries: dict[str, Query] = {}
         source = Path(path) if isinstance(path, str | Path) else path[0]
         for query in qa.queries(
-            path, form, language=language, qrels=qrels, fields=fields, where=where
+            path,
+            form,
+            language=language,
+            qrels=qrels,
+            fields=fields,
+            where=where,
+            paragraphs=paragraphs,
+            judged=judged,
         ):
             _check_addition(query, queries, str(source))
             queries[query.id] = query

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from mirage._base.rows import PASSAGE_NAMES
 from mirage.corpus._formats import FORMATS, parse_file
 from mirage.corpus._structure import assemble
 from mirage.corpus.chunking import Spans, Unit, chunk
-from mirage.errors import DatasetError
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Passage
 
 _LOG = logger("mirage.corpus")
@@ -29,7 +31,7 @@ ROWS = (".jsonl", ".jsonl.gz", ".ndjson", ".parquet")
 """Extensions of files with one document per row."""
 
 
-def read_documents(source: str | Path) -> Iterator[Passage]:
+def read_documents(source: str | Path, *, paragraphs: bool = False) -> Iterator[Passage]:
     """Read the documents or passages of a file, a folder, or all files that match a pattern.
 
     A file of plain text (``.txt``), Markdown (``.md``), reStructuredText (``.rst``), HTML
@@ -38,14 +40,19 @@ def read_documents(source: str | Path) -> Iterator[Passage]:
     otherwise its file name. Text that a browser or Word hides is left out.
 
     Each row of JSON Lines (``.jsonl``, ``.jsonl.gz``) and Parquet is a document, with ``id`` (or
-    ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``; the
-    list of paragraphs of KILT is joined) and ``title``; other fields are ignored.
+    ``_id``, ``docid``, ``wikipedia_id``), ``text`` (or ``contents``, ``content``, ``body``) and
+    ``title``; other fields are ignored. A text may be a list of paragraphs, as in KILT. They are
+    joined without KILT's marks: list items (``BULLET::::``) are left out, as in BERGEN, and
+    headings (``Section::::History.``) lose their mark.
 
     Files are read in the order of their names. Files of other formats in a folder, and PDF pages
     without text, are skipped; a warning counts them.
 
     Args:
         source: The path of a file or a folder, or a pattern such as ``handbook/*.md``.
+        paragraphs: Whether each paragraph of a list is a passage of its own. Its id is the id of
+            the page and the number of the paragraph from 0, such as ``290#3``, which is its number
+            in the provenance of KILT. List items are included.
 
     Raises:
         DatasetError: There is no such file, a file has another extension, is damaged, encrypted or
@@ -54,7 +61,38 @@ def read_documents(source: str | Path) -> Iterator[Passage]:
             extra ``documents``.
     """
     paths, root = _sources(source)
+    if paragraphs:
+        return (passage for path in paths for passage in _read_paragraphs(path))
     return (document for path in paths for document in _read(path, root, len(paths) == 1))
+
+
+def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) -> Iterator[Passage]:
+    """Read the rows of JSON Lines or Parquet files as documents; see :func:`read_documents`.
+
+    Args:
+        paths: The files.
+        fields: Names of the fields ``id``, ``text`` and ``title`` if they are not the usual ones.
+            If ``fields`` is set and rows have no id, their number from 0 is the id.
+
+    Raises:
+        DatasetError: A row lacks an id or a text; the message names the file and the line.
+        UnknownNameError: ``fields`` has another key.
+    """
+    for name in fields or {}:
+        if name not in PASSAGE_NAMES:
+            raise UnknownNameError("field of a passage", name, PASSAGE_NAMES)
+    rows = chain.from_iterable(map(table_rows, paths))
+    for number, (location, row) in enumerate(rows):
+        content = dict(row)
+        for name, theirs in (fields or {}).items():
+            if theirs not in row:
+                raise DatasetError(
+                    f"{location}: field {theirs!r} is missing; the row has {', '.join(row)}"
+                )
+            content[name] = row[theirs]
+        if fields and not any(content.get(name) is not None for name in PASSAGE_NAMES["id"]):
+            content["id"] = str(number)
+        yield _passage(content, location)
 
 
 def read_passages(
@@ -158,11 +196,57 @@ def _check(path: Path) -> None:
 
 
 def _passage(row: Mapping[str, Any], location: str) -> Passage:
+    fields = _passage_fields(row)
+    paragraphs = _paragraphs(fields.get("text"))
+    if paragraphs is not None:
+        fields["text"] = "".join(
+            each.removeprefix(_SECTION) for each in paragraphs if _BULLET not in each
+        )
+    return validated(Passage, fields, location)
+
+
+_BULLET, _SECTION = "BULLET::::", "Section::::"
+"""KILT's marks of list items and headings, at the start of a paragraph."""
+
+
+def _passage_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     fields = {}
     for field, names in PASSAGE_NAMES.items():
         name = next((name for name in names if row.get(name) is not None), None)
         if name is not None:
             fields[field] = row[name]
-    if isinstance(fields.get("text"), list):  # paragraphs, as in KILT
-        fields["text"] = "".join(map(str, fields["text"]))
-    return validated(Passage, fields, location)
+    return fields
+
+
+def _paragraphs(text: object) -> list[str] | None:
+    """Return the paragraphs of a page of KILT, or ``None`` if the text is not a list.
+
+    On the hub, the list is the value of ``paragraph``.
+    """
+    listed = text.get("paragraph") if isinstance(text, Mapping) else text
+    return list(map(str, listed)) if isinstance(listed, list) else None
+
+
+def has_paragraphs(path: Path) -> bool:
+    """Return whether the first row of a file has a list of paragraphs as its text."""
+    if is_text(path):
+        return False
+    rows = (row for _, row in table_rows(path))
+    return _paragraphs(_passage_fields(next(rows, {})).get("text")) is not None
+
+
+def _read_paragraphs(path: Path) -> Iterator[Passage]:
+    """Yield the paragraphs of pages that are not empty."""
+    for location, row in table_rows(path):
+        fields = _passage_fields(row)
+        paragraphs = _paragraphs(fields.get("text"))
+        if paragraphs is None or fields.get("id") is None:
+            raise DatasetError(
+                f"{location}: expected an id and a list of paragraphs as the text, as in KILT's "
+                "kilt_knowledgesource.json"
+            )
+        for number, paragraph in enumerate(paragraphs):
+            text = re.sub(rf"(?:{_BULLET}|{_SECTION})", "", paragraph).strip()
+            if text:
+                content = {**fields, "id": f"{fields['id']}#{number}", "text": text}
+                yield validated(Passage, content, location)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from inspect import signature
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -91,6 +92,9 @@ ResolvedPath = Annotated[Path, AfterValidator(_resolve_path)]
 ModelName = Annotated[str, Field(min_length=1), AfterValidator(_resolve_model)]
 LanguageCode = Annotated[str, AfterValidator(_language_code)]
 Positive = Annotated[int, Field(ge=1)]
+HubName = Annotated[str, Field(pattern=r"^\w[\w.-]*(/\w[\w.-]*)?$")]
+HubConfig = Annotated[str, Field(pattern=r"^[\w-][\w. -]*$")]
+HubSplit = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 
 
 class Entry(BaseModel):
@@ -317,7 +321,9 @@ class DatasetEntry(Entry):
     ``mirage-bench`` are those of the benchmark on the hub, and ``trec`` are topics with ``qrels``.
     :meth:`mirage.MirageDataset.from_qa` describes the other forms, ``fields`` and ``where``. In
     place of ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and
-    ``split``. ``cluster`` is the metadata key whose value is the cluster of a query.
+    ``split``. With ``paragraphs``, the qrels of KILT name paragraphs in place of pages. With
+    ``judged``, queries that ``qrels`` lacks are left out. ``cluster`` is the metadata key whose
+    value is the cluster of a query.
     """
 
     form: Literal[
@@ -332,13 +338,15 @@ class DatasetEntry(Entry):
         "mirage-bench",
     ]
     path: ResolvedPath | None = None
-    hub: Annotated[str, Field(pattern=r"^\w[\w.-]*(/\w[\w.-]*)?$")] | None = None
-    config: Annotated[str, Field(pattern=r"^[\w-][\w. -]*$")] = "default"
-    split: Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")] = "test"
+    hub: HubName | None = None
+    config: HubConfig = "default"
+    split: HubSplit = "test"
     language: LanguageCode | None = None
     qrels: ResolvedPath | None = None
     fields: dict[str, str] = Field(default_factory=dict)
     where: dict[str, str | int | bool] | None = None
+    paragraphs: bool = False
+    judged: bool = False
     cluster: str | None = None
 
     @model_validator(mode="after")
@@ -356,6 +364,10 @@ class DatasetEntry(Entry):
             raise ValueError("form 'trec' needs qrels")
         if (self.fields or self.where) and self.form != "answers":
             raise ValueError(f"only the form 'answers' has fields and where, not {self.form!r}")
+        if self.judged and (self.qrels is None or self.form == "trec"):
+            raise ValueError("judged needs qrels of a form with queries of its own")
+        if self.paragraphs and self.form != "kilt" and self.qrels is None:
+            raise ValueError("paragraphs needs the form 'kilt', or a KILT file as qrels")
         return self
 
     def dataset(self) -> MirageDataset:
@@ -380,6 +392,8 @@ class DatasetEntry(Entry):
                 qrels=self.qrels,
                 fields=self.fields,
                 where=self.where,
+                paragraphs=self.paragraphs,
+                judged=self.judged,
             )
         return dataset if self.cluster is None else dataset.clustered(self.cluster)
 
@@ -396,16 +410,27 @@ class CorpusEntry(Entry):
     """Passages: files that :func:`mirage.corpus.read_documents` reads, or those of a dataset.
 
     ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
-    Rows of data files are used as passages without change, unless ``chunk`` is set. ``dataset`` is
-    the name of a dataset whose queries have passages. ``of`` are the names of other corpora whose
-    union this one is; passages get the name of their corpus before their id, as in ``fr/12#0``.
+    Rows of data files are used as passages without change, unless ``chunk`` is set. With
+    ``paragraphs``, each paragraph of a row is a passage; see
+    :func:`mirage.corpus.read_documents`. In place of ``path``, an entry may have the name of a
+    dataset on the ``hub``, with ``config`` and ``split``, whose rows are passages. ``fields`` are
+    the names of the fields of rows if they are not the usual ones.
+
+    ``dataset`` is the name of a dataset whose queries have passages. ``of`` are the names of other
+    corpora whose union this one is; passages get the name of their corpus before their id, as in
+    ``fr/12#0``.
     """
 
     path: str | tuple[str, ...] = ()
+    hub: HubName | None = None
+    config: HubConfig = "default"
+    split: HubSplit = "train"
+    fields: dict[str, str] = Field(default_factory=dict)
     dataset: str | None = None
     of: tuple[str, ...] = ()
     language: LanguageCode | None = None
     chunk: ChunkEntry | None = None
+    paragraphs: bool = False
 
     @field_validator("path")
     @classmethod
@@ -415,19 +440,30 @@ class CorpusEntry(Entry):
 
     @model_validator(mode="after")
     def _check_source(self) -> Self:
-        if sum(map(bool, (self.path, self.dataset, self.of))) != 1:
+        if sum(map(bool, (self.path, self.hub, self.dataset, self.of))) != 1:
             raise ValueError(
-                "a corpus needs either a path, a dataset, or the corpora that it is of"
+                "a corpus needs either a path, a hub, a dataset, or the corpora that it is of"
             )
+        if self.fields and not (self.path or self.hub):
+            raise ValueError("fields are those of a path or a hub")
+        if self.paragraphs and (not self.path or self.chunk or self.fields):
+            raise ValueError("paragraphs needs a path, without chunk and fields")
         return self
 
     def key(self) -> dict[str, Any]:
         """Return the values that identify the passages, regardless of the folder they are in."""
-        from mirage.corpus.documents import files
+        from mirage.corpus.documents import files, has_paragraphs
 
         values = super().key()
+        # Stores of earlier versions do not have these settings, so their defaults are left out.
         if not self.of:
-            del values["of"]  # stores of earlier versions do not have it
+            del values["of"]
+        for name in ("fields", "paragraphs"):
+            if not values[name]:
+                del values[name]
+        hub = {name: values.pop(name) for name in ("hub", "config", "split")}
+        if self.hub:
+            values["hub"] = [*hub.values(), *map(fingerprint, self._hub_files())]
         # Paths are relative, so that the key stays the same if the folder is moved.
         files_by_source = [files(source) for source in self.path]
         values["path"] = [
@@ -435,20 +471,40 @@ class CorpusEntry(Entry):
             for paths, root in files_by_source
             for path in paths
         ]
+        # Earlier versions kept KILT's marks in the text, so their corpora are not reused.
+        if any(has_paragraphs(path) for paths, _ in files_by_source for path in paths):
+            values["marks"] = "removed"
         return values
+
+    def _hub_files(self) -> tuple[Path, ...]:
+        from mirage.sources.hub import split_files
+
+        return split_files(str(self.hub), self.config, self.split)
 
     def passages(self) -> Iterator[Passage]:
         """Yield the passages of the files."""
-        from mirage.corpus import chunk, read_documents, read_passages
+        from mirage.corpus import chunk, read_passages
 
         chunking = self.chunk
+        if chunking is None and self.path and not (self.paragraphs or self.fields):
+            yield from chain.from_iterable(map(read_passages, self.path))
+        elif chunking is None:
+            yield from self._documents()
+        else:
+            documents = self._documents()
+            yield from chunk(documents, chunking.size, chunking.unit, overlap=chunking.overlap)
+
+    def _documents(self) -> Iterator[Passage]:
+        """Yield the documents of the files before they are split into passages."""
+        from mirage.corpus.documents import files, read_documents, read_rows
+
+        if self.hub:
+            yield from read_rows(self._hub_files(), self.fields)
         for source in self.path:
-            if chunking is None:
-                yield from read_passages(source)
+            if self.fields:
+                yield from read_rows(files(source)[0], self.fields)
             else:
-                yield from chunk(
-                    read_documents(source), chunking.size, chunking.unit, overlap=chunking.overlap
-                )
+                yield from read_documents(source, paragraphs=self.paragraphs)
 
 
 # Retrieval ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from mirage.models import Query
 __all__ = ["qrels", "queries"]
 
 
-def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
+def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False) -> Iterator[Query]:
     """Yield the queries of a KILT file, gzipped or not.
 
     All valid answers are forms of one answer. ``relevant`` are the ids of all pages that an answer
@@ -28,6 +28,9 @@ def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
     Args:
         path: The file.
         language: ISO 639-1 code of the queries.
+        paragraphs: Whether ``relevant`` are the ids of paragraphs, such as ``page#3``, which
+            :func:`mirage.corpus.read_documents` gives to the paragraphs of the knowledge source.
+            Provenance without a paragraph is left out.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
@@ -49,21 +52,33 @@ def queries(path: str | Path, language: str = "en") -> Iterator[Query]:
             "language": language,
             "text": row.get("input"),
             "answers": [forms] if forms else [],
-            "relevant": _pages(outputs, where),
+            "relevant": _relevant(outputs, where, paragraphs),
         }
         yield validated(Query, fields, where)
 
 
-def qrels(path: str | Path) -> dict[str, dict[str, int]]:
+def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, int]]:
     """Return relevance, always 1, by query id and page id; queries without pages are left out.
 
     Args:
-        path: A KILT file.
+        path: A KILT file. Its rows may lack the question, as in KILT's TriviaQA.
+        paragraphs: Whether the ids are those of paragraphs; see :func:`queries`.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
     """
-    return {query.id: dict.fromkeys(query.relevant, 1) for query in queries(path) if query.relevant}
+    rows = ((where, row, _outputs(row, where)) for where, row in table_rows(Path(path)))
+    relevant_ids = {
+        _query_id(row, where): _relevant(outputs, where, paragraphs) for where, row, outputs in rows
+    }
+    return {id_: dict.fromkeys(ids, 1) for id_, ids in relevant_ids.items() if ids}
+
+
+def _query_id(row: Mapping[str, Any], where: str) -> str:
+    id_ = row.get("id")
+    if not isinstance(id_, str | int) or id_ == "":
+        raise DatasetError(f"{where}: field 'id' is missing; the row has {', '.join(row)}")
+    return str(id_)
 
 
 def _outputs(row: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
@@ -73,12 +88,21 @@ def _outputs(row: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     raise DatasetError(f"{where}: field 'output': expected a list of objects, as in KILT files")
 
 
-def _pages(outputs: list[dict[str, Any]], where: str) -> list[str]:
-    pages: dict[str, None] = {}
+def _relevant(outputs: list[dict[str, Any]], where: str, paragraphs: bool) -> list[str]:
+    """Return the ids of the pages or paragraphs that answers name as their provenance."""
+    ids: dict[str, None] = {}  # a dict is used as a set that keeps the order
     for output in outputs:
-        for page in output.get("provenance") or ():
-            if not isinstance(page, dict) or "wikipedia_id" not in page:
+        for source in output.get("provenance") or ():
+            if not isinstance(source, dict) or "wikipedia_id" not in source:
                 raise DatasetError(f"{where}: field 'provenance': 'wikipedia_id' is missing")
-            # A dict is used as a set that keeps the order.
-            pages[str(page["wikipedia_id"])] = None
-    return list(pages)
+            page = str(source["wikipedia_id"])
+            ids |= dict.fromkeys(_paragraph_ids(page, source) if paragraphs else [page])
+    return list(ids)
+
+
+def _paragraph_ids(page: str, source: Mapping[str, Any]) -> list[str]:
+    first, last = source.get("start_paragraph_id"), source.get("end_paragraph_id")
+    if not isinstance(first, int) or first < 0:  # the hub has -1 for a missing number
+        return []
+    stop = last + 1 if isinstance(last, int) and last >= first else first + 1
+    return [f"{page}#{number}" for number in range(first, stop)]

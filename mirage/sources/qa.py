@@ -34,6 +34,7 @@ FIELDS = {
     "answers": ANSWERS,
     "language": LANGUAGE,
     "reference": ("reference",),
+    "choices": (),
 }
 """The names that a field may have in rows of the format ``answers``, by its name here."""
 
@@ -46,6 +47,8 @@ def queries(
     qrels: str | Path | None = None,
     fields: Mapping[str, str] | None = None,
     where: Mapping[str, object] | None = None,
+    paragraphs: bool = False,
+    judged: bool = False,
 ) -> Iterator[Query]:
     """Yield the queries of a file or a BEIR folder.
 
@@ -59,10 +62,15 @@ def queries(
         fields: The names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
             :func:`answers`.
         where: The rows to read, such as ``{"label": 1}``; see :func:`answers`.
+        paragraphs: Whether the relevance of KILT files is that of paragraphs; see
+            :func:`mirage.sources.kilt.queries`.
+        judged: Whether to leave out the queries that ``qrels`` does not have, as BERGEN does with
+            MKQA.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
-        SettingError: If the format requires a language, or has no names of fields to set.
+        SettingError: If the format requires a language, has no names of fields to set, or a
+            setting needs a KILT file or ``qrels``.
         UnknownNameError: If there is no such format, language or field.
     """
     if form not in FORMS:
@@ -73,17 +81,27 @@ def queries(
         raise SettingError(f"queries in the format {form!r} need a language")
     if (fields or where) and form != "answers":
         raise SettingError(f"only the format 'answers' has fields to name, and not {form!r}")
-    judged = None if qrels is None else _relevance(Path(qrels))
+    if judged and qrels is None:
+        raise SettingError("judged leaves out queries that the qrels lack, so it needs qrels")
+    is_kilt = form == "kilt" if qrels is None else _is_kilt(Path(qrels))
+    if paragraphs and not is_kilt:
+        raise SettingError("paragraphs needs relevance from a KILT file: form 'kilt', or its qrels")
+    relevance = None if qrels is None else _relevance(Path(qrels), paragraphs)
     paths = [Path(path)] if isinstance(path, str | Path) else path
     if form == "answers":
         rows = answers(paths, code, fields, where)
+    elif form == "kilt":
+        rows = chain.from_iterable(
+            kilt.queries(each, code or "en", paragraphs=paragraphs and qrels is None)
+            for each in paths
+        )
     else:
         rows = chain.from_iterable(FORMS[form](each, code) for each in paths)
     for query in rows:
-        if judged is None:
+        if relevance is None:
             yield query
-        else:
-            grades = judged.get(query.id, {})
+        elif not judged or query.id in relevance:
+            grades = relevance.get(query.id, {})
             relevant = tuple(id_ for id_, grade in grades.items() if grade > 0)
             yield query.model_copy(update={"relevant": relevant})
 
@@ -107,14 +125,19 @@ def answers(
     set and rows have no id, their number from 0 is the id. With ``where``, rows with one id, such
     as the right sentences of WikiQA, are one query, and their answers are forms of one answer.
 
+    If ``fields`` has ``choices``, the query is a multiple-choice question, as in MMLU (Hendrycks et
+    al. 2021, arXiv 2009.03300): the choices follow the question, one per line. The field of the
+    answer has the number of the right choice, counted from 0, its letter, or its text. The other
+    choices are wrong answers.
+
     A row may name its language in ``language`` or ``lang``. A row with ``language`` and ``text`` is
     one of this library's queries, in which a flat list means several answers.
 
     Args:
         path: The file of JSON Lines or Parquet, or several files.
         language: ISO 639-1 code for rows without a language.
-        fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language`` and
-            ``reference`` (a complete answer).
+        fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language``,
+            ``reference`` (a complete answer) and ``choices``.
         where: Values that the fields of a row must have to be read. A text with ``*`` matches as a
             file name does, such as ``{"id": "arabic-*"}``.
 
@@ -183,11 +206,36 @@ def _query(
         "id": value("id", str(number) if fields else None),
         "language": value("language", language),
         "text": value("question"),
-        "answers": _answers(value("answers", []), where),
     }
+    if fields and "choices" in fields:
+        content |= _choice_question(content["text"], value("choices"), value("answers"), where)
+    else:
+        content["answers"] = _answers(value("answers", []), where)
     if fields and "reference" in fields:
         content["reference"] = value("reference")
     return validated(Query, content, where)
+
+
+def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> dict[str, Any]:
+    """Return the text and the answers of a multiple-choice question."""
+    if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+        raise DatasetError(f"{where}: field 'choices': expected a list of texts")
+    number = answer
+    if isinstance(answer, str):
+        letters = [chr(ord("A") + index) for index in range(len(choices))]
+        forms = choices if answer in choices else letters
+        number = forms.index(answer) if answer in forms else None
+    if not isinstance(number, int) or not 0 <= number < len(choices):
+        raise DatasetError(
+            f"{where}: field 'answers': expected the number of one of {len(choices)} choices, from "
+            f"0, its letter or its text, got {answer!r}"
+        )
+    right = choices[number]
+    return {
+        "text": "\n".join((str(question), *(f"- {choice}" for choice in choices))),
+        "answers": [[right]],
+        "wrong_answers": [[each] for each in dict.fromkeys(choices) if each != right],
+    }
 
 
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:
@@ -279,10 +327,12 @@ def beir(folder: str | Path, language: str) -> Iterator[Query]:
             yield validated(Query, fields, where)
 
 
-def _relevance(path: Path) -> Mapping[str, Mapping[str, int]]:
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
-        return kilt.qrels(path)
-    return read_qrels(path)
+def _is_kilt(path: Path) -> bool:
+    return path.name.endswith((".jsonl", ".jsonl.gz"))
+
+
+def _relevance(path: Path, paragraphs: bool) -> Mapping[str, Mapping[str, int]]:
+    return kilt.qrels(path, paragraphs=paragraphs) if _is_kilt(path) else read_qrels(path)
 
 
 def _value_at(row: Mapping[str, Any], name: str, where: str) -> Any:

@@ -1,0 +1,343 @@
+"""The datasets of BERGEN's configuration, in small files of the published schemas."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import Table, parquet
+
+from mirage import Corpus, MirageDataset
+from mirage.corpus import read_documents
+from mirage.corpus.documents import read_rows
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.retrieval import OracleRetriever
+from mirage.sources import kilt
+
+
+def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    data = text.encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def rows_file(folder: Path, *rows: Mapping[str, Any]) -> Path:
+    """Return a Parquet file with the rows, as the hub has it."""
+    path = folder / "0000.parquet"
+    parquet.write_table(Table.from_pylist(list(rows)), path)
+    return path
+
+
+# Forms of answers ---------------------------------------------------------------------------------
+
+POPQA = {
+    "id": 4222362,
+    "subj": "George Rankin",
+    "prop": "occupation",
+    "obj": "politician",
+    "question": "What is George Rankin's occupation?",
+    "possible_answers": '["politician", "political leader"]',
+}
+TYDI = {
+    "id": "indonesian--1-0",
+    "title": "Zuhud",
+    "context": "…",
+    "question": "Apa itu?",
+    "answers": {"text": ["zuhud"], "answer_start": [1]},
+}
+NQ_OPEN = {"question": "when was it", "answer": ["14 December 1972 UTC", "December 1972"]}
+TRIVIAQA = {
+    "question": "Who was it?",
+    "question_id": "tc_1",
+    "question_source": "http://www.triviacountry.com/",
+    "answer": {
+        "aliases": ["Ada", "A. Lovelace"],
+        "normalized_aliases": ["ada"],
+        "value": "Ada",
+        "type": "WikipediaEntity",
+    },
+}
+HOTPOTQA = {"id": "5a", "question": "Were both?", "answer": "yes", "type": "comparison"}
+WIKI2 = {
+    "_id": "8813f87c",
+    "question": "Who is his mother?",
+    "answer": "Ada",
+    "evidences": [["a", "b", "c"]],
+}
+ASQA = {
+    "ambiguous_question": "Who won?",
+    "sample_id": "-57",
+    "qa_pairs": [
+        {"question": "Who won in 1?", "short_answers": ["Ada", "A. L."], "wikipage": None},
+        {"question": "Who won in 2?", "short_answers": ["Bob"], "wikipage": "Bob"},
+    ],
+    "wikipages": [{"title": "T", "url": "u"}],
+    "annotations": [{"knowledge": [], "long_answer": "Ada and Bob."}],
+}
+TRUTHFULQA = {
+    "type": "Adversarial",
+    "category": "Myth",
+    "question": "What happens?",
+    "best_answer": "Nothing",
+    "correct_answers": ["Nothing", "It is fine"],
+    "incorrect_answers": ["You die"],
+    "source": "https://example.org",
+}
+SCIQ = {
+    "question": "What is it?",
+    "distractor3": "viruses",
+    "distractor1": "protozoa",
+    "distractor2": "gymnosperms",
+    "correct_answer": "mesophilic organisms",
+    "support": "Mesophiles grow best …",
+}
+MMLU = {
+    "question": "What is the capital of France?",
+    "subject": "geography",
+    "choices": ["Rome", "Paris", "Berlin", "Madrid"],
+    "answer": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "fields", "where", "id", "answers"),
+    [
+        (POPQA, {}, None, "4222362", (("politician", "political leader"),)),
+        (TYDI, {"answers": "answers.text"}, {"id": "indo*"}, "indonesian--1-0", (("zuhud",),)),
+        (NQ_OPEN, {"answers": "answer"}, None, "0", (("14 December 1972 UTC", "December 1972"),)),
+        (TRIVIAQA, {"answers": "answer.aliases"}, None, "tc_1", (("Ada", "A. Lovelace"),)),
+        (HOTPOTQA, {}, None, "5a", (("yes",),)),
+        (WIKI2, {}, None, "8813f87c", (("Ada",),)),
+        (
+            ASQA,
+            {
+                "id": "sample_id",
+                "question": "ambiguous_question",
+                "answers": "qa_pairs.short_answers",
+            },
+            None,
+            "-57",
+            (("Ada", "A. L."), ("Bob",)),
+        ),
+        (TRUTHFULQA, {"answers": "best_answer"}, None, "0", (("Nothing",),)),
+        (SCIQ, {"answers": "correct_answer"}, None, "0", (("mesophilic organisms",),)),
+        (MMLU, {"choices": "choices"}, None, "0", (("Paris",),)),
+    ],
+    ids=["PopQA", "TyDi", "NQ-open", "TriviaQA", "HotpotQA", "2Wiki", "ASQA", "TruthfulQA", "SciQ",
+         "MMLU"],
+)  # fmt: skip
+def test_rows_of_the_hub(
+    tmp_path: Path,
+    row: Mapping[str, Any],
+    fields: Mapping[str, str],
+    where: Mapping[str, object] | None,
+    id: str,
+    answers: tuple[tuple[str, ...], ...],
+) -> None:
+    path = rows_file(tmp_path, row)
+    (query,) = MirageDataset.from_qa(path, language="en", fields=fields, where=where)
+    assert (query.id, query.answers) == (id, answers)
+
+
+@pytest.mark.parametrize("answer", [1, "B", "Paris"])
+def test_choices_are_part_of_the_question(tmp_path: Path, answer: object) -> None:
+    path = json_lines(tmp_path / "mmlu.jsonl", [MMLU | {"answer": answer}])
+    fields = {"choices": "choices"}
+    (query,) = MirageDataset.from_qa(path, language="en", fields=fields)
+    assert query.text == "What is the capital of France?\n- Rome\n- Paris\n- Berlin\n- Madrid"
+    assert query.answers == (("Paris",),)
+    assert query.wrong_answers == (("Rome",), ("Berlin",), ("Madrid",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": 4}, "expected the number of one of 4 choices, from 0, its letter or its text"),
+        ({"answer": "E"}, "got 'E'"),
+        ({"answer": -1}, "got -1"),
+        ({"choices": "Paris"}, "field 'choices': expected a list of texts"),
+    ],
+)
+def test_a_wrong_choice_is_an_error(
+    tmp_path: Path, change: Mapping[str, object], message: str
+) -> None:
+    path = json_lines(tmp_path / "mmlu.jsonl", [MMLU | change])
+    with pytest.raises(DatasetError, match=rf"mmlu\.jsonl, line 1: .*{message}"):
+        MirageDataset.from_qa(path, language="en", fields={"choices": "choices"})
+
+
+# MKQA and XOR-TyDi --------------------------------------------------------------------------------
+
+MKQA_KEYS = ("ar", "da", "de", "en", "es", "fi", "fr", "he", "hu", "it", "ja", "km", "ko", "ms",
+             "nl", "no", "pl", "pt", "ru", "sv", "th", "tr", "vi", "zh_cn", "zh_hk",
+             "zh_tw")  # fmt: skip
+MKQA = [
+    {
+        "query": f"question {number}",
+        "example_id": 70 + number,
+        "queries": {key: f"{key} {number}" for key in MKQA_KEYS},
+        "answers": {
+            key: [{"type": "entity", "text": f"{key} answer", "aliases": [f"{key} alias"]}]
+            for key in MKQA_KEYS
+        },
+    }
+    for number in range(2)
+]
+KILT_NQ = [
+    {
+        "id": "71",
+        "input": "question 1",
+        "output": [
+            {
+                "answer": "en answer",
+                "provenance": [
+                    {"wikipedia_id": "9", "start_paragraph_id": 1, "end_paragraph_id": 2},
+                    {"wikipedia_id": "5", "start_paragraph_id": -1, "end_paragraph_id": -1},
+                ],
+            },
+            {"answer": "alias", "provenance": [{"wikipedia_id": "9", "start_paragraph_id": 4}]},
+        ],
+    },
+    {"id": "99", "input": "not in MKQA", "output": [{"answer": "x"}]},
+]
+BERGEN_LANGUAGES = ("ar", "de", "en", "es", "fi", "fr", "it", "ja", "ko", "pt", "ru", "th", "zh")
+
+
+@pytest.mark.parametrize("code", BERGEN_LANGUAGES)
+def test_mkqa_has_the_languages_of_bergen(tmp_path: Path, code: str) -> None:
+    path = json_lines(tmp_path / "mkqa.jsonl.gz", MKQA)
+    qrels = json_lines(tmp_path / "nq-train-kilt.jsonl", KILT_NQ)
+    (query,) = MirageDataset.from_qa(path, "mkqa", language=code, qrels=qrels, judged=True)
+    key = "zh_cn" if code == "zh" else code
+    assert (query.id, query.language, query.text) == ("71", code, f"{key} 1")
+    assert query.answers == ((f"{key} answer", f"{key} alias"),)
+    assert query.relevant == ("9", "5")
+
+
+def test_other_forms_of_chinese_in_mkqa(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "mkqa.jsonl.gz", MKQA)
+    fields = {
+        "id": "example_id",
+        "question": "queries.zh_hk",
+        "answers": "answers.zh_hk.text",
+    }
+    first, _ = MirageDataset.from_qa(path, language="zh", fields=fields)
+    assert (first.id, first.text, first.answers) == ("70", "zh_hk 0", (("zh_hk answer",),))
+
+
+@pytest.mark.parametrize("code", ["ar", "bn", "fi", "ja", "ko", "ru", "te"])
+def test_xor_tydi_has_all_languages(tmp_path: Path, code: str) -> None:
+    codes = ("ar", "bn", "fi", "ja", "ko", "ru", "te")
+    rows = [{"id": c, "question": f"{c}?", "lang": c, "answers": ["yes"]} for c in codes]
+    path = json_lines(tmp_path / "xor_dev_full_v1_1.jsonl", rows)
+    (query,) = MirageDataset.from_qa(path, "xor-tydi", language=code)
+    assert (query.id, query.language, query.answers) == (code, code, (("yes",),))
+
+
+def test_judged_needs_qrels(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "mkqa.jsonl", MKQA)
+    with pytest.raises(SettingError, match="so it needs qrels"):
+        MirageDataset.from_qa(path, "mkqa", language="it", judged=True)
+
+
+# KILT ---------------------------------------------------------------------------------------------
+
+PAGE = {
+    "_id": "9",
+    "wikipedia_id": "9",
+    "wikipedia_title": "Ada",
+    "text": [
+        "Ada\n",
+        "Ada wrote a program.\n",
+        "She was a countess.\n",
+        "Section::::Works.\n",
+        "BULLET::::- Notes, 1843\n",
+        "\n",
+    ],
+}
+OTHER_PAGE = PAGE | {"_id": "5", "wikipedia_id": "5", "text": ["Bob\n", "Bob did not.\n"]}
+
+
+def test_pages_have_no_marks(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "kilt_knowledgesource.json", [PAGE])
+    (page,) = read_documents(path)
+    assert page.text == "Ada\nAda wrote a program.\nShe was a countess.\nWorks.\n\n"
+    # On the hub, the paragraphs are in an object.
+    on_hub = {**PAGE, "text": {"paragraph_id": [0, 1], "paragraph": PAGE["text"][:2]}}
+    (page,) = read_documents(json_lines(tmp_path / "hub.jsonl", [on_hub]))
+    assert page.text == "Ada\nAda wrote a program.\n"
+
+
+def test_paragraphs_are_passages(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "kilt_knowledgesource.json", [PAGE])
+    passages = list(read_documents(path, paragraphs=True))
+    assert [(p.id, p.text, p.title) for p in passages] == [
+        ("9#0", "Ada", "Ada"),
+        ("9#1", "Ada wrote a program.", "Ada"),
+        ("9#2", "She was a countess.", "Ada"),
+        ("9#3", "Works.", "Ada"),
+        ("9#4", "- Notes, 1843", "Ada"),
+    ]
+    plain = json_lines(tmp_path / "plain.jsonl", [{"id": "1", "text": "x"}])
+    with pytest.raises(DatasetError, match=r"plain\.jsonl, line 1: expected an id and a list of"):
+        list(read_documents(plain, paragraphs=True))
+
+
+def test_the_oracle_shows_paragraphs_or_pages(tmp_path: Path) -> None:
+    source = json_lines(tmp_path / "kilt_knowledgesource.json", [PAGE, OTHER_PAGE])
+    questions = json_lines(tmp_path / "nq-dev-kilt.jsonl", KILT_NQ)
+
+    def shown(paragraphs: bool) -> list[str]:
+        dataset = MirageDataset.from_qa(questions, "kilt", paragraphs=paragraphs)
+        corpus = Corpus.build(read_documents(source, paragraphs=True))
+        run = OracleRetriever(corpus).retrieve(dataset, 10)
+        ids, _ = run["71"]
+        return list(ids)
+
+    assert shown(paragraphs=True) == ["9#1", "9#2", "9#4"]
+    # Pages take turns: the first paragraph of each, then the second.
+    assert shown(paragraphs=False)[:4] == ["9#0", "5#0", "9#1", "5#1"]
+
+
+def test_relevance_by_paragraph(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "nq-train-kilt.jsonl", KILT_NQ)
+    assert kilt.qrels(path) == {"71": {"9": 1, "5": 1}}
+    assert kilt.qrels(path, paragraphs=True) == {"71": {"9#1": 1, "9#2": 1, "9#4": 1}}
+    mkqa = json_lines(tmp_path / "mkqa.jsonl", MKQA)
+    dataset = MirageDataset.from_qa(mkqa, "mkqa", language="pt", qrels=path, paragraphs=True)
+    assert dataset["71"].relevant == ("9#1", "9#2", "9#4")
+    with pytest.raises(SettingError, match="paragraphs needs relevance from a KILT file"):
+        MirageDataset.from_qa(mkqa, "mkqa", language="pt", paragraphs=True)
+
+
+def test_triviaqa_with_the_pages_of_kilt(tmp_path: Path) -> None:
+    # KILT's TriviaQA has no questions, only their ids.
+    row = {"id": "tc_1", "input": "", "output": [{"provenance": [{"wikipedia_id": "9"}]}]}
+    qrels = json_lines(tmp_path / "triviaqa-dev_id-kilt.jsonl", [row])
+    path = rows_file(tmp_path, TRIVIAQA, TRIVIAQA | {"question_id": "tc_2"})
+    dataset = MirageDataset.from_qa(
+        path, language="en", fields={"answers": "answer.aliases"}, qrels=qrels, judged=True
+    )
+    assert [(query.id, query.relevant) for query in dataset] == [("tc_1", ("9",))]
+    with pytest.raises(DatasetError, match="line 1: field 'id' is missing; the row has input"):
+        kilt.qrels(json_lines(tmp_path / "x.jsonl", [{"input": "?"}]))
+
+
+# Corpora ------------------------------------------------------------------------------------------
+
+
+def test_fields_of_passages_are_named(tmp_path: Path) -> None:
+    path = rows_file(
+        tmp_path, {"doc_content": "x", "doc_id": "a"}, {"doc_content": "y", "doc_id": "b"}
+    )
+    named = list(read_rows([path], {"text": "doc_content", "title": "doc_id"}))
+    assert [(p.id, p.title, p.text) for p in named] == [("0", "a", "x"), ("1", "b", "y")]
+    with pytest.raises(DatasetError, match="field 'body' is missing; the row has doc_content"):
+        list(read_rows([path], {"text": "body"}))
+    with pytest.raises(UnknownNameError, match="unknown field of a passage 'txt'"):
+        list(read_rows([path], {"txt": "body"}))
