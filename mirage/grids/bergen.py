@@ -25,7 +25,7 @@ from mirage._base.tables import Printed, Table
 from mirage.errors import DatasetError
 from mirage.grids import _entries as entries
 from mirage.grids.config import AxesEntry, GridConfig
-from mirage.languages import LANGUAGES
+from mirage.languages import ALL_LANGUAGES
 
 VLLM = "http://localhost:8000/v1"
 EMBEDDINGS = "http://localhost:8080/v1"
@@ -585,8 +585,8 @@ def _copy(arguments: Entry, changes: list[str]) -> None:  # noqa: ARG001
 NLLB = {
     "arb_Arab": "ar", "ben_Beng": "bn", "deu_Latn": "de", "eng_Latn": "en", "spa_Latn": "es",
     "pes_Arab": "fa", "fin_Latn": "fi", "fra_Latn": "fr", "hin_Deva": "hi", "ind_Latn": "id",
-    "jpn_Jpan": "ja", "kor_Hang": "ko", "rus_Cyrl": "ru", "swh_Latn": "sw", "tel_Telu": "te",
-    "tha_Thai": "th", "yor_Latn": "yo", "zho_Hans": "zh",
+    "ita_Latn": "it", "jpn_Jpan": "ja", "kor_Hang": "ko", "por_Latn": "pt", "rus_Cyrl": "ru",
+    "swh_Latn": "sw", "tel_Telu": "te", "tha_Thai": "th", "yor_Latn": "yo", "zho_Hans": "zh",
 }  # fmt: skip
 """ISO 639-1 codes by the codes of the translation model NLLB."""
 
@@ -685,12 +685,23 @@ def _kilt(task: str) -> Callable[[Entry, list[str]], Entry]:
     def make(arguments: Entry, changes: list[str]) -> Entry:
         split = _SPLITS.get(str(arguments.get("split")), "dev")
         file = f"{task}-{split}-kilt.jsonl"
-        changes.append(f"put https://dl.fbaipublicfiles.com/KILT/{file} into data/")
-        if task == "triviaqa":
-            changes.append("KILT's TriviaQA has no questions: add them with KILT's script")
+        changes.append(f"put {KILT}{file} into data/")
         return {"form": "kilt", "path": f"data/{file}", "language": "en"}
 
     return make
+
+
+KILT = "https://dl.fbaipublicfiles.com/KILT/"
+
+
+def _triviaqa(arguments: Entry, changes: list[str]) -> Entry:
+    # KILT's files have the ids of TriviaQA's questions and their pages, but no questions.
+    split = _SPLITS.get(str(arguments.get("split")), "dev")
+    file = f"triviaqa-{split}_id-kilt.jsonl"
+    changes.append(f"put {KILT}{file} into data/; the answers are those of TriviaQA")
+    source = {"split": "validation" if split == "dev" else split}
+    maker = _hub("mandarjoshi/trivia_qa", "unfiltered.nocontext", answers="answer.aliases")
+    return maker(source, changes) | {"qrels": f"data/{file}", "judged": True}
 
 
 def _hub(
@@ -720,16 +731,23 @@ def _jsonl(url: str, **fields: str) -> Callable[[Entry, list[str]], Entry]:
 
 def _mkqa(arguments: Entry, changes: list[str]) -> Entry:
     changes.append(
-        "put mkqa.jsonl.gz of apple/ml-mkqa and KILT's nq-train-kilt.jsonl into data/; BERGEN "
-        "leaves out questions that KILT lacks"
+        "put mkqa.jsonl.gz of apple/ml-mkqa and KILT's nq-train-kilt.jsonl into data/; aliases "
+        "count as answers too"
     )
-    language = str(arguments.get("lang"))
-    path = "data/mkqa.jsonl.gz"
-    return {"form": "mkqa", "path": path, "language": language, "qrels": "data/nq-train-kilt.jsonl"}
+    language, _, variant = str(arguments.get("lang")).partition("_")
+    entry: Entry = {"form": "mkqa", "path": "data/mkqa.jsonl.gz", "language": language}
+    if variant and variant != "cn":
+        key = f"{language}_{variant}"
+        fields = {"question": f"queries.{key}", "answers": f"answers.{key}.text"}
+        entry |= {"form": "answers", "fields": {"id": "example_id", **fields}}
+    return entry | {"qrels": "data/nq-train-kilt.jsonl", "judged": True}
 
 
 def _xor(arguments: Entry, changes: list[str]) -> Entry:
-    changes.append("put xor_dev_full_v1_1.jsonl of XOR-TyDi QA into data/")
+    changes.append(
+        "put xor_dev_full_v1_1.jsonl of XOR-TyDi QA into data/; BERGEN adds the language's words "
+        "for yes and no to the answers"
+    )
     path = "data/xor_dev_full_v1_1.jsonl"
     return {"form": "xor-tydi", "path": path, "language": str(arguments.get("lang"))}
 
@@ -765,9 +783,14 @@ def _beir(arguments: Entry, changes: list[str]) -> Entry:
     return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}
 
 
+def _squad(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
+    maker = _hub("rajpurkar/squad", "plain_text", answers="answers.text")
+    return maker({"split": "validation"}, changes)
+
+
 QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
     "KILTNQ": _kilt("nq"),
-    "KILTTriviaqa": _kilt("triviaqa"),
+    "KILTTriviaqa": _triviaqa,
     "KILTHotpotqa": _kilt("hotpotqa"),
     "KILTAidayago2": _kilt("aidayago2"),
     "KILTCweb": _kilt("cweb"),
@@ -789,7 +812,9 @@ QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
     "truthful_qa": _hub("truthfulqa/truthful_qa", "generation", answers="best_answer"),
     "WIKIQA": _hub("microsoft/wiki_qa", where={"label": 1}, id="question_id"),
     "NQOpen": _hub("google-research-datasets/nq_open", "nq_open", answers="answer"),
-    "SquadQuestions": _hub("rajpurkar/squad", "plain_text", answers="answers.text"),
+    "SquadQuestions": _squad,
+    "SquadQuestionsChunked": _squad,
+    "MMLU": _hub("cais/mmlu", "all", choices="choices"),
     "wikimultihopqa": _hub(
         "scholarly-shadows-syndicate/2wikimultihopqa_with_q_gpt35", answers="answer"
     ),
@@ -822,8 +847,7 @@ QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
 
 def _kilt_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
     changes.append(
-        "put KILT's kilt_knowledgesource.json into data/; BERGEN leaves out its list items, and "
-        "its passages have other ids"
+        f"put {KILT}kilt_knowledgesource.json into data/; BERGEN's passages have other ids"
     )
     path = "data/kilt_knowledgesource.json"
     return "kilt-100w", {"path": path, "language": "en", "chunk": {"size": 100}}
@@ -837,7 +861,7 @@ def _wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
     )
     path = f"data/wikipedia/20231101.{code}/*.parquet"
     entry: Entry = {"path": path, "chunk": {"size": 100}}
-    if code in LANGUAGES:
+    if code in ALL_LANGUAGES:
         entry["language"] = code
     else:
         changes.append(f"{code} is not a language of the library; its words are split by blanks")
@@ -847,6 +871,29 @@ def _wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
 def _beir_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
     path = f"{_beir(arguments, [])['path']}/corpus.jsonl"
     return f"beir-{path.split('/')[1]}", {"path": path, "language": "en"}
+
+
+def _hub_corpus(
+    name: str, config: str = "default", split: str = "train", **fields: str
+) -> Callable[[Entry, list[str]], tuple[str, Entry]]:
+    def make(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
+        entry: Entry = {"hub": name, "config": config, "split": split, "language": "en"}
+        short = name.partition("/")[2]
+        suffix = "" if config in ("default", "corpus", "plain_text") else f"-{config}"
+        return f"{short}{suffix}", entry | ({"fields": fields} if fields else {})
+
+    return make
+
+
+def _full_wikipedia(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:
+    _, entry = _wikipedia(arguments | {"lang": "en"}, changes)
+    del entry["chunk"]
+    return "wikipedia-2023-full", entry | {"fields": {"id": "url"}}
+
+
+def _ms_marco(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
+    changes.append("put BEIR's folder msmarco into data/")
+    return "ms-marco", {"path": "data/msmarco/corpus.jsonl", "language": "en"}
 
 
 def _merged_part(name: str) -> tuple[str, Entry]:
@@ -862,5 +909,30 @@ CORPORA: Mapping[str, Callable[[Entry, list[str]], tuple[str, Entry]]] = {
     "KILT100w": _kilt_corpus,
     "Wiki_monolingual_100w": _wikipedia,
     "IRDSDocProcessor": _beir_corpus,
+    "MsMarcoCollection": _ms_marco,
+    "Wikipedia2023_full": _full_wikipedia,
+    "Wikipedia2023_section": _hub_corpus("rasdani/cohere-wikipedia-2023-11-en"),
+    "SquadDocuments": _hub_corpus("rajpurkar/squad", "plain_text", "validation", text="context"),
+    "FiQA_corpus": _hub_corpus("BeIR/fiqa", "corpus", "corpus"),
+    **{
+        f"ODQAWikiCorpora{name}": _hub_corpus("castorini/odqa-wiki-corpora", config)
+        for name, config in (
+            ("100WTamber", "wiki-text-100w-tamber"),
+            ("100WKarpukhin", "wiki-text-100w-karpukhin"),
+            ("63tamber", "wiki-text-6-3-tamber"),
+            ("63tamberALL", "wiki-all-6-3-tamber"),
+        )
+    },
+    **{
+        f"CodeRAGBench_{name}": _hub_corpus(f"code-rag-bench/{dataset}", text=text, **fields)
+        for name, dataset, text, fields in (
+            ("programming_solutions", "programming-solutions", "text", {"title": "title"}),
+            ("online_tutorials", "online-tutorials", "text", {"title": "title"}),
+            ("library_documentation", "library-documentation", "doc_content", {"title": "doc_id"}),
+            ("stackoverflow", "stackoverflow-posts", "text", {}),
+            ("gitrepospython", "github-repos-python", "text", {}),
+            ("gitrepos", "github-repos", "text", {}),
+        )
+    },
 }
 """Functions from the arguments of a class of passages to a name and a corpus, by class."""

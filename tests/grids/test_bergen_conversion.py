@@ -38,7 +38,7 @@ dev:
   doc:
     init_args:
       _target_: modules.dataset_processor.MergedDocDataset
-      in_dataset_names: [kilt-100w, wiki-100w-fr, wiki-100w-it]
+      in_dataset_names: [kilt-100w, wiki-100w-fr, wiki-100w-da]
       in_dataset_splits: [full, train, train]
       out_dataset_name: wiki-100w-en-fr
       split: train
@@ -124,6 +124,16 @@ FILES = {
     "dataset/mkqa/mkqa_fr.retrieve_fr.yaml": data("MKQA", "Wiki_monolingual_100w", lang="fr"),
     "dataset/mkqa/mkqa_fr.retrieve_en_fr.yaml": MERGED,
     "dataset/mkqa/mkqa_it.retrieve_it.yaml": data("MKQA", "Wiki_monolingual_100w", lang="it"),
+    "dataset/mkqa/mkqa_pt.retrieve_en.yaml": data("MKQA", "KILT100w", lang="pt"),
+    "dataset/mkqa/mkqa_da.retrieve_da.yaml": data("MKQA", "Wiki_monolingual_100w", lang="da"),
+    "dataset/mkqa/mkqa_zhhk.yaml": data("MKQA", None, lang="zh_hk"),
+    "dataset/mmlu.yaml": data("MMLU", "ODQAWikiCorpora100WTamber", split="test"),
+    "dataset/kilt_triviaqa.yaml": data("KILTTriviaqa", "KILT100w", split="validation"),
+    "dataset/squad.yaml": data("SquadQuestions", "SquadDocuments"),
+    "dataset/code_rag.yaml": data(
+        "CodeRAGBench_MBPP", "CodeRAGBench_library_documentation", split="train"
+    ),
+    "dataset/frames.yaml": data("Frames", "Wikipedia2023_full", split="test"),
     "dataset/xor/xor_ru.yaml": data("XORQA", "Wiki_monolingual_100w", lang="ru"),
     "dataset/tydi.yaml": data("TydiQA", None, langcode="sw", language="swahili"),
     "dataset/beir/scifact.yaml": data(
@@ -150,7 +160,7 @@ REASONS = {
     "generator/lost.yaml": "${nowhere.name} has no value",
     "prompt/upper.yaml": "uses the expression 'question.upper()'",
     "prompt/none.yaml": "the prompt is empty",
-    "dataset/mkqa/mkqa_it.retrieve_it.yaml": "unknown language 'it'",
+    "dataset/mkqa/mkqa_da.retrieve_da.yaml": "unknown language 'da'",
     "dataset/code.yaml": "write its questions as JSON Lines",
     "dataset/broken.yaml": "not YAML",
     "train/lora.yaml": "mirage finetune",
@@ -262,13 +272,49 @@ def test_data_become_datasets_and_corpora(conversion: Conversion) -> None:
     assert datasets["beir-scifact"] == {
         "form": "beir", "path": "data/scifact", "language": "en"
     }  # fmt: skip
-    assert corpora["wiki-100w-en-fr"] == {"of": ["kilt-100w", "wiki-100w-fr", "wiki-100w-it"]}
-    assert "language" not in corpora["wiki-100w-it"]
+    assert corpora["wiki-100w-en-fr"] == {"of": ["kilt-100w", "wiki-100w-fr", "wiki-100w-da"]}
+    assert "language" not in corpora["wiki-100w-da"]
+    assert corpora["wiki-100w-it"]["language"] == "it"
+    assert corpora["odqa-wiki-corpora-wiki-text-100w-tamber"] == {
+        "hub": "castorini/odqa-wiki-corpora",
+        "config": "wiki-text-100w-tamber",
+        "split": "train",
+        "language": "en",
+    }
+    assert corpora["library-documentation"]["fields"] == {"text": "doc_content", "title": "doc_id"}
+    assert corpora["wikipedia-2023-full"] == {
+        "path": "data/wikipedia/20231101.en/*.parquet",
+        "language": "en",
+        "fields": {"id": "url"},
+    }
+    assert datasets["mmlu"] == {
+        "form": "answers", "hub": "cais/mmlu", "config": "all", "split": "test",
+        "language": "en", "fields": {"choices": "choices"},
+    }  # fmt: skip
+    assert datasets["kilt_triviaqa"]["split"] == "validation"
+    assert datasets["kilt_triviaqa"]["qrels"] == "data/triviaqa-dev_id-kilt.jsonl"
+    italian, chinese = datasets["mkqa_it.retrieve_it"], datasets["mkqa_zhhk"]
+    assert (italian["form"], italian["language"], italian["judged"]) == ("mkqa", "it", True)
+    assert (chinese["language"], chinese["fields"]) == (
+        "zh",
+        {
+            "id": "example_id",
+            "question": "queries.zh_hk",
+            "answers": "answers.zh_hk.text",
+        },
+    )
     assert conversion.corpora == {
         "kilt_nq": "kilt-100w",
         "popqa": "kilt-100w",
         "wiki_qa": "kilt-100w",
         "mkqa_fr.retrieve_fr": "wiki-100w-fr",
+        "mkqa_it.retrieve_it": "wiki-100w-it",
+        "mkqa_pt.retrieve_en": "kilt-100w",
+        "mmlu": "odqa-wiki-corpora-wiki-text-100w-tamber",
+        "kilt_triviaqa": "kilt-100w",
+        "squad": "squad",
+        "code_rag": "library-documentation",
+        "frames": "wikipedia-2023-full",
         "mkqa_fr.retrieve_en_fr": "wiki-100w-en-fr",
         "xor_ru": "wiki-100w-ru",
         "beir-scifact": "beir-scifact",
