@@ -15,6 +15,7 @@ from mirage import Corpus, MirageDataset
 from mirage.corpus import read_documents
 from mirage.corpus.documents import read_rows
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.grids import Grid
 from mirage.retrieval import OracleRetriever
 from mirage.sources import kilt
 
@@ -341,3 +342,113 @@ def test_fields_of_passages_are_named(tmp_path: Path) -> None:
         list(read_rows([path], {"text": "body"}))
     with pytest.raises(UnknownNameError, match="unknown field of a passage 'txt'"):
         list(read_rows([path], {"txt": "body"}))
+
+
+# Grids --------------------------------------------------------------------------------------------
+
+ITALIAN_GRID = """\
+name: italian
+datasets:
+  mkqa: {form: mkqa, path: mkqa.jsonl, language: it, qrels: nq.jsonl, judged: true,
+         paragraphs: true}
+  choices: {form: answers, path: mmlu.jsonl, language: en, fields: {choices: choices}}
+corpora:
+  kilt: {path: kilt_knowledgesource.json, paragraphs: true, language: it}
+  hub: {hub: some/passages, split: validation, language: en, fields: {text: context}}
+  pages: {path: kilt_knowledgesource.json, language: en, chunk: {size: 4}}
+retrievers:
+  bm25: {kind: bm25}
+generators:
+  gold: {kind: oracle-answer}
+grid:
+  dataset: [mkqa]
+  corpus: [kilt]
+  retriever: [oracle, bm25]
+  generator: [gold]
+  retrieve_k: [5]
+  rerank_k: [5]
+  show_k: [2]
+metrics: [qa_match, target_language, "R@5"]
+"""
+
+
+@pytest.fixture
+def grid_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    json_lines(tmp_path / "mkqa.jsonl", MKQA)
+    json_lines(tmp_path / "nq.jsonl", KILT_NQ)
+    json_lines(tmp_path / "kilt_knowledgesource.json", [PAGE, OTHER_PAGE])
+    json_lines(tmp_path / "mmlu.jsonl", [MMLU])
+    on_hub = rows_file(tmp_path, *({"context": text, "id": text} for text in ("Paris", "Rome")))
+
+    def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
+        assert (name, config, split) == ("some/passages", "default", "validation")
+        return (on_hub,)
+
+    monkeypatch.setattr("mirage.sources.hub.split_files", split_files)
+    path = tmp_path / "grid.yaml"
+    path.write_text(ITALIAN_GRID)
+    return path
+
+
+def test_a_grid_in_italian_with_paragraphs(grid_path: Path) -> None:
+    table = Grid.read(grid_path).run(progress=False)
+    means = {
+        (cell.settings["retriever"], name): cell.scores[name].mean
+        for cell in table.cells
+        for name in ("qa_match", "R@5")
+    }
+    assert means["oracle", "R@5"] == 1.0
+    assert means["bm25", "R@5"] == 0.0
+    assert means["oracle", "qa_match"] == 1.0
+
+
+def test_choices_from_passages_on_the_hub(grid_path: Path) -> None:
+    text = ITALIAN_GRID.replace("dataset: [mkqa]", "dataset: [choices]")
+    text = text.replace("corpus: [kilt]", "corpus: [hub, pages]").replace(
+        "[oracle, bm25]", "[bm25]"
+    )
+    grid_path.write_text(text.replace(', "R@5"', ""))
+    table = Grid.read(grid_path).run(progress=False)
+    assert [cell.scores["qa_match"].mean for cell in table.cells] == [1.0, 1.0]
+
+
+def test_the_key_of_a_corpus_follows_its_settings(grid_path: Path) -> None:
+    corpora = Grid.read(grid_path).config.corpora
+    hub, pages = corpora["hub"].key(), corpora["pages"].key()
+    assert hub["hub"][:3] == ["some/passages", "default", "validation"]
+    assert hub["fields"] == {"text": "context"}
+    # Pages were stored with KILT's marks in earlier versions.
+    assert pages["marks"] == "removed"
+    assert not {"hub", "config", "split", "fields", "paragraphs", "of"} & pages.keys()
+    assert corpora["kilt"].key()["paragraphs"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("kilt: {path: x.json, hub: a/b}", "either a path, a hub, a dataset, or the corpora"),
+        ("kilt: {of: [hub], fields: {id: a}}", "fields are those of a path or a hub"),
+        ("kilt: {path: x.json, paragraphs: true, chunk: {size: 2}}", "without chunk and fields"),
+        ("kilt: {hub: a/b, paragraphs: true}", "paragraphs needs a path"),
+    ],
+)
+def test_settings_of_a_corpus_that_do_not_fit(grid_path: Path, change: str, message: str) -> None:
+    line = next(each for each in ITALIAN_GRID.splitlines() if "kilt: {" in each)
+    grid_path.write_text(ITALIAN_GRID.replace(line, f"  {change}"))
+    with pytest.raises(DatasetError, match=f"line 7: .*{message}"):
+        Grid.read(grid_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("qrels: nq.jsonl, ", "", "judged needs qrels"),
+        ("qrels: nq.jsonl, judged: true,", "", "paragraphs needs the form 'kilt', or a KILT file"),
+    ],
+)
+def test_settings_of_a_dataset_that_do_not_fit(
+    grid_path: Path, old: str, new: str, message: str
+) -> None:
+    grid_path.write_text(ITALIAN_GRID.replace(old, new))
+    with pytest.raises(DatasetError, match=message):
+        Grid.read(grid_path)
