@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,59 @@ def test_a_wrong_choice_is_an_error(
     path = json_lines(tmp_path / "mmlu.jsonl", [MMLU | change])
     with pytest.raises(DatasetError, match=rf"mmlu\.jsonl, line 1: .*{message}"):
         MirageDataset.from_qa(path, language="en", fields={"choices": "choices"})
+
+
+def test_fields_can_be_joined(tmp_path: Path) -> None:
+    row = {
+        "question_id": "a",
+        "title": "Heat",
+        "question": "Who?",
+        "answers": ["Ada"],
+        "no_answer": False,
+        "movie": {"year": 1995},
+    }
+    path = rows_file(tmp_path, row)
+    fields = {"id": "question_id", "question": "{title} ({movie.year}): {question}"}
+    (query,) = MirageDataset.from_qa(path, language="en", fields=fields, where={"no_answer": False})
+    assert query.text == "Heat (1995): Who?"
+    for name, message in (
+        ("{title", "is not a template"),
+        ("{title!r}", "a slot must be the name of a field with a text"),
+        ("{title:>10}", "a slot must be the name of a field with a text"),
+        ("{answers}", "a slot must be the name of a field with a text"),
+        ("{}", "a slot must be the name of a field with a text"),
+        ("{title.__class__}", "field 'title.__class__' is missing"),
+    ):
+        with pytest.raises(DatasetError, match=re.escape(message)):
+            MirageDataset.from_qa(path, language="en", fields={"question": name})
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_tables_of_text(tmp_path: Path, suffix: str, delimiter: str) -> None:
+    path = tmp_path / f"test.{suffix}"
+    rows = [
+        ["syllabus_name", "question", "answer", "ideal_answer"],
+        ["Art 1", '"When,\nand where?"', "Monday", "['Monday', 'Mondays']"],
+    ]
+    quoted = [
+        [f'"{cell}"' if "," in cell and '"' not in cell else cell for cell in r] for r in rows
+    ]
+    path.write_text("\n".join(delimiter.join(row) for row in quoted) + "\n")
+    fields = {"question": "{syllabus_name}: {question}"}
+    (query,) = MirageDataset.from_qa(path, language="en", fields=fields)
+    assert (query.id, query.text) == ("0", "Art 1: When,\nand where?")
+    assert query.answers == (("Monday",),)
+    (query,) = MirageDataset.from_qa(path, language="en", fields={"answers": "ideal_answer"})
+    assert query.answers == (("Monday", "Mondays"),)
+    path.write_text(delimiter.join(["question", "answer"]) + "\nonly one\n")
+    with pytest.raises(DatasetError, match=rf"test\.{suffix}, line 2: the row does not have 2 col"):
+        MirageDataset.from_qa(path, language="en", fields=fields)
+
+
+def test_a_list_in_a_text_is_never_evaluated(tmp_path: Path) -> None:
+    text = "[__import__('os').getcwd()]"
+    path = json_lines(tmp_path / "a.jsonl", [{"id": "1", "question": "?", "answers": text}])
+    assert MirageDataset.from_qa(path, language="en")["1"].answers == ((text,),)
 
 
 # MKQA and XOR-TyDi --------------------------------------------------------------------------------

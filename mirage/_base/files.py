@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import errno
 import gzip
@@ -14,13 +15,22 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from io import StringIO
 from pathlib import Path, PureWindowsPath
 from typing import IO, Any, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
-from mirage._base.inputs import byte_lines, check_input, check_path, decode, limit_of, too_large
+from mirage._base.inputs import (
+    byte_lines,
+    check_input,
+    check_path,
+    decode,
+    limit_of,
+    read_text,
+    too_large,
+)
 from mirage.errors import DatasetError, needing
 
 R = TypeVar("R", bound=BaseModel)
@@ -75,6 +85,30 @@ def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
     return _json_lines(path)
+
+
+def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return an iterator over the rows of a file, as :func:`table_rows`, or of CSV or TSV.
+
+    The first line of CSV and TSV has the names of the columns.
+    """
+    suffix = path.name.lower().rpartition(".")[2]
+    if suffix not in ("csv", "tsv"):
+        return table_rows(path)
+    return _delimited_rows(path, "," if suffix == "csv" else "\t")
+
+
+def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    reader = csv.DictReader(StringIO(read_text(path), newline=""), delimiter=delimiter)
+    try:
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            if None in row or None in row.values():
+                columns = len(reader.fieldnames or ())
+                raise DatasetError(f"{where}: the row does not have {columns} columns")
+            yield where, row
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

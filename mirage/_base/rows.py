@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from string import Formatter
 from typing import Any
 
 from mirage.errors import DatasetError
@@ -15,6 +16,49 @@ PASSAGE_NAMES: Mapping[str, tuple[str, ...]] = {
     "document": ("document", "document_id"),
 }
 """Names of the fields of a passage in files of BEIR, MIRACL, Pyserini and KILT."""
+
+
+def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
+    """Return the value of a field of a row.
+
+    Args:
+        row: The row.
+        name: The name of the field. Dots lead into objects and lists of objects. A name with
+            braces, such as ``{title}: {question}``, joins the texts of fields.
+        where: The location of the row, for errors.
+
+    Raises:
+        DatasetError: If the row lacks the field.
+    """
+    if "{" in name and name not in row:
+        return _joined(row, name, where)
+    value: Any = row
+    for part in [name] if name in row else name.split("."):
+        if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            value = [each.get(part) for each in value]
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+        else:
+            raise DatasetError(f"{where}: field {name!r} is missing; the row has {', '.join(row)}")
+    return value
+
+
+def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
+    """Return a template with the texts of fields; nothing in it is evaluated."""
+    parts = []
+    try:
+        for literal, name, form, conversion in Formatter().parse(template):
+            parts.append(literal)
+            if name is not None:
+                value = value_at(row, name, where) if name else None
+                if form or conversion or not isinstance(value, str | int | float):
+                    raise DatasetError(
+                        f"{where}: {template!r}: a slot must be the name of a field with a text"
+                    )
+                parts.append(str(value))
+    except ValueError as error:
+        raise DatasetError(f"{where}: {template!r} is not a template ({error})") from None
+    return "".join(parts)
 
 
 def first_duplicate(values: Iterable[str]) -> str | None:

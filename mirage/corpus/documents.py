@@ -12,7 +12,7 @@ from typing import Any
 from mirage._base.files import table_rows, validated
 from mirage._base.inputs import files_below, matching_files, read_bytes
 from mirage._base.logs import logger
-from mirage._base.rows import PASSAGE_NAMES
+from mirage._base.rows import PASSAGE_NAMES, value_at
 from mirage.corpus._formats import FORMATS, parse_file
 from mirage.corpus._structure import assemble
 from mirage.corpus.chunking import Spans, Unit, chunk
@@ -72,6 +72,7 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
     Args:
         paths: The files.
         fields: Names of the fields ``id``, ``text`` and ``title`` if they are not the usual ones.
+            Dots and braces work as in :func:`mirage.sources.qa.answers`.
             If ``fields`` is set and rows have no id, their number from 0 is the id.
 
     Raises:
@@ -85,11 +86,7 @@ def read_rows(paths: Sequence[Path], fields: Mapping[str, str] | None = None) ->
     for number, (location, row) in enumerate(rows):
         content = dict(row)
         for name, theirs in (fields or {}).items():
-            if theirs not in row:
-                raise DatasetError(
-                    f"{location}: field {theirs!r} is missing; the row has {', '.join(row)}"
-                )
-            content[name] = row[theirs]
+            content[name] = value_at(row, theirs, location)
         if fields and not any(content.get(name) is not None for name in PASSAGE_NAMES["id"]):
             content["id"] = str(number)
         yield _passage(content, location)

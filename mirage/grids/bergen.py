@@ -406,7 +406,9 @@ def _model(arguments: Entry) -> str:
     return name
 
 
-QUERY_ARGUMENTS = {"split", "lang", "langcode", "language", "irds_name", "hf_path", "label"}
+QUERY_ARGUMENTS = {
+    *("split", "lang", "langcode", "language", "irds_name", "hf_path", "label", "data_path"),
+}
 SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
 
 
@@ -783,6 +785,23 @@ def _beir(arguments: Entry, changes: list[str]) -> Entry:
     return {"form": "beir", "path": f"data/{parts[1]}", "language": "en"}
 
 
+def _syllabus(arguments: Entry, changes: list[str]) -> Entry:
+    file = f"{arguments.get('split') or 'test'}.csv"
+    site = "https://raw.githubusercontent.com/umass-ml4ed/SyllabusQA/main/data/dataset_split/"
+    changes.append(f"put {site}{file} into data/ as syllabusqa-{file}")
+    fields = {"question": "{syllabus_name}: {question}"}
+    path = f"data/syllabusqa-{file}"
+    return {"form": "answers", "path": path, "language": "en", "fields": fields}
+
+
+def _bioasq_file(arguments: Entry, changes: list[str]) -> Entry:
+    file = Path(str(arguments.get("data_path") or "bioasq.tsv")).name
+    changes.append(f"put BioASQ's file into data/ as {Path(file).stem}.tsv")
+    path = f"data/{Path(file).stem}.tsv"
+    fields = {"answers": "ideal_answer"}
+    return {"form": "answers", "path": path, "language": "en", "fields": fields}
+
+
 def _squad(arguments: Entry, changes: list[str]) -> Entry:  # noqa: ARG001
     maker = _hub("rajpurkar/squad", "plain_text", answers="answers.text")
     return maker({"split": "validation"}, changes)
@@ -831,7 +850,15 @@ QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
     "FiQA": _hub("LLukas22/fiqa", question="question", answers="answer"),
     "SearchQA": _hub("kyunghyuncho/search_qa", "train_test_val", answers="answer"),
     "CovidQA": _hub("deepset/covid_qa_deepset", answers="answers.text"),
-    "ParaphraseRC": _hub("ibm/duorc", "ParaphraseRC", where={"no_answer": False}, id="question_id"),
+    "ParaphraseRC": _hub(
+        "ibm/duorc",
+        "ParaphraseRC",
+        where={"no_answer": False},
+        id="question_id",
+        question="{title}: {question}",
+    ),
+    "SyllabusQA": _syllabus,
+    "BIOASQ11B": _bioasq_file,
     **{
         f"RobustQA_{domain.title()}": _jsonl(
             "https://raw.githubusercontent.com/awslabs/rag-qa-arena/refs/heads/main/data/"

@@ -7,6 +7,7 @@ forms of one answer, and each form is right.
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -14,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mirage._base.files import table_rows, validated
+from mirage._base.files import rows_of, table_rows, validated
+from mirage._base.rows import value_at
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Query
@@ -118,11 +120,13 @@ def answers(
     ``question_id``, ``example_id``), ``question`` (``query``, ``text``, ``input``) and ``answers``
     (``answer``, ``golden_answers``, ``possible_answers``, ``labels``). Answers are a text, a list
     of forms of one answer, or a list of such lists for several answers. A text that is a JSON list,
-    as ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511), is read as that list.
+    as ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511), is read as that list,
+    and so is a list of texts in Python's notation.
 
     ``fields`` names fields that are called otherwise. A name with dots, such as
-    ``qa_pairs.short_answers``, leads into objects, and into the objects of lists. If ``fields`` is
-    set and rows have no id, their number from 0 is the id. With ``where``, rows with one id, such
+    ``qa_pairs.short_answers``, leads into objects, and into the objects of lists. A name with
+    braces joins fields, such as ``{title}: {question}``. If ``fields`` is set and rows have no id,
+    their number from 0 is the id. With ``where``, rows with one id, such
     as the right sentences of WikiQA, are one query, and their answers are forms of one answer.
 
     If ``fields`` has ``choices``, the query is a multiple-choice question, as in MMLU (Hendrycks et
@@ -134,7 +138,7 @@ def answers(
     one of this library's queries, in which a flat list means several answers.
 
     Args:
-        path: The file of JSON Lines or Parquet, or several files.
+        path: The file of JSON Lines, Parquet, CSV or TSV (with a header), or several files.
         language: ISO 639-1 code for rows without a language.
         fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language``,
             ``reference`` (a complete answer) and ``choices``.
@@ -158,13 +162,13 @@ def answers(
         if name not in FIELDS:
             raise UnknownNameError("field of a query", name, FIELDS)
     paths = [Path(path)] if isinstance(path, str | Path) else path
-    rows = chain.from_iterable(map(table_rows, paths))
+    rows = chain.from_iterable(map(rows_of, paths))
     if where is None:
         yield from (_query(*row, number, language, fields) for number, row in enumerate(rows))
         return
     merged: dict[str, Query] = {}
     for number, (place, row) in enumerate(rows):
-        if all(_matches(_value_at(row, name, place), value) for name, value in where.items()):
+        if all(_matches(value_at(row, name, place), value) for name, value in where.items()):
             query = _query(place, row, number, language, fields)
             earlier = merged.setdefault(query.id, query)
             if earlier.text != query.text:
@@ -199,7 +203,7 @@ def _query(
 
     def value(name: str, default: Any = None) -> Any:
         if fields and name in fields:
-            return _value_at(row, fields[name], where)
+            return value_at(row, fields[name], where)
         return _first_value(row, FIELDS[name], where, default)
 
     content = {
@@ -335,19 +339,6 @@ def _relevance(path: Path, paragraphs: bool) -> Mapping[str, Mapping[str, int]]:
     return kilt.qrels(path, paragraphs=paragraphs) if _is_kilt(path) else read_qrels(path)
 
 
-def _value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
-    """Return the value of a field, whose name may lead into objects and lists of objects."""
-    value: Any = row
-    for part in [name] if name in row else name.split("."):
-        if isinstance(value, list) and all(isinstance(each, dict) for each in value):
-            value = [each.get(part) for each in value]
-        elif isinstance(value, dict) and part in value:
-            value = value[part]
-        else:
-            raise DatasetError(f"{where}: field {name!r} is missing; the row has {', '.join(row)}")
-    return value
-
-
 def _first_value(
     row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None
 ) -> Any:
@@ -370,14 +361,15 @@ def _answers(value: Any, where: str) -> list[list[str]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the list that a text holds as JSON; any other value is returned unchanged."""
+    """Return the list that a text holds as JSON or in Python's notation; else the value."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            listed = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        if listed and all(isinstance(each, str | list) for each in listed):
-            return listed
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                listed = parse(value.strip())
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if listed and all(isinstance(each, str | list) for each in listed):
+                return listed
     return value
 
 

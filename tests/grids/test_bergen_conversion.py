@@ -133,6 +133,9 @@ FILES = {
     "dataset/code_rag.yaml": data(
         "CodeRAGBench_MBPP", "CodeRAGBench_library_documentation", split="train"
     ),
+    "dataset/syllabus.yaml": data("SyllabusQA", "SyllabusQA_syllabi", split="test"),
+    "dataset/bioasq11b.yaml": data("BIOASQ11B", None, data_path="/some/where/bioasq.csv"),
+    "dataset/movies.yaml": data("ParaphraseRC", None, split="validation"),
     "dataset/frames.yaml": data("Frames", "Wikipedia2023_full", split="test"),
     "dataset/xor/xor_ru.yaml": data("XORQA", "Wiki_monolingual_100w", lang="ru"),
     "dataset/tydi.yaml": data("TydiQA", None, langcode="sw", language="swahili"),
@@ -291,6 +294,10 @@ def test_data_become_datasets_and_corpora(conversion: Conversion) -> None:
         "form": "answers", "hub": "cais/mmlu", "config": "all", "split": "test",
         "language": "en", "fields": {"choices": "choices"},
     }  # fmt: skip
+    assert datasets["syllabus"]["path"] == "data/syllabusqa-test.csv"
+    assert datasets["syllabus"]["fields"] == {"question": "{syllabus_name}: {question}"}
+    assert datasets["bioasq11b"]["path"] == "data/bioasq.tsv"
+    assert datasets["movies"]["fields"]["question"] == "{title}: {question}"
     assert datasets["kilt_triviaqa"]["split"] == "validation"
     assert datasets["kilt_triviaqa"]["qrels"] == "data/triviaqa-dev_id-kilt.jsonl"
     italian, chinese = datasets["mkqa_it.retrieve_it"], datasets["mkqa_zhhk"]
@@ -314,6 +321,7 @@ def test_data_become_datasets_and_corpora(conversion: Conversion) -> None:
         "kilt_triviaqa": "kilt-100w",
         "squad": "squad",
         "code_rag": "library-documentation",
+        "syllabus": "SyllabusQA_syllabi",
         "frames": "wikipedia-2023-full",
         "mkqa_fr.retrieve_en_fr": "wiki-100w-en-fr",
         "xor_ru": "wiki-100w-ru",
