@@ -351,7 +351,7 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
 
 
 _OPPOSING = frozenset(
-    CUES.index(kind) for kind in ("negation", "contrast", "falsity", "alternative", "retraction")
+    CUES.index(kind) for kind in ("negation", "falsity", "alternative", "retraction")
 )
 
 
