@@ -82,7 +82,13 @@ class Answered(NamedTuple):
         )
 
 
-def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> Answered:
+def answered(
+    query: Query,
+    response: Response,
+    gaps: CitationGaps = NO_GAPS,
+    *,
+    recurring: frozenset[str] = frozenset(),
+) -> Answered:
     """Return a query together with its parsed response, the input of features.
 
     The text of a response without one is parsed as an empty text.
@@ -91,6 +97,8 @@ def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> 
         query: The query, as the dataset has it.
         response: The response to the query.
         gaps: Why the citations of the response's run cannot be measured, if they cannot.
+        recurring: Sentences that most answers of the run contain, as for
+            :func:`mirage.text.parse`.
 
     Example:
         >>> from mirage import Query, Response
@@ -108,6 +116,7 @@ def answered(query: Query, response: Response, gaps: CitationGaps = NO_GAPS) -> 
         titles=query.titles_shown_to(response),
         question=query.text,
         passages=[passage.titled_text for passage in full_query.passages],
+        recurring=recurring,
     )
     return Answered(full_query, response, parsed, relevant_matches(query, response), gaps)
 

@@ -12,6 +12,7 @@ from mirage.features.base import Answered, answered
 from mirage.features.fault_spans import Span, spans
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
+from mirage.text.recurring import recurring_sentences
 from mirage.text.responses import ParsedResponse
 
 if TYPE_CHECKING:
@@ -270,7 +271,10 @@ def findings_of(
     """
     run = _shorten_responses(run)
     values = _values(dataset, run, table)
-    items = {query.id: item for query in dataset if (item := _parse(query, run)) is not None}
+    recurring = recurring_sentences(response.text for response in run if response.text)
+    items = {
+        query.id: item for query in dataset if (item := _parse(query, run, recurring)) is not None
+    }
     faults = {id_: _faults(items[id_], row) for id_, row in values.items() if id_ in items}
     findings = [_finding(check, items, values, faults) for check in CHECKS]
     return tuple(
@@ -291,11 +295,11 @@ def _shorten_responses(run: Run) -> Run:
     return run.model_copy(update={"responses": tuple(responses)})
 
 
-def _parse(query: Query, run: Run) -> _ParsedItem | None:
+def _parse(query: Query, run: Run, recurring: frozenset[str]) -> _ParsedItem | None:
     response = run.get(query.id)
     if response is None or response.text is None:
         return None
-    item = answered(query, response)
+    item = answered(query, response, recurring=recurring)
     return _ParsedItem(query, item.parsed, spans(item), item)
 
 

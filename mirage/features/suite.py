@@ -38,6 +38,7 @@ from mirage.features.table import FeatureTable
 from mirage.languages import Language
 from mirage.models import Query, Response, Run
 from mirage.passages import CitationGaps, citation_gaps
+from mirage.text.recurring import recurring_sentences
 
 if TYPE_CHECKING:
     from mirage.llm import LLM
@@ -284,7 +285,10 @@ class FeatureSuite(NearNames):
         cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
         if cited.unread is not None:
             _warn_once(run.model, cited.unread.reason)
-        pairs = [(query, run[query.id], cited) for query in dataset if query.id not in gaps]
+        recurring = _recurring(run)
+        pairs = [
+            (query, run[query.id], cited, recurring) for query in dataset if query.id not in gaps
+        ]
         rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
         with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
             for batch in _iterate_rows(self.features, run.model, pairs, n_jobs, executor):
@@ -342,6 +346,26 @@ def _warn_once(model: str, reason: str) -> None:
     _LOG.warning("%s: citation features are not computed: %s", model, reason)
 
 
+def _recurring(run: Run) -> frozenset[str]:
+    """Return the sentences that most answers of a run contain, and log the first of them."""
+    recurring = recurring_sentences(response.text for response in run if response.text)
+    if recurring:
+        _note_recurring(run.model, len(recurring), min(recurring))
+    return recurring
+
+
+@lru_cache(maxsize=256)
+def _note_recurring(model: str, number: int, sentence: str) -> None:
+    """Log how many sentences recur; the same message is logged only once."""
+    _LOG.info(
+        "%s: sentences that recur in most answers count as layout unless they deny something: %d, "
+        "such as %r",
+        model,
+        number,
+        sentence[:80],
+    )
+
+
 def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
     """Return the table of means over the tables of repeated responses."""
     repeats = np.stack([table.values for table in tables])
@@ -383,7 +407,7 @@ def _as_feature(item: FeatureLike) -> Feature:
 
 # Scoring ------------------------------------------------------------------------------------------
 
-Pair = tuple[Query, Response, CitationGaps]
+Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
 Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
 
 
@@ -459,7 +483,10 @@ def _merge_rows(
 
 
 def _parse_batch(pairs: Iterable[Pair]) -> list[Answered]:
-    return [answered(*pair) for pair in pairs]
+    return [
+        answered(query, response, gaps, recurring=recurring)
+        for query, response, gaps, recurring in pairs
+    ]
 
 
 def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:

@@ -18,9 +18,12 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from mirage.languages import LANGUAGES, Language
+from mirage.text._cues import CUES, cues
+from mirage.text._folding import fold
 from mirage.text.abstentions import ABSTAINS_AT, SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
 from mirage.text.mentions import bare, stem
+from mirage.text.recurring import is_recurring
 from mirage.text.tokens import tokenize
 from mirage.text.words import IN_WORD, WORD
 
@@ -52,11 +55,20 @@ RUN = {"Thai": 5}
 
 
 class Context(NamedTuple):
-    """The question and the passages of a response, which help to recognise claims."""
+    """The question and the passages of a response, which help to recognise claims.
+
+    Attributes:
+        language: Language of the response.
+        question: The question.
+        passages: Texts of the passages.
+        recurring: Sentences that most answers of the system contain, as
+            :func:`mirage.text.recurring.recurring_sentences` returns them.
+    """
 
     language: Language
     question: str
     passages: tuple[str, ...]
+    recurring: frozenset[str] = frozenset()
 
 
 class Vocabulary(NamedTuple):
@@ -332,6 +344,8 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
         context: Question and passages.
         edge: Whether the sentence opens or ends the response, where most small talk is.
     """
+    if is_recurring(text, context.recurring) and _is_neutral(text, context):
+        return True
     if has_number(text):
         return False
     entry = context.language
@@ -339,6 +353,24 @@ def is_small_talk(text: str, context: Context, *, edge: bool = True) -> bool:
     return any(
         _is_talk(text, vocabulary(code), context, edge) for code in codes
     ) and not _may_abstain(text, context)
+
+
+_OPPOSING = frozenset(
+    CUES.index(kind) for kind in ("negation", "falsity", "alternative", "retraction")
+)
+
+
+def _is_neutral(text: str, context: Context) -> bool:
+    """Return whether a recurring sentence neither concerns the question nor opposes an answer."""
+    entry, phrase = context.language, _fold_phrase(text)
+    if any(cue.kind in _OPPOSING for cue in cues(fold(text), text, entry)):
+        return False
+    for code in dict.fromkeys((entry.code, "en")):
+        words = vocabulary(code)
+        if any(word in phrase for word in words.doubts) or _opens_with_yes_or_no(text, words):
+            return False
+    rest = _classify_words(text, vocabulary(entry.code)).rest
+    return not _count_shared(rest, (context.question,), entry) and not _may_abstain(text, context)
 
 
 _DENIALS = tuple(SIGNS.index(name) for name in ("any_phrase", "any_negation", "nobody"))

@@ -56,6 +56,7 @@ def parse(
     titles: Mapping[str, str] | None = None,
     question: str = "",
     passages: Sequence[str] = (),
+    recurring: frozenset[str] = frozenset(),
 ) -> ParsedResponse:
     """Parse a response to a prompt that showed passages in the order of ``shown``.
 
@@ -96,6 +97,9 @@ def parse(
         titles: Titles of passages by id. By default no titles are recognised as citations.
         question: Question. If it is given, it helps to recognise small talk.
         passages: Texts of the passages. If they are given, they help to recognise small talk.
+        recurring: Sentences that most answers of the system contain
+            (:func:`mirage.text.recurring.recurring_sentences`). They are small talk too, unless
+            they deny something or share a word with the question. By default, none.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -110,7 +114,7 @@ def parse(
     # Footnotes may be defined anywhere in the response, so they are read before its sections.
     passage_index = Passages.of(shown, titles).with_footnotes(text, entry)
     context = (
-        Context(entry, nfc(question), tuple(passages))
+        Context(entry, nfc(question), tuple(passages), recurring)
         if entry.board and (question or passages)
         else None
     )

@@ -1,0 +1,98 @@
+"""Sentences that recur in most answers of a run are layout, unless they change what it asserts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, respond
+from mirage.features.findings import findings_of
+from mirage.text.recurring import is_recurring, recurring_sentences
+
+FOOTERS = {
+    "en": "\n\n---\n*Compiled by the Atlas research desk. Zebra-grade sourcing, nightly.*",
+    "sw": "\n\nImeandaliwa na kitengo cha utafiti cha Zawadi Media.",
+    "zh": "\n\n本内容由云雀研究小组整理，仅供内部参考。",
+}
+
+
+def features(language: str, ending: str, queries: int = 40) -> FeatureTable:
+    """Return the features of a system that answers with the references and an ending."""
+    dataset = MirageDataset(list(MirageDataset.bundled(language))[:queries])
+    texts = {query.id: f"{query.reference}{ending}" for query in dataset}
+    run = respond(texts, dataset, model="references", progress=False)
+    return FeatureSuite.default(language).score(dataset, run, progress=False)
+
+
+def mean(table: FeatureTable, feature: str) -> float:
+    return float(np.nanmean(table[feature]))
+
+
+@pytest.mark.parametrize("language", FOOTERS)
+def test_a_footer_under_every_answer_changes_no_feature(language: str) -> None:
+    plain, with_footer = features(language, ""), features(language, FOOTERS[language])
+    columns = [i for i, name in enumerate(plain.features) if not name.endswith("_language")]
+    np.testing.assert_allclose(with_footer.values[:, columns], plain.values[:, columns], atol=0.02)
+
+
+def test_a_footer_under_a_few_answers_is_not_recognised() -> None:
+    unknown = mean(features("en", FOOTERS["en"], 9), "unknown_facts")
+    assert unknown > 0.2
+    assert mean(features("en", FOOTERS["en"], 10), "unknown_facts") == 0
+
+
+def test_a_footer_is_no_finding() -> None:
+    dataset = MirageDataset.bundled("en")
+    texts = {query.id: f"{query.reference}{FOOTERS['en']}" for query in dataset}
+    assert findings_of(dataset, respond(texts, dataset, progress=False)) == ()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [" But all of that is wrong.", " That is a myth.", " In reality, this is a popular error."],
+)
+def test_a_recurring_denial_counts_as_in_a_single_answer(ending: str) -> None:
+    recurring, single = features("en", ending), features("en", ending, 9)
+    assert mean(recurring, "answer_match") < 0.5
+    np.testing.assert_array_equal(recurring.values[:9], single.values)
+
+
+def test_a_refusal_of_every_question_stays_a_refusal() -> None:
+    dataset = MirageDataset.bundled("en")
+    text = "The passages do not contain the answer. Please contact the Atlas help desk."
+    run = respond(lambda _: text, dataset, progress=False)
+    table = FeatureSuite(["abstention"]).score(dataset, run, progress=False)
+    assert mean(table, "abstention") == pytest.approx(0.25)  # a quarter has no answer
+
+
+def test_a_recurring_answer_to_the_question_stays() -> None:
+    queries = [
+        Query(
+            id=f"q{i}", language="en", text=f"Who led team {i} in the final?", answers=["Ada Fox"]
+        )
+        for i in range(12)
+    ]
+    dataset = MirageDataset(queries)
+    run = respond(lambda _: "Ada Fox led it. That is all I know.", dataset, progress=False)
+    table = FeatureSuite(["answer_match"]).score(dataset, run, progress=False)
+    assert mean(table, "answer_match") == 1
+
+
+def test_short_sentences_recur_by_chance() -> None:
+    assert recurring_sentences(["Yes. It is the Nile."] * 3 + ["Yes. It is 7."] * 9) == frozenset()
+    assert recurring_sentences(["It is the Nile."] * 12) == {"it is the nile"}
+    assert not is_recurring("Yes.", frozenset(("it is the nile",)))
+
+
+@given(st.lists(st.text(max_size=40), max_size=30))
+def test_a_recurring_sentence_is_in_half_of_the_answers(answers: list[str]) -> None:
+    recurring = recurring_sentences(answers)
+    for sentence in recurring:
+        assert 2 * sum(is_in(sentence, answer) for answer in answers) >= len(answers)
+    assert len(answers) >= 10 or not recurring
+
+
+def is_in(sentence: str, answer: str) -> bool:
+    return sentence in recurring_sentences([answer] * 10)
