@@ -147,7 +147,7 @@ def test_two_versions_are_compared_question_by_question(step: Step) -> None:
 def test_the_languages_without_spaces_are_found(step: Step) -> None:
     printed = step("all_languages.py")
     means, by_language = printed.split("my-rag by language")
-    assert means.startswith("Mean rank over 18 languages")
+    assert means.startswith("Mean logit over 18 languages")
     rows = [line.split() for line in by_language.splitlines()[2:]]
     assert len(rows) == 18
     assert {code for code, *_ in rows[:3]} == {"ja", "th", "zh"}

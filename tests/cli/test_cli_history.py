@@ -28,8 +28,13 @@ def test_check_and_rank_add_to_a_history(
 
     (series,) = json.loads(mirage("history", file, "--json").stdout)["series"]
     assert [row["sha"] for row in series["commits"]] == ["first", "second", "third"]
-    assert "answer_match" in series["commits"][1]["worse"]
-    assert series["commits"][2]["worse"] == []
+    means = [
+        {step["feature"]: step["mean"] for step in row["features"]}["answer_match"]
+        for row in series["commits"]
+    ]
+    assert means[1] < means[0] == means[2]
+    # The first four commits set the level, and are not compared.
+    assert [row["worse"] for row in series["commits"]] == [[], [], []]
     assert series["commits"][2]["rank"] >= 1
     shown = mirage("history", file, "--accept", "second", "--feature", "answer_match").stdout
     assert "second" in shown
