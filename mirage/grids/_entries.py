@@ -104,6 +104,8 @@ class Entry(BaseModel):
         FREE: The settings that affect only the speed. They are not part of the key under which a
             result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
+        LATER: Settings that earlier versions did not have. They are part of the key only if they
+            are set, so that the results of these versions are still used.
         PROMPTED: Whether the entry is a generator that takes a prompt.
         MAKES: The class of the object that the entry creates, from its settings.
     """
@@ -111,6 +113,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     FREE: ClassVar[frozenset[str]] = frozenset()
+    LATER: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
     MAKES: ClassVar[str] = ""
@@ -134,7 +137,8 @@ class Entry(BaseModel):
 
     def key(self) -> dict[str, Any]:
         """Return the values that identify the results: settings and digests of files."""
-        values = self.model_dump(mode="json", exclude=set(self.FREE))
+        unset = {name for name in self.LATER if getattr(self, name) in (None, False)}
+        values = self.model_dump(mode="json", exclude=self.FREE | unset)
         for name in values:
             value = getattr(self, name)
             if isinstance(value, Path):
@@ -789,14 +793,48 @@ class TransformersEntry(Entry):
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
     FREE = frozenset({"device", "batch_size"})
+    LATER = frozenset({"load_in"})
 
     kind: Literal["transformers"]
     model: ModelName
     device: str | None = None
     dtype: str | None = None
+    load_in: Literal["4bit", "8bit"] | None = None
     batch_size: Positive = 8
     max_new_tokens: Positive = 128
     temperature: float = Field(0.0, ge=0)
+
+
+class VLLMEntry(Entry):
+    """A local model with vLLM; see :class:`mirage.generation.processes.VLLMProcessGenerator`.
+
+    Apart from ``batch_size``, ``max_new_tokens`` and ``temperature``, the settings are arguments of
+    ``vllm.LLM``.
+    """
+
+    MAKES = "mirage.generation.processes.VLLMProcessGenerator"
+    PROMPTED = True
+    FREE = frozenset(
+        {"batch_size", "tensor_parallel_size", "gpu_memory_utilization", "enforce_eager"}
+    )
+
+    kind: Literal["vllm"]
+    model: ModelName
+    quantization: str | None = None
+    dtype: str | None = None
+    kv_cache_dtype: str | None = None
+    max_model_len: Positive | None = None
+    tensor_parallel_size: Positive | None = None
+    gpu_memory_utilization: float | None = Field(None, gt=0, le=1)
+    enforce_eager: bool | None = None
+    batch_size: Positive = 256
+    max_new_tokens: Positive = 128
+    temperature: float = Field(0.0, ge=0)
+
+    def _arguments(self, function: Callable[..., Any], context: dict[str, Any]) -> dict[str, Any]:
+        # The settings of the engine are not parameters of the generator by name.
+        settings = self.model_dump(exclude_none=True, exclude={"kind"})
+        return settings | super()._arguments(function, context)
 
 
 class HTTPEntry(Entry):
@@ -854,6 +892,12 @@ class OracleAnswerEntry(Entry):
 
 
 GeneratorEntry = Annotated[
-    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry | OwnEntry,
+    OpenAIEntry
+    | TransformersEntry
+    | VLLMEntry
+    | HTTPEntry
+    | ReplayEntry
+    | OracleAnswerEntry
+    | OwnEntry,
     Field(discriminator="kind"),
 ]

@@ -23,10 +23,12 @@ from mirage.features.base import MODELS
 from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
+from mirage.generation.processes import close_process
 from mirage.grids._nodes import Nodes, Settings
 from mirage.grids.cells import RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
+from mirage.llm.budget import Usage
 from mirage.models import Passage, Query, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from mirage.executors import Executor
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
-    from mirage.llm.budget import Usage
 
 BATCH = 64
 """Number of queries after which results are written to disk."""
@@ -118,6 +119,11 @@ class Runner:
         self._cache: dict[tuple[str, str], Any] = {}
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
+
+    def close(self) -> None:
+        """End the process of vLLM, if this object has started one."""
+        if any(entry.kind == "vllm" for entry in self.config.generators.values()):
+            close_process()
 
     def dataset(self, name: str) -> MirageDataset:
         """Return the queries of a dataset, up to the limit."""
@@ -213,8 +219,9 @@ class Runner:
         def answer(path: Path) -> dict[str, Any]:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
-            usage: Usage | None = getattr(getattr(generator, "llm", None), "usage", None)
-            before = replace(usage) if usage is not None else None
+            usage = getattr(getattr(generator, "llm", generator), "usage", None)
+            usage = usage if isinstance(usage, Usage) else None  # users' objects may have any
+            before = None if usage is None else replace(usage)
             answered = _answered_ids(path)
             start = time.monotonic()
             # `respond` hides the gold answers from the generator, but the oracle needs them.
@@ -233,11 +240,12 @@ class Runner:
             again = len(failed) if entry.RETRIES else 0
             new = [each for each in run if each.query_id not in answered]
             work: dict[str, Any] = {"queries": len(new), "seconds": time.monotonic() - start}
+            has_price = getattr(entry, "price", None) is not None
             if usage is not None and before is not None and self.executor is None:
                 work |= {
                     "calls": usage.calls - before.calls,
                     "tokens": usage.tokens - before.tokens,
-                    "cost": usage.cost - before.cost if entry.price is not None else None,
+                    "cost": usage.cost - before.cost if has_price else None,
                 }
             given = {query.id: len(query.passages) for query in queries}
             shown = [
