@@ -122,6 +122,11 @@ class Entry(BaseModel):
         """Return the entry for one cell, with the cell's settings filled in."""
         return self
 
+    @property
+    def has_prompt(self) -> bool:
+        """Whether a generator gets the prompt of the cell."""
+        return self.PROMPTED
+
     def make(self, **context: Any) -> Any:
         """Create the object from the settings, and from the values in ``context`` that it needs."""
         maker = self._maker()
@@ -220,6 +225,11 @@ class OwnEntry(Entry):
                 f"Grid.read(path, parts={{{name!r}: ...}}).run()"
             )
         return self._part
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether a generator gets the prompt of the cell."""
+        return _own.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
         """Return the user's component, wrapped for use in a pipeline."""
@@ -873,6 +883,7 @@ class _Replay:
     ) -> Run:
         """Return the recorded responses; see :meth:`mirage.Generator.run`."""
         from mirage.generation import ReplayGenerator
+        from mirage.models import Run
 
         full_run = Run.load(self.path, language=dataset.language, model=self.name)
         # ReplayGenerator refuses responses to unknown queries, and the file may have some.

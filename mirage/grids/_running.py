@@ -251,8 +251,10 @@ class Runner:
             shown = [
                 (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
             ]
-            work["prompts"] = len(shown)
-            work["truncated"] = sum(len(ids) < given[id_] for id_, ids in shown)
+            truncated = sum(len(ids) < given[id_] for id_, ids in shown)
+            # Without a prompt of the grid, `shown` has just the passages that the system was given.
+            if entry.has_prompt or truncated:
+                work |= {"prompts": len(shown), "truncated": truncated}
             return {
                 "items": len(run), "total": len(run), "again": again, "failed": failed, "work": work
             }  # fmt: skip
