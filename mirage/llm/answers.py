@@ -114,18 +114,27 @@ def _thinking(part: Any) -> str | None:
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
-    """Return the log probabilities of a choice; empty if there are none in OpenAI's format."""
+    """Return the log probabilities of a choice; empty if there are none in a known format."""
     try:
-        positions = (choice.get("logprobs") or {}).get("content") or ()
-        return tuple(
-            {
-                str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
-                for each in (*(position.get("top_logprobs") or ()), position)
-            }
-            for position in positions
-        )
+        logprobs = choice.get("logprobs") or {}
+        if logprobs.get("top_logprobs"):
+            # The format of text completions, which some servers also send for chats.
+            rows = [(top or {}).items() for top in logprobs["top_logprobs"]]
+        else:
+            rows = [
+                [
+                    (each["token"], each["logprob"])
+                    for each in (*(position.get("top_logprobs") or ()), position)
+                ]
+                for position in logprobs.get("content") or ()
+            ]
+        return tuple({_encodable(token): float(number) for token, number in row} for row in rows)
     except (LookupError, TypeError, AttributeError, ValueError):
         return ()
+
+
+def _encodable(token: object) -> str:
+    return str(token).encode("utf-8", "replace").decode()
 
 
 def message_text(content: Any) -> Any:
