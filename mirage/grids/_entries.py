@@ -104,8 +104,8 @@ class Entry(BaseModel):
         FREE: The settings that affect only the speed. They are not part of the key under which a
             result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
-        LATER: Settings that earlier versions did not have. They are part of the key only if they
-            are set, so that the results of these versions are still used.
+        ADDED: The settings that earlier versions did not have. They are part of the key only if
+            they are set, so that stores of earlier versions stay valid.
         PROMPTED: Whether the entry is a generator that takes a prompt.
         MAKES: The class of the object that the entry creates, from its settings.
     """
@@ -113,7 +113,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     FREE: ClassVar[frozenset[str]] = frozenset()
-    LATER: ClassVar[frozenset[str]] = frozenset()
+    ADDED: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
     MAKES: ClassVar[str] = ""
@@ -142,8 +142,8 @@ class Entry(BaseModel):
 
     def key(self) -> dict[str, Any]:
         """Return the values that identify the results: settings and digests of files."""
-        unset = {name for name in self.LATER if getattr(self, name) in (None, False)}
-        values = self.model_dump(mode="json", exclude=self.FREE | unset)
+        unset = {name for name in self.ADDED if getattr(self, name) is None}
+        values = self.model_dump(mode="json", exclude={*self.FREE, *unset})
         for name in values:
             value = getattr(self, name)
             if isinstance(value, Path):
@@ -689,12 +689,12 @@ class SentencePrunerEntry(Entry):
     cross-encoder with scores per token, as in Provence, with ``tokens: true``.
     """
 
-    LATER = frozenset({"tokens"})
+    ADDED = frozenset({"tokens"})
 
     kind: Literal["sentence-pruner"]
     model: ModelName
     encoder: bool = False
-    tokens: bool = False
+    tokens: bool | None = None
     threshold: float | None = None
     share: float | None = Field(None, gt=0, le=1)
 
@@ -846,7 +846,7 @@ class TransformersEntry(Entry):
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
     FREE = frozenset({"device", "batch_size"})
-    LATER = frozenset({"load_in"})
+    ADDED = frozenset({"load_in"})
 
     kind: Literal["transformers"]
     model: ModelName
