@@ -28,6 +28,7 @@ from mirage._base.files import read_rows, validated, write_records
 from mirage._base.near_names import NearNames, NearNamesMeta
 from mirage._base.passages import document_of, is_other_text
 from mirage._base.quoting import utf8_text
+from mirage._base.reasoning import split_reasoning
 from mirage._base.rows import first_duplicate
 from mirage._base.tables import frame_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError
@@ -239,6 +240,14 @@ class Response(Record):
             these were shown, in their order.
         passages: Shown passages that the query lacks, such as those that a pipeline retrieved. With
             them a run contains everything that its responses were based on.
+        reasoning: What the model wrote before its answer, if it is a reasoning model. It is stored,
+            and neither metrics nor judges read it. A ``<think>`` block at the start of ``text`` is
+            moved here.
+
+    Example:
+        >>> response = Response(query_id="q1", text="<think>Congo? No.</think>The Nile.")
+        >>> response.text, response.reasoning
+        ('The Nile.', 'Congo? No.')
     """
 
     query_id: Id
@@ -247,6 +256,17 @@ class Response(Record):
     repeat: Annotated[int, Field(ge=0)] = 0
     shown: tuple[Id, ...] | None = None
     passages: tuple[Passage, ...] = ()
+    reasoning: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_reasoning(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("text"), str):
+            return data
+        reasoning, text = split_reasoning(data["text"])
+        if not reasoning and text == data["text"]:
+            return data
+        return data | {"text": text, "reasoning": data.get("reasoning") or reasoning}
 
     @model_validator(mode="after")
     def _has_text_or_error(self) -> Self:

@@ -63,6 +63,44 @@ def cross_encoder(place: Path, **settings: Any) -> Path:
     return place
 
 
+def token_classifier(place: Path, **settings: Any) -> Path:
+    """The folder of a cross-encoder with a score per token."""
+    made = config(**{"num_labels": 2} | settings)
+    from transformers import BertForTokenClassification
+
+    save(BertForTokenClassification(made), place)
+    return place
+
+
+def provence(place: Path, classifier: Path) -> Path:
+    """The same weights as in a token classifier's folder, in the layout of Provence."""
+    import json
+    import shutil
+
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(classifier, place)
+    weights = load_file(classifier / "model.safetensors")
+    layout = {
+        name.replace("classifier.", "token_classifier."): tensor for name, tensor in weights.items()
+    }
+    # The head that scores whole passages has the name that the one for tokens has elsewhere.
+    layout |= {"classifier.weight": torch.ones(1, 16), "classifier.bias": torch.ones(1)}
+    save_file(layout, place / "model.safetensors")
+    settings = json.loads((place / "config.json").read_text())
+    settings |= {
+        "model_type": "Provence",
+        "architectures": ["Provence"],
+        "auto_map": {"AutoModel": "modeling_provence.Provence"},
+        "id2label": {"0": "LABEL_0"},
+        "label2id": {"LABEL_0": 0},
+    }
+    (place / "config.json").write_text(json.dumps(settings))
+    (place / "modeling_provence.py").write_text("raise SystemExit('executed')")
+    return place
+
+
 def sparse_encoder(place: Path) -> Path:
     """The folder of a SPLADE model."""
     made = config()

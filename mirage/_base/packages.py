@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mirage.errors import EXTRAS, missing_package
+from mirage.errors import EXTRAS, MissingPackageError, missing_package
 
 
 def package(name: str, extra: str | None = None) -> Any:
@@ -16,3 +16,21 @@ def package(name: str, extra: str | None = None) -> Any:
         root = name.partition(".")[0]
         extra = extra or next(key for key, names in EXTRAS.items() if root in names)
         raise missing_package(error.name or name, extra) from error
+
+
+def check_bitsandbytes(purpose: str) -> None:
+    """Raise an error if a package is missing that loads models in 4 or 8 bits.
+
+    Args:
+        purpose: The setting that needs them, such as ``"load_in='4bit'"``.
+
+    Raises:
+        MissingPackageError: If bitsandbytes or accelerate is not installed.
+    """
+    for name in ("bitsandbytes", "accelerate"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            raise MissingPackageError(
+                f"{purpose} needs the package {name}; install it with: pip install {name}"
+            ) from None

@@ -7,16 +7,20 @@ responses) is enclosed in markers that it cannot close. The instructions surroun
 
 from __future__ import annotations
 
+from hashlib import sha256
+
+from mirage.features.judged import reference_lines
 from mirage.languages import Language
 from mirage.llm.questions import Form, Question, final_verdict, verdict_break
 from mirage.llm.templates import PromptFields, Template
 from mirage.models import Passage, Query, Response, Verdict
 
-__all__ = ["FIELDS", "judge_question", "read_verdict"]
+__all__ = ["FIELDS", "REFERENCE_DIGEST", "judge_question", "read_verdict", "shows_reference"]
 
 FIELDS = PromptFields(
     material=(
         ("question", "question"),
+        ("reference", "reference"),
         ("passage", "passages"),
         # The lists belong to the passages: they say which passage a number counts.
         ("order-of-a", "passages"),
@@ -34,7 +38,7 @@ You are the impartial judge of two responses to one question. Two systems wrote 
 that a search engine had found for the question; some of the passages may be of no use for it.
 
 Decide which response serves better the person who asked. Weigh
-- whether what it says is right, and answers the question, going by the passages;
+- {truth};
 - whether the passages that it cites say what it cites them for;
 - whether it is complete: details are worth something where they help to answer the question, and \
 speak against a response where they are beside it;
@@ -44,6 +48,16 @@ Do not let yourself be swayed by which response comes first, by how long they ar
 such as ##Reason: and ##Answer:, which are their required form.
 
 {citations}"""
+
+_BY_PASSAGES = "whether what it says is right, and answers the question, going by the passages"
+
+_BY_REFERENCE = """\
+whether what it says is right, and answers the question, going by the text marked <reference \
+{word}>, which is right: if it has several lines, each is a part of the whole right answer, and \
+forms of one part are separated by slashes. Compare the meaning, not the words"""
+
+REFERENCE_DIGEST = sha256(_BY_REFERENCE.encode()).hexdigest()[:16]
+"""The digest of the prompt that ships with a reference answer."""
 
 _AIM = "Judge the texts marked <response-a {word}> and <response-b {word}>"
 
@@ -83,8 +97,19 @@ _FORM: Form[Verdict] = Form(
 )
 
 
+def shows_reference(template: Template | None, reference: bool) -> bool:
+    """Return whether a prompt shows the right answer, by its setting or by a field of its own."""
+    fields = [] if template is None else [field for _, field in template.pieces]
+    return "reference" in fields or (reference and template is None)
+
+
 def judge_question(
-    query: Query, a: Response, b: Response, template: Template | None = None
+    query: Query,
+    a: Response,
+    b: Response,
+    template: Template | None = None,
+    *,
+    reference: bool = False,
 ) -> Question[Verdict]:
     """Return the question which of two responses is better, with ``a`` as response A.
 
@@ -93,6 +118,14 @@ def judge_question(
     lists them in the query's order and adds the order that each system got. If the responses store
     their own passages, as responses of pipelines do, the prompt contains only the passages that
     either system got.
+
+    Args:
+        query: The query.
+        a: Response A.
+        b: Response B.
+        template: The user's prompt; by default the prompt that ships.
+        reference: Whether the prompt that ships shows the right answer. A template shows it if it
+            has the field.
     """
     query = _with_shown_passages(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
@@ -103,12 +136,15 @@ def judge_question(
     lists = {} if all(passage_ids[: len(order)] == order for order in orders.values()) else orders
     numbers = [""] * len(passages) if lists else [f"-{n}" for n in range(1, len(passages) + 1)]
     language = Language.of(query.language).name
+    has_reference = shows_reference(template, reference)
     task = _TASK.format(
         language=language,
+        truth=_BY_REFERENCE if has_reference else _BY_PASSAGES,
         citations=_CITATIONS_BY_LIST if lists else _CITATIONS,
     )
     material = (
         ("question", query.text),
+        *([("reference", str(reference_lines(query)))] if has_reference else ()),
         *((f"passage{n}", _format_passage(p)) for n, p in zip(numbers, passages, strict=True)),
         *((f"order-of-{of}", _numbered_list(order)) for of, order in lists.items()),
         ("response-a", a.text or ""),

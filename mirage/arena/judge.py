@@ -16,7 +16,7 @@ from mirage._base.journal import Journal
 from mirage._base.logs import logger
 from mirage._base.near_names import NearNames
 from mirage._base.progress import progress_bar
-from mirage.arena._prompt import FIELDS
+from mirage.arena._prompt import FIELDS, REFERENCE_DIGEST, shows_reference
 from mirage.arena._voting import Voting, shown_pairs, vote_order
 from mirage.arena.adaptive import AdaptivePairs
 from mirage.arena.pairs import Contest, Pair, Skipped
@@ -85,13 +85,17 @@ class PairwiseJudge(NearNames):
         agreement: Measured agreement of these judges with people, such as
             :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
         prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
-            and ``{answer_a}`` and ``{answer_b}``, and perhaps ``{passages}``, ``{language}``,
-            ``{marks}`` and ``{form}``. The judge's guide describes them. Texts from elsewhere stay
-            between marks that they cannot close.
+            and ``{answer_a}`` and ``{answer_b}``, and perhaps ``{reference}``, ``{passages}``,
+            ``{language}``, ``{marks}`` and ``{form}``. The judge's guide describes them. Texts from
+            elsewhere stay between marks that they cannot close.
+        reference: Show the judge the right answer, as in the pairwise LLMeval of BERGEN: the short
+            answers of the query, or else the answer of its reference. Pairs on queries that have
+            neither are skipped. A ``prompt`` shows it with the field ``{reference}`` instead.
 
     Raises:
         JudgmentError: There is no judge, or two judges have the same model name.
-        SettingError: ``prompt`` has an unknown field, lacks a field, or names no verdict.
+        SettingError: ``prompt`` has an unknown field, lacks a field, or names no verdict; or
+            ``reference`` is set together with a prompt that has no field for it.
     """
 
     def __init__(
@@ -102,6 +106,7 @@ class PairwiseJudge(NearNames):
         votes: Votes = "majority",
         agreement: Sequence[HumanAgreement] = (),
         prompt: str | None = None,
+        reference: bool = False,
     ) -> None:
         if isinstance(judges, str) or not isinstance(judges, Iterable):
             judges = (judges,)
@@ -110,6 +115,11 @@ class PairwiseJudge(NearNames):
         self.votes: Votes = votes
         self._agreement = tuple(agreement)
         self._template = template_of(prompt, FIELDS, "a judge of pairs")
+        self.reference: bool = shows_reference(self._template, reference)
+        if reference and not self.reference:
+            raise SettingError(
+                "the prompt has no field {reference}; add the field, or leave out reference="
+            )
         if not self.judges:
             raise JudgmentError("there is no judge; pass an LLM such as 'gpt-4o'")
         name, count = Counter(judge.model for judge in self.judges).most_common(1)[0]
@@ -123,12 +133,19 @@ class PairwiseJudge(NearNames):
 
     def __repr__(self) -> str:
         names = [judge.model for judge in self.judges]
-        return f"PairwiseJudge({names}, both_orders={self.both_orders}, votes={self.votes!r})"
+        settings = f"both_orders={self.both_orders}, votes={self.votes!r}"
+        reference = ", reference=True" if self.reference else ""
+        return f"PairwiseJudge({names}, {settings}{reference})"
+
+    def _contest(self, dataset: DatasetLike, runs: Iterable[Run]) -> Contest:
+        return Contest(dataset, runs, self._template, reference=self.reference)
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of your own prompt; empty for the prompt that ships."""
-        return self._template.digest if self._template else ""
+        """The digest of your own prompt; empty for the one that ships without a reference."""
+        if self._template is None:
+            return REFERENCE_DIGEST if self.reference else ""
+        return self._template.digest
 
     @property
     def agreement(self) -> tuple[HumanAgreement, ...]:
@@ -187,7 +204,7 @@ class PairwiseJudge(NearNames):
             DatasetError: ``out`` is not a file of votes, or another process writes it.
             LLMError: There is no key for OpenAI.
         """
-        contest = Contest(dataset, runs, self._template)
+        contest = self._contest(dataset, runs)
         return self._ask_all(contest, *contest.draw(queries, pairs, seed), out, executor, progress)
 
     def judge(
@@ -219,7 +236,7 @@ class PairwiseJudge(NearNames):
             JudgmentError: As for :meth:`compare`, or a model is compared with itself.
             UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
-        contest = Contest(dataset, runs, self._template)
+        contest = self._contest(dataset, runs)
         return self._ask_all(contest, *contest.sort_out(pairs), out, executor, progress)
 
     def compare_adaptively(
@@ -270,7 +287,7 @@ class PairwiseJudge(NearNames):
             SettingError: ``judgments``, ``queries`` or ``batch`` is below 1, or ``target`` is not
                 above 0 and at most 1.
         """
-        contest = Contest(dataset, runs, self._template)
+        contest = self._contest(dataset, runs)
         size = len(contest.runs) if batch is None else batch
         _check_sizes(judgments, size)
         if target is not None and not 0 < target <= 1:
@@ -322,7 +339,7 @@ class PairwiseJudge(NearNames):
         if judgments is not None:
             _check_sizes(judgments, 1)
             pairs = 1.0
-        contest = Contest(dataset, runs, self._template)
+        contest = self._contest(dataset, runs)
         drawn, _ = contest.draw(queries, pairs, seed)
         orders = shown_pairs(drawn, self.both_orders)
         estimates = [estimate(judge, map(contest.question, orders)) for judge in self.judges]
@@ -345,7 +362,7 @@ class PairwiseJudge(NearNames):
             JudgmentError: The runs cannot be compared on this dataset.
             UnknownNameError: A pair has a query or model that is not in the dataset or runs.
         """
-        contest = Contest(dataset, runs, self._template)
+        contest = self._contest(dataset, runs)
         orders = shown_pairs(contest.sort_out(pairs)[0], self.both_orders)
         return sum_estimates(
             estimate(judge, map(contest.question, orders)) for judge in self.judges

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from mirage._base.gaps import NotComputed
 from mirage._base.logs import logger
-from mirage.arena._prompt import judge_question
+from mirage.arena._prompt import judge_question, shows_reference
 from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import JudgmentError, SettingError, UnknownNameError
+from mirage.features.judged import reference_lines
 from mirage.llm.questions import Question
 from mirage.llm.templates import Template
 from mirage.models import Run, Verdict
@@ -64,14 +66,21 @@ class Contest:
     """At least two runs of different models on one dataset, checked to be comparable.
 
     It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list.
-    With a ``template``, questions have the user's prompt.
+    With a ``template``, questions have the user's prompt. With a ``reference``, the prompt that
+    ships shows the right answer. Pairs on queries without one are skipped if the prompt shows it.
     """
 
     def __init__(
-        self, dataset: DatasetLike, runs: Iterable[Run], template: Template | None = None
+        self,
+        dataset: DatasetLike,
+        runs: Iterable[Run],
+        template: Template | None = None,
+        *,
+        reference: bool = False,
     ) -> None:
         self.dataset: MirageDataset = as_dataset(dataset)
         self._template = template
+        self._reference = shows_reference(template, reference)
         sorted_runs = sorted(runs, key=lambda run: run.model)
         self.runs: dict[str, Run] = {run.model: run for run in sorted_runs}
         self._query_ids = frozenset(self.dataset.query_ids)
@@ -122,8 +131,10 @@ class Contest:
         possible, skipped = [], []
         for pair in dict.fromkeys(Pair(*pair) for pair in pairs):
             self._check_names(pair)
-            reason = self._missing_reason(pair.model_a, pair.query_id) or self._missing_reason(
-                pair.model_b, pair.query_id
+            reason = (
+                self._missing_reason(pair.model_a, pair.query_id)
+                or self._missing_reason(pair.model_b, pair.query_id)
+                or self._missing_reference(pair.query_id)
             )
             if reason:
                 skipped.append(Skipped(*pair, reason))
@@ -134,7 +145,13 @@ class Contest:
     def question(self, pair: Pair) -> Question[Verdict]:
         """Return the question for a judge about a pair that can be judged."""
         a, b = (self.runs[model][pair.query_id] for model in (pair.model_a, pair.model_b))
-        return judge_question(self.dataset[pair.query_id], a, b, self._template)
+        query = self.dataset[pair.query_id]
+        return judge_question(query, a, b, self._template, reference=self._reference)
+
+    def _missing_reference(self, query_id: str) -> str:
+        """Return why a query has no right answer to show; empty if it has one or needs none."""
+        lines = reference_lines(self.dataset[query_id]) if self._reference else ""
+        return lines.reason if isinstance(lines, NotComputed) else ""
 
     def _missing_reason(self, model: str, query_id: str) -> str:
         """Return why a model has no response that can be judged; empty if it has one."""

@@ -45,6 +45,13 @@ def judge(
     ] = None,
     both_orders: options.BothOrders = False,
     prompt: options.Prompt = None,
+    reference: Annotated[
+        bool,
+        flag(
+            "Show the judge the right answers; pairs on queries without one are skipped.",
+            "--reference",
+        ),
+    ] = False,
     file: options.Growing = None,
     dry_run: options.DryRun = False,
     base_url: options.BaseUrl = None,
@@ -70,7 +77,9 @@ def judge(
     runs = runs_of(questions.language, responses)
     settings = LLMSettings(llm, base_url, budget)
     judges = list(map(settings.llm, name))
-    arena = PairwiseJudge(judges, both_orders=both_orders, prompt=prompt_of(prompt))
+    arena = PairwiseJudge(
+        judges, both_orders=both_orders, prompt=prompt_of(prompt), reference=reference
+    )
     plan: dict[str, Any] = {"queries": queries, "seed": seed}
     plan |= {} if judgments is None else {"judgments": judgments}
     estimate = arena.estimate(questions, runs, **plan)

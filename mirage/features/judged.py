@@ -17,11 +17,12 @@ from typing import Literal, NamedTuple
 from mirage.errors import SettingError
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import Answered, Definition, Facts, NotComputed
-from mirage.features.overlap import reference_answer
+from mirage.features.overlap import answer_of_reference
 from mirage.features.rated import ANSWER_FIELDS, RatedFeature, named_by_prompt
 from mirage.llm import LLM, Completion, as_llm
 from mirage.llm.questions import BRACKETS, Form, Question, final_verdict
 from mirage.llm.templates import template_of
+from mirage.models import Query
 
 Scale = Literal["binary", "graded"]
 """Labels of the judge: yes and no, or also a label for answers that are right in part."""
@@ -51,7 +52,9 @@ def llm_eval(
         scale: ``binary`` by default. ``graded`` gives 0.5 to an answer that is right in part.
         method: ``label`` by default. ``logprobs`` sums the value of each label times its
             probability as the first token of the output, which gives a number from 0 to 1. The
-            server has to return log probabilities. The feature is then named ``llm_eval_logprobs``.
+            server has to return log probabilities. If it allows fewer than 20 alternatives, set
+            ``parameters={"top_logprobs": 5}`` of the judge. The feature is then named
+            ``llm_eval_logprobs``.
         invalid: ``nan`` by default. ``false`` counts an output without a label as 0, as BERGEN
             does, and logs their number.
         prompt: Your own prompt, with the fields ``{question}``, ``{reference}`` and ``{answer}``;
@@ -74,7 +77,9 @@ def llm_eval(
     form = _bracketed_label_form(labels)
     if method == "logprobs":
         name, form = f"{name}_logprobs", _first_token_form(labels)
-        llm = llm.with_parameters(logprobs=True, top_logprobs=20)
+        # Some servers allow fewer than 20 alternatives, so a number in the LLM's parameters counts.
+        alternatives = llm.parameters.get("top_logprobs", 20)
+        llm = llm.with_parameters(logprobs=True, top_logprobs=alternatives)
     # The first token of an output is a bare label; otherwise labels are in brackets.
     verdicts = tuple(label if method == "logprobs" else f"[[{label}]]" for label in labels)
     template = template_of(prompt, replace(ANSWER_FIELDS, verdicts=verdicts), "llm_eval")
@@ -93,7 +98,7 @@ def _question(
     scale: Scale, form: Form[float], item: Answered
 ) -> Question[float] | float | NotComputed:
     """Return the question to the judge, or the feature's value if no question is needed."""
-    references = _reference_lines(item)
+    references = reference_lines(item.query)
     if isinstance(references, NotComputed):
         return references
     if not item.parsed.answer_text.strip():
@@ -106,13 +111,13 @@ def _question(
     return Question(SCALES[scale].task, "Judge the text marked <answer {word}>", form, material)
 
 
-def _reference_lines(item: Answered) -> str | NotComputed:
+def reference_lines(query: Query) -> str | NotComputed:
     """Return the short answers, one per line with its spellings, or else the reference's answer."""
-    if item.query.answerable is False:
+    if query.answerable is False:
         return UNANSWERABLE
-    if item.query.answers:
-        return "\n".join(" / ".join(forms) for forms in item.query.answers)
-    reference = reference_answer(item)
+    if query.answers:
+        return "\n".join(" / ".join(forms) for forms in query.answers)
+    reference = answer_of_reference(query)
     if isinstance(reference, NotComputed):
         return NotComputed("the query has neither short answers nor a reference to compare with")
     return reference
@@ -202,8 +207,9 @@ def expected_value(
 ) -> float | None:
     """Return the expected value of the labels by their probabilities at the first token with text.
 
-    A token counts for a label if it is the beginning of this label only, regardless of case. Return
-    ``None`` if the labels' probabilities add up to less than :data:`LEAST_MASS`.
+    A token counts for a label if it is the beginning of this label only, regardless of case. A
+    ``<think>`` block before it is skipped. Return ``None`` if the labels' probabilities add up to
+    less than :data:`LEAST_MASS`.
 
     Args:
         logprobs: For each position of the output, the log probability of each likely token.
@@ -216,7 +222,9 @@ def expected_value(
         >>> round(expected_value([first], {"yes": 1.0, "no": 0.0}), 2)
         0.75
     """
-    first = next((tokens for tokens in logprobs if _is_word(tokens)), None)
+    ends = [n for n, tokens in enumerate(logprobs, 1) if _likeliest(tokens) == "</think>"]
+    answer = logprobs[ends[-1] if ends else 0 :]
+    first = next((tokens for tokens in answer if _likeliest(tokens)), None)
     if first is None:
         return None
     mass = dict.fromkeys(values, 0.0)
@@ -232,9 +240,9 @@ def expected_value(
     return min(sum(values[label] * share for label, share in mass.items()), 1.0)
 
 
-def _is_word(logprobs: Mapping[str, float]) -> bool:
-    """Return whether the most likely token at a position is more than blanks."""
-    return bool(logprobs) and bool(max(logprobs, key=logprobs.__getitem__).strip())
+def _likeliest(logprobs: Mapping[str, float]) -> str:
+    """Return the most likely token at a position, without blanks."""
+    return max(logprobs, key=logprobs.__getitem__).strip() if logprobs else ""
 
 
 _FACTS = Facts("higher", 0, 1, ("answers or reference", "LLM"))

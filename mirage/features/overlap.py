@@ -11,6 +11,7 @@ from typing import Any
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.languages import Language
+from mirage.models import Query
 from mirage.text import parse, tokenize
 
 _NO_REFERENCE = NotComputed("the query has no reference")
@@ -90,7 +91,11 @@ def longest_common_subsequence(a: Sequence[str], b: Sequence[str]) -> int:
 
 def reference_answer(item: Answered) -> str | NotComputed:
     """Return the reference's answer without its citations, or why there is none."""
-    query = item.query
+    return answer_of_reference(item.query)
+
+
+def answer_of_reference(query: Query) -> str | NotComputed:
+    """Return the answer of a query's reference without its citations, or why there is none."""
     if query.reference is None:
         return _NO_REFERENCE
     answer = _parse_reference(query.reference, query.language, query.passage_ids)

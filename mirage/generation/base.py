@@ -56,16 +56,22 @@ class Generator(Protocol):
 # Responses ----------------------------------------------------------------------------------------
 
 
-def answered(query: Query, reply: object, shown: Sequence[str] | None = None) -> Response:
+def answered(
+    query: Query, reply: object, shown: Sequence[str] | None = None, reasoning: str = ""
+) -> Response:
     """Return the response to a query, made from the value that a system returned.
 
     Args:
         query: The query.
         reply: A text, a (text, passages) tuple or a response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's.
+        reasoning: What the model wrote before its answer, if it was sent apart from the text.
     """
     response = response_of(query, reply)
-    return response if shown is None else response.model_copy(update={"shown": tuple(shown)})
+    update: dict[str, object] = {} if shown is None else {"shown": tuple(shown)}
+    if reasoning:
+        update["reasoning"] = reasoning
+    return response.model_copy(update=update) if update else response
 
 
 def failed(query: Query, error: Exception) -> Response:

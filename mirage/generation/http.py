@@ -98,7 +98,7 @@ class OpenAIGenerator:
             async def answer(query: Query) -> Response:
                 prompt = make_prompt(query)
                 completion = await connection.ask(prompt.messages, sample=self._sample)
-                return answered(query, completion.text, prompt.shown)
+                return answered(query, completion.text, prompt.shown, completion.reasoning)
 
             yield answer
 

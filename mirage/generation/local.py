@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
-from mirage._base.packages import package
+from mirage._base.packages import check_bitsandbytes, package
 from mirage.dataset import MirageDataset
 from mirage.errors import GenerationError, SettingError
 from mirage.generation.base import answered, run_in_batches
@@ -22,7 +22,11 @@ from mirage.generation.prompts import (
     prompt_for,
     query_seed,
 )
+from mirage.llm.budget import Usage
 from mirage.models import Query, Response, Run
+
+Bits = Literal["4bit", "8bit"]
+"""The precision in which the weights of a model are loaded, if not in that of the checkpoint."""
 
 # Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
@@ -36,7 +40,11 @@ _GREEDY = {
 
 
 class _LocalGenerator(ABC):
-    """The base class of generators that run a model on this machine."""
+    """The base class of generators that run a model on this machine.
+
+    Attributes:
+        usage: The queries (``calls``) and tokens of this object so far.
+    """
 
     name: str
     prompt: PromptMaker
@@ -52,6 +60,13 @@ class _LocalGenerator(ABC):
         self.batch_size = batch_size
         self.max_new_tokens = max_new_tokens
         self.temperature = temperature
+        self.usage: Usage = Usage()
+
+    def __copy__(self) -> Self:
+        # Without this method, copies would load the model again, as in another process.
+        new = object.__new__(type(self))
+        vars(new).update(vars(self))
+        return new
 
     def again(self, number: int) -> Self:
         """Return a generator with another seed, for the ``number``-th answer to each query."""
@@ -69,6 +84,28 @@ class _LocalGenerator(ABC):
     @abstractmethod
     def _answer(self, make_prompt: PromptMaker, queries: Sequence[Query]) -> list[Response]:
         """Return the responses to a batch of queries."""
+
+    def _responses(
+        self, queries: Sequence[Query], texts: Sequence[str], prompts: Sequence[Prompt]
+    ) -> list[Response]:
+        responses = [
+            answered(query, text, prompt.shown)
+            for query, text, prompt in zip(queries, texts, prompts, strict=True)
+        ]
+        return [self._check_reasoning(response) for response in responses]
+
+    def _check_reasoning(self, response: Response) -> Response:
+        """Return a failure if the model was still reasoning when it reached the limit."""
+        if response.text or not response.reasoning:
+            return response
+        reason = f"max_new_tokens={self.max_new_tokens} ended before the reasoning did; increase it"
+        return response.model_copy(update={"text": None, "error": reason})
+
+    def _count(self, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]]) -> None:
+        """Add the queries and tokens of a batch to the usage."""
+        self.usage.calls += len(prompts)
+        self.usage.prompt_tokens += sum(map(len, prompts))
+        self.usage.completion_tokens += sum(map(len, answers))
 
 
 class TransformersGenerator(_LocalGenerator):
@@ -90,6 +127,10 @@ class TransformersGenerator(_LocalGenerator):
         device: The device, such as ``"cuda:1"``. The default is CUDA, else MPS, else the CPU. A
             model that is passed with its tokenizer stays on its device by default.
         dtype: Floating-point type, such as ``"float16"``; by default that of the checkpoint.
+        load_in: ``"8bit"`` or ``"4bit"`` loads the weights in 8 bits, or in 4 bits (NF4 with
+            computation in ``dtype``, by default bfloat16; Dettmers et al. 2023, arXiv 2305.14314).
+            This needs the packages bitsandbytes and accelerate, and a device that bitsandbytes
+            supports.
         batch_size: Number of queries in a batch.
         max_new_tokens: The longest answer, in tokens.
         temperature: Sampling temperature; 0 always takes the likeliest token.
@@ -97,7 +138,8 @@ class TransformersGenerator(_LocalGenerator):
 
     Raises:
         SettingError: If a setting is not valid.
-        MissingPackageError: If torch or transformers is not installed, or peft for an adapter.
+        MissingPackageError: If torch or transformers is not installed, or peft for an adapter, or
+            bitsandbytes or accelerate for ``load_in``.
     """
 
     def __init__(
@@ -108,6 +150,7 @@ class TransformersGenerator(_LocalGenerator):
         prompt: PromptMaker | None = None,
         device: str | None = None,
         dtype: str | None = None,
+        load_in: Bits | None = None,
         batch_size: int = 8,
         max_new_tokens: int = ANSWER_TOKENS,
         temperature: float = 0.0,
@@ -120,6 +163,7 @@ class TransformersGenerator(_LocalGenerator):
             "prompt": prompt,
             "device": device,
             "dtype": dtype,
+            "load_in": load_in,
             "batch_size": batch_size,
             "max_new_tokens": max_new_tokens,
             "temperature": temperature,
@@ -128,17 +172,23 @@ class TransformersGenerator(_LocalGenerator):
         transformers = package("transformers")
         self.model: Any
         self.tokenizer: Any
+        if load_in is not None:
+            _check_bits(load_in, model)
         if isinstance(model, tuple):
             self.model, self.tokenizer = model
         else:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-            self.model = _load(transformers, model, dtype)
+            device = device or _device(self._torch)
+            options = {"dtype": dtype or "auto"} | _bits_options(
+                transformers, load_in, dtype, device
+            )
+            self.model = _load(transformers, model, options)
             if _is_adapter(model):
                 name = name or str(model)  # otherwise the name of the base model would be used
             # If a model sets max_length too, transformers warns at every batch.
             self.model.generation_config.max_length = None
-            device = device or _device(self._torch)
-        if device is not None:
+        # Quantised weights are loaded on their device, and cannot be moved.
+        if device is not None and load_in is None:
             self.model.to(device)
         self.model.eval()
         self.name: str = name or self.model.name_or_path or type(self.model).__name__
@@ -172,8 +222,10 @@ class TransformersGenerator(_LocalGenerator):
                 generation_config=config,
                 logits_processor=self._sampling(queries),
             )
-        texts = self.tokenizer.batch_decode(output[:, width:], skip_special_tokens=True)
-        return _responses(queries, texts, prompts)
+        written = output[:, width:]
+        self._count(rows, _without_end(written.tolist(), config.eos_token_id))
+        texts = self.tokenizer.batch_decode(written, skip_special_tokens=True)
+        return self._responses(queries, texts, prompts)
 
     def _config(self) -> Any:
         """Return the model's generation settings, such as its end tokens, with greedy decoding."""
@@ -290,36 +342,69 @@ class VLLMGenerator(_LocalGenerator):
         ]
         conversations = [plain_messages(prompt.messages, self.tokenizer) for prompt in prompts]
         outputs = self.model.chat(conversations, params, use_tqdm=False)
-        return _responses(queries, [output.outputs[0].text for output in outputs], prompts)
+        completions = [output.outputs[0] for output in outputs]
+        self._count(
+            [output.prompt_token_ids or () for output in outputs],
+            [completion.token_ids for completion in completions],
+        )
+        return self._responses(queries, [completion.text for completion in completions], prompts)
 
 
 def _is_adapter(model: str | Path) -> bool:
     return (Path(model) / "adapter_config.json").is_file()
 
 
-def _load(transformers: Any, model: str | Path, dtype: str | None) -> Any:
+def _load(transformers: Any, model: str | Path, options: dict[str, Any]) -> Any:
     """Load a model, and if it is an adapter, its base model with the adapter."""
     load = transformers.AutoModelForCausalLM.from_pretrained
     if not _is_adapter(model):
-        return load(model, dtype=dtype or "auto")
+        return load(model, **options)
     peft = package("peft")
     config = peft.PeftConfig.from_pretrained(model)
-    base = load(config.base_model_name_or_path, dtype=dtype or "auto")
+    base = load(config.base_model_name_or_path, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # peft triggers them in transformers
         return peft.PeftModel.from_pretrained(base, model)
+
+
+def _check_bits(load_in: str, model: object) -> None:
+    """Raise an error if a model cannot be loaded in 4 or 8 bits."""
+    if load_in not in get_args(Bits):
+        raise SettingError(f"load_in must be '4bit' or '8bit', got {load_in!r}")
+    if isinstance(model, tuple):
+        raise SettingError(
+            "load_in needs the name or folder of a model, and this model is loaded already"
+        )
+    check_bitsandbytes(f"load_in={load_in!r}")
+
+
+def _bits_options(
+    transformers: Any, load_in: Bits | None, dtype: str | None, device: str
+) -> dict[str, Any]:
+    """Return the arguments with which a model is loaded in 4 or 8 bits."""
+    if load_in is None:
+        return {}
+    settings: dict[str, Any] = {"load_in_8bit": True}
+    if load_in == "4bit":
+        settings = {
+            "load_in_4bit": True,
+            "bnb_4bit_quant_type": "nf4",
+            "bnb_4bit_compute_dtype": dtype or "bfloat16",
+        }
+    place = "cuda:0" if device == "cuda" else device
+    config = transformers.BitsAndBytesConfig(**settings)
+    return {"quantization_config": config, "device_map": {"": place}}
+
+
+def _without_end(rows: Sequence[list[int]], ends: int | list[int] | None) -> list[list[int]]:
+    """Return the ids of each answer up to its first end token, without the padding after it."""
+    end_ids = {ends} if isinstance(ends, int) else set(ends or ())
+    return [
+        row[: next((n for n, id_ in enumerate(row, 1) if id_ in end_ids), len(row))] for row in rows
+    ]
 
 
 def _device(torch: Any) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _responses(
-    queries: Sequence[Query], texts: Sequence[str], prompts: Sequence[Prompt]
-) -> list[Response]:
-    return [
-        answered(query, text, prompt.shown)
-        for query, text, prompt in zip(queries, texts, prompts, strict=True)
-    ]

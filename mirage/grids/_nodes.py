@@ -12,6 +12,7 @@ from mirage.features.registry import facts
 from mirage.features.registry import needs as feature_needs
 from mirage.grids._entries import OwnEntry
 from mirage.grids._metrics import is_feature, is_measure
+from mirage.grids.cells import COMPRESSION
 from mirage.grids.config import NONE, ORACLE, SECTIONS, GridConfig
 from mirage.grids.store import Node
 
@@ -182,6 +183,13 @@ class Nodes:
             "k": int(cell["retrieve_k"]),
         }
         return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
+
+    def compression(self, cell: Settings) -> Node:
+        """Return the node of the compression by the processor of a cell."""
+        processed = self.process(cell)
+        settings = {"metrics": [COMPRESSION]}
+        name = f"of {processed.name}"
+        return Node("measure", name, settings, (processed,), None, cell["dataset"])
 
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
         """Return the metrics that have no value on any query of a dataset, with the reason."""

@@ -106,6 +106,13 @@ class _Processor:
         self.process = function
 
 
+def takes_prompt(part: Any) -> bool:
+    """Return whether a generator of the user is a function that gets the prompt of each query."""
+    if isinstance(part, Generator) and not isinstance(part, type):
+        return False
+    return "prompt" in inspect.signature(part).parameters
+
+
 def _make_generator(
     part: Any, name: str, *, prompt: PromptMaker | None = None, **_: Any
 ) -> Generator:
@@ -113,7 +120,7 @@ def _make_generator(
     if isinstance(part, Generator) and not isinstance(part, type):
         return part
     model = name.partition(".")[2]
-    if "prompt" not in inspect.signature(part).parameters:
+    if not takes_prompt(part):
         return CallableGenerator(part, model)
     if prompt is None:
         raise SettingError(f"{name} has a parameter 'prompt': name a prompt in grid.prompt")

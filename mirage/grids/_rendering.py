@@ -14,7 +14,7 @@ from mirage._base.files import validated
 from mirage._base.quoting import csv_text, html_text
 from mirage._base.tables import Table, to_html
 from mirage.errors import DatasetError
-from mirage.grids.cells import RESOURCES, Cell, Score, differing_axes
+from mirage.grids.cells import EXPLANATIONS, Cell, Score, differing_axes
 from mirage.models import Record
 from mirage.statistics.bootstrap import NO_INTERVAL
 
@@ -161,8 +161,8 @@ def _notes(
             "*: the best cell of its dataset, and those that are not significantly different "
             "(paired test, Holm, 0.05; without the oracle)"
         )
-    if unscored := {metric: RESOURCES[metric] for metric in usual if metric in RESOURCES}:
-        yield ", ".join(f"{metric}: {text}" for metric, text in unscored.items())
+    if explained := {name: EXPLANATIONS[name] for name in usual if name in EXPLANATIONS}:
+        yield ", ".join(f"{metric}: {text}" for metric, text in explained.items())
 
 
 _STYLE_NOTES: Mapping[Style, str] = {

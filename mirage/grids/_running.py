@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,10 +24,12 @@ from mirage.features.base import MODELS
 from mirage.features.rated import RatedFeature
 from mirage.features.registry import DEFINITIONS, canonical_name, facts, feature
 from mirage.generation import respond
+from mirage.generation.processes import close_process
 from mirage.grids._nodes import Nodes, Settings
-from mirage.grids.cells import RESOURCES, Cell, Score
+from mirage.grids.cells import COMPRESSION, RESOURCES, Cell, Score
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, Node, ResultStore
+from mirage.llm.budget import Usage
 from mirage.models import Passage, Query, Run
 from mirage.pipeline import Pipeline
 from mirage.retrieval import (
@@ -36,6 +39,7 @@ from mirage.retrieval import (
     Retriever,
     RewritingRetriever,
     RunRetriever,
+    compression,
     evaluate,
 )
 from mirage.retrieval.run import Hits
@@ -45,7 +49,6 @@ if TYPE_CHECKING:
     from mirage.executors import Executor
     from mirage.features.base import Feature
     from mirage.llm import LLM, Budget
-    from mirage.llm.budget import Usage
 
 BATCH = 64
 """Number of queries after which results are written to disk."""
@@ -119,6 +122,11 @@ class Runner:
         self._failures: dict[Node, str] = {}
         self._empty: dict[Node, str] = {}
 
+    def close(self) -> None:
+        """End the process of vLLM, if this object has started one."""
+        if any(entry.kind == "vllm" for entry in self.config.generators.values()):
+            close_process()
+
     def dataset(self, name: str) -> MirageDataset:
         """Return the queries of a dataset, up to the limit."""
         whole = self.nodes.dataset(name)
@@ -177,11 +185,7 @@ class Runner:
         dataset = self.dataset(cell["dataset"])
         if cell["retriever"] == NONE:
             return Pipeline(None).show(dataset)
-        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
-        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
-        unprocessed = Pipeline(retriever, retrieve_k=show_k, show_k=show_k).show(
-            dataset, retriever.run
-        )
+        unprocessed = self._unprocessed(cell)
         if cell["processor"] == NONE:
             return unprocessed
 
@@ -199,6 +203,13 @@ class Runner:
             retrieved=True,
         )
 
+    def _unprocessed(self, cell: Settings) -> MirageDataset:
+        """Return the queries of a cell with the passages that its retrieval shows."""
+        show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
+        retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
+        pipeline = Pipeline(retriever, retrieve_k=show_k, show_k=show_k)
+        return pipeline.show(self.dataset(cell["dataset"]), retriever.run)
+
     def responses(self, cell: Settings) -> Run:
         dataset = self.dataset(cell["dataset"])
         path, _ = self._generate(cell)
@@ -213,8 +224,9 @@ class Runner:
         def answer(path: Path) -> dict[str, Any]:
             queries = self.queries_with_passages(cell)
             generator: Any = self._generator(cell)
-            usage: Usage | None = getattr(getattr(generator, "llm", None), "usage", None)
-            before = replace(usage) if usage is not None else None
+            usage = getattr(getattr(generator, "llm", generator), "usage", None)
+            usage = usage if isinstance(usage, Usage) else None  # users' objects may have any
+            before = None if usage is None else replace(usage)
             answered = _answered_ids(path)
             start = time.monotonic()
             # `respond` hides the gold answers from the generator, but the oracle needs them.
@@ -233,18 +245,21 @@ class Runner:
             again = len(failed) if entry.RETRIES else 0
             new = [each for each in run if each.query_id not in answered]
             work: dict[str, Any] = {"queries": len(new), "seconds": time.monotonic() - start}
+            has_price = getattr(entry, "price", None) is not None
             if usage is not None and before is not None and self.executor is None:
                 work |= {
                     "calls": usage.calls - before.calls,
                     "tokens": usage.tokens - before.tokens,
-                    "cost": usage.cost - before.cost if entry.price is not None else None,
+                    "cost": usage.cost - before.cost if has_price else None,
                 }
             given = {query.id: len(query.passages) for query in queries}
             shown = [
                 (r.query_id, r.shown) for r in run if r.shown is not None and r.text is not None
             ]
-            work["prompts"] = len(shown)
-            work["truncated"] = sum(len(ids) < given[id_] for id_, ids in shown)
+            truncated = sum(len(ids) < given[id_] for id_, ids in shown)
+            # Without a prompt of the grid, `shown` has just the passages that the system was given.
+            if entry.has_prompt or truncated:
+                work |= {"prompts": len(shown), "truncated": truncated}
             return {
                 "items": len(run), "total": len(run), "again": again, "failed": failed, "work": work
             }  # fmt: skip
@@ -321,6 +336,8 @@ class Runner:
         groups: list[tuple[Callable[[Settings, Sequence[str]], _Measurement], list[str]]] = []
         if cell["retriever"] != NONE:
             groups.append((self._measure_retrieval, self.nodes.measures))
+        if cell["processor"] != NONE and COMPRESSION in self.config.metrics:
+            groups.append((self._measure_compression, [COMPRESSION]))
         if cell["generator"] != NONE:
             groups += [(self._measure_responses, group) for group in self.nodes.groups]
         for measure, names in groups:
@@ -334,6 +351,18 @@ class Runner:
         values = self._measure(cell, names)
         # Measures with a value above 1, such as counts, have no known upper bound.
         return values, {n: (0.0, 1.0) for n, column in values.items() if not (column > 1).any()}, ()
+
+    def _measure_compression(self, cell: Settings, names: Sequence[str]) -> _Measurement:
+        def measure(queries: Sequence[Query]) -> Iterable[ScoreRow]:
+            before, after = self._unprocessed(cell), self.queries_with_passages(cell)
+            for query in queries:
+                share = compression(before[query.id].passages, after[query.id].passages)
+                values = {} if math.isnan(share) else {COMPRESSION: share}
+                yield ScoreRow(query_id=query.id, values=values)
+
+        columns = self._columns(self.nodes.compression(cell), cell, names, measure)
+        # An own processor may make passages longer, so the lower end is open.
+        return columns, {COMPRESSION: (-math.inf, 1.0)}, ()
 
     def _measure_responses(self, cell: Settings, group: Sequence[str]) -> _Measurement:
         values = self._score(cell, group)

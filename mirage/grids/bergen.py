@@ -304,9 +304,12 @@ class _Converter:
             default = defaults.get(kind, "").replace("/", "-")
             if names:
                 axes[axis] = [default if default in names else next(iter(names))]
+        processor = defaults.get("context_processor", "").replace("/", "-")
+        if processor in self.sections["processors"]:
+            axes["processor"] = [processor]
         corpus = self.corpora.get(axes["dataset"][0])
         if corpus is None:
-            for axis in ("retriever", "reranker"):
+            for axis in ("retriever", "reranker", "processor"):
                 axes.pop(axis, None)
         else:
             axes["corpus"] = [corpus]
@@ -580,6 +583,35 @@ def _dslr(arguments: Entry, changes: list[str]) -> Entry:
     return {"kind": "sentence-pruner", "model": _model(arguments), "threshold": logit}
 
 
+def _provence(arguments: Entry, changes: list[str]) -> Entry:
+    threshold = arguments.get("threshold", 0.1)
+    if not isinstance(threshold, int | float) or not 0 < threshold < 1:
+        raise NotConvertedError("threshold must be a probability between 0 and 1")
+    changes.append("titles are always kept, and passages are not reordered: use a reranker")
+    used = {"model_name", "threshold", "always_select_title", "reorder", "top_k"}
+    _note_unused(arguments, used, changes)
+    model = _model(arguments)
+    return {"kind": "sentence-pruner", "model": model, "tokens": True, "threshold": threshold}
+
+
+RECOMP = "fangyuan/nq_extractive_compressor"
+
+
+def _recomp(arguments: Entry, changes: list[str]) -> Entry:
+    if arguments.get("threshold") is not None:
+        raise NotConvertedError(
+            "threshold is a dot product of vectors that are not normalised; use kind: "
+            "extractive-compressor with sentences or tokens"
+        )
+    changes.append("sentences are ranked by cosine similarity, not by dot product")
+    _note_unused(arguments, {"model_name", "top_k", "alway_select_title"}, changes)
+    return {
+        "kind": "extractive-compressor",
+        "model": str(arguments.get("model_name") or RECOMP),
+        "sentences": arguments.get("top_k", 3),
+    }
+
+
 def _copy(arguments: Entry, changes: list[str]) -> None:  # noqa: ARG001
     changes.append("queries are used as they are if a retriever has no rewriter")
 
@@ -602,23 +634,23 @@ def _translate(arguments: Entry, changes: list[str]) -> Entry:
     return {"kind": "llm", "model": TRANSLATOR, "language": NLLB[code]}
 
 
+BITS = {"int4": "4bit", "int8": "8bit"}
+
+
 def _transformers(arguments: Entry, changes: list[str]) -> Entry:
-    model = _model(arguments)
-    quantization = str(arguments.get("quantization") or "no").lower()
     used = {"model_name", "max_new_tokens", "max_length", "quantization", "local_path"}
     _note_context(arguments, changes)
     _note_unused(arguments, used, changes)
-    if quantization == "int4":
-        changes.append(f"4 bits: start vllm serve MODEL --quantization bitsandbytes at {VLLM}")
-        return _served(model, arguments)
-    if quantization == "int8":
-        changes.append("8 bits are left out: the model runs in the type of its checkpoint")
-    entry = {"kind": "transformers", "model": model}
-    if isinstance(arguments.get("max_new_tokens"), int):
-        entry["max_new_tokens"] = arguments["max_new_tokens"]
-    if isinstance(arguments.get("batch_size"), int):
-        entry["batch_size"] = arguments["batch_size"]
-    return entry
+    entry = {"kind": "transformers", "model": _model(arguments)}
+    quantization = str(arguments.get("quantization") or "no").lower()
+    if quantization in BITS:
+        entry["load_in"] = BITS[quantization]
+        changes.append("needs the packages bitsandbytes and accelerate")
+    return entry | _whole_numbers(arguments, "max_new_tokens", "batch_size")
+
+
+def _whole_numbers(arguments: Entry, *names: str) -> Entry:
+    return {name: arguments[name] for name in names if isinstance(arguments.get(name), int)}
 
 
 def _served(model: str, arguments: Entry) -> Entry:
@@ -628,11 +660,19 @@ def _served(model: str, arguments: Entry) -> Entry:
 
 
 def _vllm(arguments: Entry, changes: list[str]) -> Entry:
-    changes.append(f"start vllm serve MODEL at {VLLM}")
+    changes.append(
+        f"needs the package vllm; kind: openai with base_url: {VLLM} asks a server instead"
+    )
     _note_context(arguments, changes)
-    used = {"model_name", "max_new_tokens", "max_length", "quantization", "gpu_memory_utilization"}
-    _note_unused(arguments, used, changes)
-    return _served(_model(arguments), arguments)
+    entry = {"kind": "vllm", "model": _model(arguments)}
+    settings = ("quantization", "gpu_memory_utilization")
+    entry |= {name: arguments[name] for name in settings if arguments.get(name) is not None}
+    entry |= _whole_numbers(arguments, "max_new_tokens", "batch_size")
+    # BERGEN limits the context only of models that are not quantised.
+    if isinstance(arguments.get("max_length"), int) and "quantization" not in entry:
+        entry["max_model_len"] = arguments["max_length"]
+    _note_unused(arguments, {"model_name", "max_new_tokens", "max_length", *settings}, changes)
+    return entry
 
 
 def _openai(arguments: Entry, changes: list[str]) -> Entry:
@@ -663,12 +703,17 @@ CONVERTERS: Mapping[str, Mapping[str, Converter]] = {
         "oracle_provenance.OracleProvenance": _oracle,
     },
     "reranker": {"crossencoder.CrossEncoder": _cross_encoder},
-    "context_processor": {"dslr_ce.DSLR_CE": _dslr},
+    "context_processor": {
+        "dslr_ce.DSLR_CE": _dslr,
+        "provence.ProvenceCompressor": _provence,
+        "recomp.RecompExtractiveCompressor": _recomp,
+    },
     "query_generator": {"copy.CopyQuery": _copy, "translate_query.TranslateQuery": _translate},
     "generator": {
         "llm.LLM": _transformers,
         "hf.HF": _transformers,
         "vllm.VLLM": _vllm,
+        "vllm.LLM": _vllm,
         "llm_vllm.LLM": _vllm,
         "llm_openai.OpenAI": _openai,
         "openai.OpenAI": _openai,

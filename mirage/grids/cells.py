@@ -33,6 +33,15 @@ RESOURCES = {
 }
 """Measures of the work of a generator, which have no value per query."""
 
+COMPRESSION = "compression"
+"""The metric of :func:`mirage.retrieval.compression`, which cells with a processor have."""
+
+EXPLANATIONS = {
+    **RESOURCES,
+    COMPRESSION: "share of the passages' characters that the processor removed",
+}
+"""Explanations of metrics for notes below a table."""
+
 
 class Score(NamedTuple):
     """The score of one cell on one metric.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -313,19 +314,30 @@ class Grid:
     def _table(self, runner: Runner, progress: bool) -> ResultTable:
         for name in dict.fromkeys(cell["dataset"] for cell in self.cells):
             runner.dataset(name)
-        cells = []
-        with progress_bar(len(self.cells), f"cells of {self.name}", progress) as bar:
-            for settings in self.cells:
+        by_position: dict[int, Cell] = {}
+        with (
+            closing(runner),
+            progress_bar(len(self.cells), f"cells of {self.name}", progress) as bar,
+        ):
+            for position in sorted(range(len(self.cells)), key=self._process_order):
+                settings = self.cells[position]
                 try:
                     cell = runner.cell(settings)
                 except MirageError as error:
                     cell = Cell(settings, failure=str(error))
-                cells.append(cell)
+                by_position[position] = cell
                 bar.update()
+        cells = [by_position[position] for position in range(len(self.cells))]
         shortfalls = (f"{node}: {why}" for node, why in runner.shortfalls())
         notes = (*runner.nodes.order_notes(self.cells), *shortfalls)
         table_cells = tuple(map(self._without_unused_axes, cells))
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
+
+    def _process_order(self, position: int) -> int:
+        """Return the sort key of a cell; each model with a process then starts only once."""
+        name = self.cells[position]["generator"]
+        has_process = name != NONE and self.config.generators[name].kind == "vllm"
+        return 1 + list(self.config.generators).index(name) if has_process else 0
 
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None

@@ -14,6 +14,7 @@ from mirage.corpus import Corpus
 from mirage.errors import MirageError
 from mirage.generation import RagPrompt
 from mirage.grids._nodes import Nodes, Settings
+from mirage.grids.cells import COMPRESSION
 from mirage.grids.config import NONE, ORACLE, GridConfig
 from mirage.grids.store import RESPONSES, STEPS, Node, ResultStore
 from mirage.llm.client import estimate_tokens
@@ -187,6 +188,8 @@ class _Planner:
             self._count(self.nodes.rank(cell), cell)
             if measures:
                 self._count(self.nodes.measure(cell, measures), cell)
+        if COMPRESSION in self.config.metrics and cell["processor"] != NONE:
+            self._count(self.nodes.compression(cell), cell)
         if has_features:
             generated = self.nodes.generate(cell)
             self._count(generated, cell)

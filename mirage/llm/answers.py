@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from mirage._base.reasoning import split_reasoning
 from mirage.errors import LLMError
 from mirage.llm.retries import TransientError, transient_status
 from mirage.llm.secrets import Secrets
@@ -21,7 +22,7 @@ class Completion:
     """One answer of a model.
 
     Attributes:
-        text: The text that the model wrote.
+        text: The text that the model wrote, without its reasoning.
         finish_reason: Why the answer ended: ``stop``, or ``length`` if ``max_tokens`` cut it off.
         prompt_tokens: Tokens of the input, estimated if the server does not count them.
         completion_tokens: Tokens of the output, estimated if the server does not count them.
@@ -29,6 +30,9 @@ class Completion:
         logprobs: For each position of the text, the natural-log probabilities of the token there
             and of its alternatives, by token. Empty if the server sends none; request them with
             ``logprobs=True, top_logprobs=20`` (see :meth:`LLM.with_parameters`).
+        reasoning: What a reasoning model wrote before its answer: the field ``reasoning_content``
+            or ``reasoning`` of the server's answer, or a ``<think>`` block at the start of its
+            text. Empty if there is none.
     """
 
     text: str
@@ -37,6 +41,7 @@ class Completion:
     completion_tokens: int
     cached: bool = False
     logprobs: tuple[Mapping[str, float], ...] = ()
+    reasoning: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -50,8 +55,12 @@ def completion_of(
         choice = answer["choices"][0]
         message = choice["message"]
         text, reason = message_text(message.get("content")), choice.get("finish_reason") or ""
+        reasoning = _reasoning_of(message)
     except (LookupError, TypeError, AttributeError):
         raise TransientError(f"the answer has no choice: {secrets.excerpt(answer)}") from None
+    if isinstance(text, str):
+        block, text = split_reasoning(text)
+        reasoning = reasoning or block
     if reason == "content_filter":
         raise LLMError("the answer was blocked by a content filter")
     if message.get("refusal"):
@@ -67,34 +76,76 @@ def completion_of(
         raise TransientError(f"the answer has no text: {secrets.excerpt(choice)}")
     reason = str(reason)
     try:
-        (text + reason).encode()
+        (text + reason + reasoning).encode()
     except UnicodeEncodeError as error:
         raise TransientError(f"the text of the answer is not valid Unicode ({error})") from None
-    if secrets.key_in(text):
+    if secrets.key_in(text) or secrets.key_in(reasoning):
         raise LLMError("the answer contains the API key and was discarded")
-    return Completion(text, reason, *tokens, logprobs=_logprobs(choice))
+    return Completion(text, reason, *tokens, logprobs=_logprobs(choice), reasoning=reasoning)
+
+
+def completion_in_cache(stored: Mapping[str, Any]) -> Completion:
+    """Return the completion that the cache holds."""
+    # Earlier versions stored the reasoning as a part of the text.
+    reasoning, text = split_reasoning(stored["text"])
+    answer = {"reasoning": reasoning, **stored, "text": text}
+    return Completion(**answer | {"cached": True, "logprobs": tuple(stored.get("logprobs", ()))})
+
+
+def _reasoning_of(message: Mapping[str, Any]) -> str:
+    """Return the reasoning that a server sends apart from the text of a message."""
+    for name in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(name), str) and message[name]:
+            return str(message[name])
+    content = message.get("content")
+    parts = [_thinking(part) for part in content] if isinstance(content, list) else []
+    return "".join(filter(None, parts))
+
+
+def _thinking(part: Any) -> str | None:
+    """Return the text of a part that has reasoning; ``None`` for other parts of a message."""
+    if not isinstance(part, dict) or part.get("type") not in ("thinking", "reasoning"):
+        return None
+    content = part.get(part["type"], part.get("text"))
+    if isinstance(content, list):
+        texts = [each.get("text") for each in content if isinstance(each, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
-    """Return the log probabilities of a choice; empty if there are none in OpenAI's format."""
+    """Return the log probabilities of a choice; empty if there are none in a known format."""
     try:
-        positions = (choice.get("logprobs") or {}).get("content") or ()
-        return tuple(
-            {
-                str(each["token"]).encode("utf-8", "replace").decode(): float(each["logprob"])
-                for each in (*(position.get("top_logprobs") or ()), position)
-            }
-            for position in positions
-        )
+        logprobs = choice.get("logprobs") or {}
+        if logprobs.get("top_logprobs"):
+            # The format of text completions, which some servers also send for chats.
+            rows = [(top or {}).items() for top in logprobs["top_logprobs"]]
+        else:
+            rows = [
+                [
+                    (each["token"], each["logprob"])
+                    for each in (*(position.get("top_logprobs") or ()), position)
+                ]
+                for position in logprobs.get("content") or ()
+            ]
+        return tuple({_encodable(token): float(number) for token, number in row} for row in rows)
     except (LookupError, TypeError, AttributeError, ValueError):
         return ()
 
 
+def _encodable(token: object) -> str:
+    return str(token).encode("utf-8", "replace").decode()
+
+
 def message_text(content: Any) -> Any:
-    """Return the text of a message; some servers send a list of parts, which is joined."""
+    """Return the text of a message; some servers send a list of parts, which is joined.
+
+    Parts with reasoning are left out.
+    """
     if not isinstance(content, list) or not content:
         return content
-    parts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    answer = [part for part in content if _thinking(part) is None]
+    parts = [part.get("text") if isinstance(part, dict) else part for part in answer]
     texts = [part for part in parts if isinstance(part, str)]
     return "".join(texts) if len(texts) == len(parts) else content
 

@@ -23,6 +23,7 @@ from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
 from mirage.llm.answers import (
     Completion,
+    completion_in_cache,
     completion_of,
     message_text,
     scores_of,
@@ -513,13 +514,13 @@ class Connection:
         key = llm.digest(messages, sample)
         if llm.cache is not None and (answer := llm.cache.get(key)) is not None:
             llm._count(cached=1)
-            logprobs = tuple(answer.pop("logprobs", ()))
-            return Completion(**answer, cached=True, logprobs=logprobs)
+            return completion_in_cache(answer)
         completion = await self._answer(messages, self._chat)
         if llm.cache is not None:
             answer = {name: fact for name, fact in asdict(completion).items() if name != "cached"}
-            if not completion.logprobs:
-                del answer["logprobs"]
+            for name in ("logprobs", "reasoning"):
+                if not answer[name]:
+                    del answer[name]
             llm.cache.put(key, llm.model, answer)
         return completion
 

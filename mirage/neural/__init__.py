@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         SparseEmbedder,
     )
     from mirage.neural.pairs import NLI, Reranker
+    from mirage.neural.tokens import TokenCrossEncoder
 
 __all__ = [
     "NLI",
@@ -24,6 +25,7 @@ __all__ = [
     "Reranker",
     "SentenceEmbedder",
     "SparseEmbedder",
+    "TokenCrossEncoder",
 ]
 
 _NAMES = {
@@ -35,6 +37,7 @@ _NAMES = {
         "SparseEmbedder",
     ),
     "mirage.neural.pairs": ("NLI", "Reranker"),
+    "mirage.neural.tokens": ("TokenCrossEncoder",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -9,7 +9,7 @@ from mirage._base.lazy import lazy
 if TYPE_CHECKING:
     from mirage.retrieval.base import ContextProcessor, Reranker, Retriever
     from mirage.retrieval.bm25 import BM25, Hit
-    from mirage.retrieval.context import SentencePruner
+    from mirage.retrieval.context import ExtractiveCompressor, SentencePruner, compression
     from mirage.retrieval.dense import DenseRetriever
     from mirage.retrieval.evaluation import evaluate, qrels
     from mirage.retrieval.rerank import CrossEncoderReranker, EndpointReranker, LLMReranker
@@ -24,6 +24,7 @@ __all__ = [
     "CrossEncoderReranker",
     "DenseRetriever",
     "EndpointReranker",
+    "ExtractiveCompressor",
     "Hit",
     "HybridRetriever",
     "LLMQueryRewriter",
@@ -37,6 +38,7 @@ __all__ = [
     "RunRetriever",
     "SentencePruner",
     "SparseRetriever",
+    "compression",
     "evaluate",
     "qrels",
 ]
@@ -44,7 +46,7 @@ __all__ = [
 _NAMES = {
     "mirage.retrieval.base": ("ContextProcessor", "Reranker", "Retriever"),
     "mirage.retrieval.bm25": ("BM25", "Hit"),
-    "mirage.retrieval.context": ("SentencePruner",),
+    "mirage.retrieval.context": ("ExtractiveCompressor", "SentencePruner", "compression"),
     "mirage.retrieval.dense": ("DenseRetriever",),
     "mirage.retrieval.evaluation": ("evaluate", "qrels"),
     "mirage.retrieval.rerank": ("CrossEncoderReranker", "EndpointReranker", "LLMReranker"),

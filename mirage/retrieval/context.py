@@ -3,30 +3,149 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.gaps import NotComputed
 from mirage.errors import NeuralError, SettingError, during
+from mirage.llm.client import estimate_tokens
 from mirage.models import Passage, Query
-from mirage.neural import Embedder, Reranker
+from mirage.neural import Embedder
 from mirage.neural.embedders import embed
+from mirage.neural.tokens import TokenScores
 from mirage.retrieval._exact import unit
 from mirage.text.sentences import sentence_pieces
 
 
-class SentencePruner:
-    """A context processor that keeps the sentences of each passage that matter for the question.
+def compression(before: Sequence[Passage], after: Sequence[Passage]) -> float:
+    """Return the share of the characters of some passages that a context processor removed.
 
-    The method is that of DSLR (Hwang et al. 2024, arXiv 2407.03627). Every sentence is scored with
-    the question, together with the title of its passage only. The kept sentences stay in their
-    order and keep their separators, and passages keep their ids. A passage without a kept sentence
-    is dropped. If scores are equal, the earlier sentence ranks higher.
+    Titles count. The share is below 0 if the passages became longer, and NaN if there were none.
 
     Args:
-        scorer: A cross-encoder, :class:`mirage.neural.Reranker`, whose scores are logits, or an
-            :class:`~mirage.neural.Embedder`, whose scores are cosine similarities.
+        before: The passages that were processed.
+        after: The passages that remain.
+
+    Example:
+        >>> before = [Passage(id="a", text="Tea is hot. Rum is not.")]
+        >>> compression(before, [Passage(id="a", text="Tea is hot.")]).__round__(2)
+        0.52
+    """
+    sizes = [sum(len(passage.titled_text) for passage in part) for part in (before, after)]
+    return 1 - sizes[1] / sizes[0] if sizes[0] else math.nan
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """The interface of models that score pairs of a question and a text (cross-encoders)."""
+
+    def scores(self, pairs: Sequence[tuple[str, str]], /) -> NDArray[np.float64]:
+        """Return the score of each pair."""
+
+
+@runtime_checkable
+class TokenScorer(Protocol):
+    """The interface of models that score every token of a text for a question, as in Provence."""
+
+    def token_scores(self, pairs: Sequence[tuple[str, str]], /) -> Sequence[TokenScores]:
+        """Return the scores of the tokens of the second text of each pair."""
+
+
+SentenceScorer = PairScorer | TokenScorer | Embedder
+"""A model that scores sentences.
+
+It is a cross-encoder such as :class:`mirage.neural.Reranker`, whose scores are logits; a
+cross-encoder with a score per token such as :class:`mirage.neural.TokenCrossEncoder`, whose scores
+are probabilities; or an :class:`~mirage.neural.Embedder`, whose scores are cosine similarities.
+"""
+
+
+class _SentenceSelector(ABC):
+    """The base class of processors that keep some sentences of the passages.
+
+    The kept sentences stay in their order and keep their separators, and passages keep their ids. A
+    passage without a kept sentence is dropped.
+    """
+
+    def __init__(self, scorer: SentenceScorer) -> None:
+        self.scorer = scorer
+
+    def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
+        """Return the passages with their kept sentences, in order.
+
+        Args:
+            query: The question; its language determines how text is split into sentences.
+            passages: The passages to shorten.
+
+        Raises:
+            NeuralError: The scorer fails on a text.
+        """
+        sentences = [sentence_pieces(passage.text, query.language) for passage in passages]
+        pieces = [(i, piece) for i, parts in enumerate(sentences) for piece in parts]
+        with during(f"{self!r} on query {query.id!r}"):
+            if isinstance(self.scorer, TokenScorer):
+                scores = _token_means(self.scorer, query, passages, sentences)
+            else:
+                texts = [_text_with_title(passages[i], piece) for i, piece in pieces]
+                scores = self._scores(query, texts)
+        remaining: list[list[str]] = [[] for _ in passages]
+        for number in self._select(pieces, scores):
+            i, piece = pieces[number]
+            remaining[i].append(piece)
+        return [
+            passage.model_copy(update={"text": "".join(kept_pieces).strip()})
+            for passage, kept_pieces in zip(passages, remaining, strict=True)
+            if kept_pieces
+        ]
+
+    @abstractmethod
+    def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
+        """Return the numbers of the sentences to keep, ascending.
+
+        Args:
+            pieces: The number of the passage and the text of each sentence.
+            scores: The score of each sentence.
+        """
+
+    def _scores(self, query: Query, texts: Sequence[str]) -> list[float]:
+        if not texts:
+            return []
+        if isinstance(self.scorer, PairScorer):
+            scores = np.asarray(self.scorer.scores([(query.text, text) for text in texts]))
+            if scores.shape != (len(texts),):
+                raise NeuralError(f"expected one score per sentence, got shape {scores.shape}")
+            return [float(score) for score in scores]
+        assert not isinstance(self.scorer, TokenScorer)
+        prefixes = (getattr(self.scorer, f"{name}_prefix", "") for name in ("query", "passage"))
+        before_query, before_passage = prefixes
+        inputs = [before_query + query.text, *(before_passage + text for text in texts)]
+        rows = embed(self.scorer, inputs)
+        for text, row in zip(inputs, rows, strict=True):
+            if isinstance(row, NotComputed):
+                raise NeuralError(f"{text[:80]!r} has no vector: {row.reason}")
+        question, *sentences = unit(np.array(rows))
+        return [float(sentence @ question) for sentence in sentences]
+
+
+class SentencePruner(_SentenceSelector):
+    """A context processor that keeps the sentences of each passage that matter for the question.
+
+    With a cross-encoder or an embedder, the method is that of DSLR (Hwang et al. 2024, arXiv
+    2407.03627): every sentence is scored with the question, together with the title of its passage
+    only. With a :class:`TokenScorer`, it is that of Provence (Chirkova et al. 2025, arXiv
+    2501.16214): the model reads the question and the whole passage, and the score of a sentence is
+    the mean of the probabilities with which its tokens are to be kept.
+
+    The kept sentences stay in their order and keep their separators, and passages keep their ids. A
+    passage without a kept sentence is dropped. If scores are equal, the earlier sentence ranks
+    higher.
+
+    Args:
+        scorer: The model that scores sentences; see :data:`SentenceScorer`.
         threshold: The minimum score of kept sentences; ``None`` for no minimum.
         share: The share of a query's sentences to keep, above 0 and up to 1. The best sentences
             are kept, and their number is rounded up. If both limits are set, both apply.
@@ -47,16 +166,16 @@ class SentencePruner:
 
     def __init__(
         self,
-        scorer: Reranker | Embedder,
+        scorer: SentenceScorer,
         *,
         threshold: float | None = None,
         share: float | None = None,
     ) -> None:
+        super().__init__(scorer)
         if threshold is None and share is None:
             raise SettingError("set threshold=, share= or both, to select the sentences to keep")
         if share is not None and not 0 < share <= 1:
             raise SettingError(f"share must be above 0 and at most 1, got share={share}")
-        self.scorer = scorer
         self.threshold = threshold
         self.share = share
 
@@ -64,57 +183,110 @@ class SentencePruner:
         rule = f"threshold={self.threshold}, share={self.share}"
         return f"SentencePruner({self.scorer!r}, {rule})"
 
-    def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages with their kept sentences, in order.
-
-        Args:
-            query: The question; its language determines how text is split into sentences.
-            passages: The passages to shorten.
-
-        Raises:
-            NeuralError: The scorer fails on a text.
-        """
-        pieces = [
-            (i, piece)
-            for i, passage in enumerate(passages)
-            for piece in sentence_pieces(passage.text, query.language)
-        ]
-        texts = [_text_with_title(passages[i], piece) for i, piece in pieces]
-        remaining: list[list[str]] = [[] for _ in passages]
-        with during(f"{self!r} on query {query.id!r}"):
-            scores = self._scores(query, texts)
-        for number in self._select(scores):
-            i, piece = pieces[number]
-            remaining[i].append(piece)
-        return [
-            passage.model_copy(update={"text": "".join(sentences).strip()})
-            for passage, sentences in zip(passages, remaining, strict=True)
-            if sentences
-        ]
-
-    def _select(self, scores: Sequence[float]) -> list[int]:
-        """Return the numbers of the sentences to keep, ascending."""
-        best = sorted(range(len(scores)), key=lambda i: -scores[i])  # a stable sort
+    def _select(
+        self,
+        pieces: Sequence[tuple[int, str]],  # noqa: ARG002
+        scores: Sequence[float],
+    ) -> list[int]:
+        best = _by_score(scores)
         if self.share is not None:
             best = best[: math.ceil(self.share * len(scores))]
         least = -math.inf if self.threshold is None else self.threshold
         return sorted(i for i in best if scores[i] >= least)
 
-    def _scores(self, query: Query, texts: Sequence[str]) -> list[float]:
-        if not texts:
-            return []
-        if isinstance(self.scorer, Reranker):
-            scores: list[float] = self.scorer.scores([(query.text, t) for t in texts]).tolist()
-            return scores
-        prefixes = (getattr(self.scorer, f"{name}_prefix", "") for name in ("query", "passage"))
-        before_query, before_passage = prefixes
-        inputs = [before_query + query.text, *(before_passage + text for text in texts)]
-        rows = embed(self.scorer, inputs)
-        for text, row in zip(inputs, rows, strict=True):
-            if isinstance(row, NotComputed):
-                raise NeuralError(f"{text[:80]!r} has no vector: {row.reason}")
-        question, *sentences = unit(np.array(rows))
-        return [float(sentence @ question) for sentence in sentences]
+
+class ExtractiveCompressor(_SentenceSelector):
+    """A context processor that keeps the sentences most similar to the question, within a budget.
+
+    The sentences of all passages are ranked by their score, and kept from the best on if they still
+    fit. Each is scored together with the title of its passage, except with a :class:`TokenScorer`.
+    The kept sentences stay in their order, and a passage without one is dropped. With an embedder
+    and ``sentences``, the method is that of the extractive compressor of RECOMP (Xu et al. 2024,
+    arXiv 2310.04408).
+
+    Args:
+        scorer: The model that scores sentences, such as an :class:`~mirage.neural.Embedder`; see
+            :data:`SentenceScorer`.
+        tokens: The most tokens of all kept sentences of a query together.
+        sentences: The most kept sentences of each passage. If both limits are set, both apply.
+        count: A function that returns the number of tokens of a text; by default an estimate.
+
+    Raises:
+        SettingError: Neither ``tokens`` nor ``sentences`` is set, or one of them is below 1.
+
+    Example:
+        >>> from mirage.models import Passage, Query
+        >>> embedder = lambda texts: [[1.0, "Paris" in text] for text in texts]
+        >>> query = Query(id="q", text="Where is Paris?", language="en")
+        >>> passages = [Passage(id="a", text="Tea is hot. Paris is in France. Rum is not.")]
+        >>> ExtractiveCompressor(embedder, tokens=8).process(query, passages)[0].text
+        'Tea is hot. Paris is in France.'
+    """
+
+    name = "extractive compressor"
+
+    def __init__(
+        self,
+        scorer: SentenceScorer,
+        *,
+        tokens: int | None = None,
+        sentences: int | None = None,
+        count: Callable[[str], int] = estimate_tokens,
+    ) -> None:
+        super().__init__(scorer)
+        limits = [limit for limit in (tokens, sentences) if limit is not None]
+        if not limits or min(limits) < 1:
+            raise SettingError(
+                "set tokens=, sentences= or both, to at least 1; got "
+                f"tokens={tokens}, sentences={sentences}"
+            )
+        self.tokens = tokens
+        self.sentences = sentences
+        self.count = count
+
+    def __repr__(self) -> str:
+        limits = f"tokens={self.tokens}, sentences={self.sentences}"
+        return f"ExtractiveCompressor({self.scorer!r}, {limits})"
+
+    def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
+        space = math.inf if self.tokens is None else self.tokens
+        free = [math.inf if self.sentences is None else self.sentences] * len(pieces)
+        selected = []
+        for number in _by_score(scores):
+            passage, piece = pieces[number]
+            size = self.count(piece.strip())
+            if size <= space and free[passage]:
+                selected.append(number)
+                space -= size
+                free[passage] -= 1
+        return sorted(selected)
+
+
+def _by_score(scores: Sequence[float]) -> list[int]:
+    """Return the numbers of the sentences, best first; equal scores keep their order."""
+    return sorted(range(len(scores)), key=lambda number: -scores[number])  # a stable sort
+
+
+def _token_means(
+    scorer: TokenScorer,
+    query: Query,
+    passages: Sequence[Passage],
+    sentences: Sequence[Sequence[str]],
+) -> list[float]:
+    """Return the mean score of the tokens of each sentence; 0 for a sentence without a token."""
+    heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
+    texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]
+    read = [i for i, parts in enumerate(sentences) if parts]
+    rows = scorer.token_scores([(query.text, texts[i]) for i in read]) if read else ()
+    means = []
+    for i, (starts, scores) in zip(read, rows, strict=True):
+        begin = len(heads[i])
+        for piece in sentences[i]:
+            end = begin + len(piece)
+            values = scores[(starts >= begin) & (starts < end)]
+            means.append(float(values.mean()) if len(values) else 0.0)
+            begin = end
+    return means
 
 
 def _text_with_title(passage: Passage, piece: str) -> str:

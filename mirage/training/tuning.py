@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from mirage._base.files import write_text, writing
-from mirage._base.packages import package
+from mirage._base.packages import check_bitsandbytes, package
 from mirage._base.progress import progress_bar
 from mirage._base.stores import MANIFEST, build_folder, read_manifest, stored_key, write_manifest
 from mirage.dataset import MirageDataset
 from mirage.errors import (
     DatasetError,
     GenerationError,
-    MissingPackageError,
     SettingError,
     UnknownNameError,
 )
@@ -244,12 +243,7 @@ def _check_machine(method: str) -> None:
             "qlora computes in 4 bits, which needs a GPU with CUDA, but torch has none; "
             "use method='lora' instead"
         )
-    try:
-        package("bitsandbytes", "finetune")
-    except MissingPackageError:
-        raise MissingPackageError(
-            "qlora needs the package bitsandbytes; install it with: pip install bitsandbytes"
-        ) from None
+    check_bitsandbytes("qlora")
 
 
 def _check_free(folder: Path, key: str) -> None:

@@ -151,6 +151,40 @@ def test_log_probabilities_without_labels_have_no_value(server: ChatServer) -> N
         assert "among the log probabilities of its first token" in reason
 
 
+def test_log_probabilities_in_the_format_of_text_completions_are_read(server: ChatServer) -> None:
+    top = [{"\n": -0.01}, {"Yes": math.log(0.75), "No": math.log(0.25)}]
+    logprobs = {"tokens": ["\n", "Yes"], "token_logprobs": [-0.01, -0.29], "top_logprobs": top}
+    message = {"role": "assistant", "content": "Yes"}
+    choice = {"message": message, "finish_reason": "stop", "logprobs": logprobs}
+    server.answer = lambda _: Reply(body=json.dumps({"choices": [choice]}).encode())
+    table = scored(llm_eval(llm_of(server), method="logprobs"), {"q": "It."})
+    assert table.values[0, 0] == pytest.approx(0.75)
+
+
+def test_the_number_of_alternatives_can_be_lower(server: ChatServer) -> None:
+    server.answer = lambda request: (
+        Reply("at most 5", status=400)
+        if request["top_logprobs"] > 5
+        else with_logprobs(token("No", 0.8, {"Yes": 0.2}))
+    )
+    few = llm_of(server).with_parameters(top_logprobs=5)
+    for llm, expected in ((few, 0.2), (llm_of(server), math.nan)):
+        value = scored(llm_eval(llm, method="logprobs"), {"q": "It."}).values[0, 0]
+        assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_judge_may_reason_before_its_label(server: ChatServer) -> None:
+    thought = [token(part, 1.0, {}) for part in ("<think>", "no", "</think>", "\n\n")]
+    server.answer = lambda request: (
+        with_logprobs(*thought, token("Yes", 0.9, {"No": 0.1}))
+        if request.get("logprobs")
+        else "<think>[[no]]?</think>\nThe same.\n[[yes]]"
+    )
+    assert scored(llm_eval(llm_of(server)), {"q": "It."}).values[0, 0] == 1
+    logprobs = scored(llm_eval(llm_of(server), method="logprobs"), {"q": "It."})
+    assert logprobs.values[0, 0] == pytest.approx(0.9)
+
+
 def test_expected_values_worked_by_hand() -> None:
     values = SCALES["graded"].values
     logprobs = {"partly": math.log(0.5), "no": math.log(0.25), "yes": math.log(0.25)}

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +18,14 @@ import tiny_llm
 
 from mirage import Generator, MirageDataset
 from mirage.errors import GenerationError, MissingPackageError, SettingError
-from mirage.generation import Prompt, RagPrompt
-from mirage.generation.local import TransformersGenerator, VLLMGenerator
+from mirage.generation import Prompt, RagPrompt, local
+from mirage.generation.chat import prompt_ids
+from mirage.generation.local import (
+    Bits,
+    TransformersGenerator,
+    VLLMGenerator,
+    _without_end,
+)
 from mirage.models import Passage, Query, Run
 
 WHY = "needs the extra 'neural'"
@@ -320,6 +327,103 @@ def test_missing_package_is_named(make: Callable[..., Any], package: str, extra:
         pytest.skip(f"{package} is installed here")
     with pytest.raises(MissingPackageError, match=rf"pip install 'mirage-rag\[{extra}\] @ git"):
         make("m")
+
+
+def test_tokens_are_counted_without_padding(model: Any, tokenizer: Any) -> None:
+    local_generator = generator(model, tokenizer, batch_size=4)
+    local_generator.run(QUERIES, progress=False)
+    prompts = [local_generator.prompt(query).messages for query in QUERIES]
+    assert local_generator.usage.calls == len(QUERIES)
+    assert local_generator.usage.prompt_tokens == sum(
+        len(prompt_ids(messages, tokenizer)) for messages in prompts
+    )
+    assert len(QUERIES) < local_generator.usage.completion_tokens <= 24 * len(QUERIES)
+    single = generator(model, tokenizer, batch_size=1)
+    single.run(QUERIES, progress=False)
+    assert single.usage == local_generator.usage
+
+
+def test_a_repeat_does_not_load_the_model_again(model: Any, tokenizer: Any, tmp_path: Path) -> None:
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    first = TransformersGenerator(tmp_path, device="cpu", seed=3)
+    repeat = first.again(2)
+    assert repeat.model is first.model
+    assert (first.seed, repeat.seed) == (3, 5)
+
+
+def test_end_tokens_end_an_answer() -> None:
+    rows = [[5, 2, 2, 2], [5, 6, 7, 8], [2, 2, 2, 2]]
+    assert _without_end(rows, 2) == [[5, 2], [5, 6, 7, 8], [2]]
+    assert _without_end([[5, 3, 2], [5, 6, 7]], [2, 3]) == [[5, 3], [5, 6, 7]]
+    assert _without_end([[5]], None) == [[5]]
+
+
+def test_reasoning_that_reaches_the_limit_is_a_failure(
+    model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"q0": "<think>Who?", "q1": "<think>Who?</think>Ada."}
+    monkeypatch.setattr(
+        type(tokenizer), "batch_decode", lambda *_, **__: [texts["q0"], texts["q1"]]
+    )
+    run = generator(model, tokenizer).run(QUERIES[:2], progress=False)
+    assert (run["q1"].text, run["q1"].reasoning) == ("Ada.", "Who?")
+    assert (run["q0"].text, run["q0"].reasoning) == (None, "Who?")
+    assert "max_new_tokens=24" in (run["q0"].error or "")
+
+
+# Bits ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("load_in", ["4bit", "8bit"])
+def test_weights_are_loaded_in_fewer_bits(
+    model: Any, tokenizer: Any, tmp_path: Path, load_in: Bits
+) -> None:
+    bitsandbytes = pytest.importorskip("bitsandbytes", reason="needs the package bitsandbytes")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    small = TransformersGenerator(tmp_path, device="cpu", load_in=load_in, max_new_tokens=24)
+    kind = {"4bit": bitsandbytes.nn.Linear4bit, "8bit": bitsandbytes.nn.Linear8bitLt}[load_in]
+    layers = [layer for layer in small.model.modules() if isinstance(layer, kind)]
+    assert len(layers) == 14  # seven matrices in each of two layers
+    run = small.run(QUERIES, progress=False)
+    assert not run.failed
+    assert small.usage.calls == len(QUERIES)
+
+
+@pytest.mark.parametrize("load_in", ["4bit", "8bit"])
+def test_the_settings_of_bits_reach_transformers(
+    transformers: Any, model: Any, tokenizer: Any, load_in: Bits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {}
+
+    def load(_: Any, **settings: Any) -> Any:
+        options.update(settings)
+        return model
+
+    monkeypatch.setattr(local, "check_bitsandbytes", lambda _: None)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", load)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda _: tokenizer)
+    TransformersGenerator("m", device="cuda", dtype="float16", load_in=load_in)
+    config = options["quantization_config"]
+    assert options["device_map"] == {"": "cuda:0"}
+    assert config.quant_method == "bitsandbytes"
+    assert (config.load_in_4bit, config.load_in_8bit) == (load_in == "4bit", load_in == "8bit")
+    if load_in == "4bit":
+        assert config.bnb_4bit_quant_type == "nf4"
+        assert str(config.bnb_4bit_compute_dtype) == "torch.float16"
+
+
+def test_bits_are_refused_without_their_packages(
+    model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingError, match="load_in must be '4bit' or '8bit', got '3bit'"):
+        TransformersGenerator("m", load_in="3bit")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="this model is loaded already"):
+        generator(model, tokenizer, load_in="4bit")
+    monkeypatch.setitem(sys.modules, "bitsandbytes", None)
+    with pytest.raises(MissingPackageError, match=r"load_in='8bit' .* pip install bitsandbytes"):
+        TransformersGenerator("m", load_in="8bit")
 
 
 # vLLM ---------------------------------------------------------------------------------------------

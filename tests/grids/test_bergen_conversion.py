@@ -79,7 +79,20 @@ FILES = {
         threshold=0.5,
         always_select_title=True,
     ),
-    "context_processor/prune/prune.yaml": model("context_processors.provence.Provence"),
+    "context_processor/prune/prune.yaml": model(
+        "context_processors.provence.ProvenceCompressor", model_name="some/provence", name="prune",
+        threshold=0.1, batch_size=8, always_select_title=True, reorder=True, top_k=5,
+    ),
+    "context_processor/extract/top2.yaml": model(
+        "context_processors.recomp.RecompExtractiveCompressor", batch_size=64, top_k=2,
+        alway_select_title=True,
+    ),
+    "context_processor/extract/t30.yaml": model(
+        "context_processors.recomp.RecompExtractiveCompressor", threshold=30
+    ),
+    "context_processor/lingua.yaml": model(
+        "context_processors.llmlingua2.LLMLingua2", model_name="x", rate=0.5
+    ),
     "query_generator/copy.yaml": model("query_generators.copy.CopyQuery"),
     "query_generator/translate/fr.yaml": model(
         "query_generators.translate_query.TranslateQuery",
@@ -98,7 +111,12 @@ FILES = {
         "generators.llm.LLM", model_name="some/llm", quantization="int8"
     ),
     "generator/served.yaml": model(
-        "generators.vllm.VLLM", model_name="some/llm", max_new_tokens=32
+        "generators.vllm.VLLM", model_name="some/llm", max_new_tokens=32, max_length=4096,
+        batch_size=256,
+    ),
+    "generator/served_awq.yaml": model(
+        "generators.vllm.LLM", model_name="some/llm", max_length=4096, quantization="awq",
+        gpu_memory_utilization=0.7,
     ),
     "generator/gpt.yaml": model("generators.llm_openai.OpenAI", model_name="gpt-4o-mini"),
     "generator/again.yaml": 'size: 77\n' + model(
@@ -147,7 +165,8 @@ FILES = {
     "dataset/broken.yaml": "dev: [",
     "train/lora.yaml": "trainer: {}\n",
     "rag.yaml": (
-        "defaults: [_self_, {retriever: words}, {generator: null}, {prompt: plain}]\n"
+        "defaults: [_self_, {retriever: words}, {generator: null}, {prompt: plain}, "
+        "{context_processor: prune}]\n"
         "retrieve_top_k: 40\nrerank_top_k: 30\ngeneration_top_k: 5\ndataset_folder: folder\n"
         "eval_split: dev\n"
     ),
@@ -156,7 +175,8 @@ FILES = {
 REASONS = {
     "retriever/two.yaml": "two encoders",
     "retriever/adapter.yaml": "repllama.RepLlama is Python code of BERGEN",
-    "context_processor/prune/prune.yaml": "provence.Provence is Python code",
+    "context_processor/extract/t30.yaml": "threshold is a dot product",
+    "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is Python code of BERGEN",
     "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",
     "generator/unset.yaml": "model_name is not set",
     "generator/other_llm.yaml": "llm_xrag.LLM is Python code",
@@ -223,29 +243,45 @@ def test_models_become_entries(conversion: Conversion) -> None:
     assert grid["rerankers"] == {"pairs": {"kind": "cross-encoder", "model": "some/pairs"}}
     # A probability of 0.5 is a logit of 0.
     assert grid["processors"] == {
-        "dslr-half": {"kind": "sentence-pruner", "model": "some/pairs", "threshold": 0.0}
-    }
+        "dslr-half": {"kind": "sentence-pruner", "model": "some/pairs", "threshold": 0.0},
+        "extract-top2": {
+            "kind": "extractive-compressor",
+            "model": "fangyuan/nq_extractive_compressor",
+            "sentences": 2,
+        },
+        "prune": {
+            "kind": "sentence-pruner", "model": "some/provence", "tokens": True, "threshold": 0.1
+        },
+    }  # fmt: skip
+    assert grid["grid"]["processor"] == ["prune"]
     assert grid["rewriters"]["translate-fr"]["language"] == "en"
-    server = {"kind": "openai", "model": "some/llm", "base_url": "http://localhost:8000/v1"}
+    local = {"kind": "transformers", "model": "some/llm"}
     assert grid["generators"] == {
         "plain": {
             "kind": "transformers", "model": "some/llm", "max_new_tokens": 128, "batch_size": 4
         },
-        "four": server | {"max_tokens": 64},
-        "eight": {"kind": "transformers", "model": "some/llm"},
-        "served": server | {"max_tokens": 32},
+        "four": local | {"load_in": "4bit", "max_new_tokens": 64},
+        "eight": local | {"load_in": "8bit"},
+        "served": {
+            "kind": "vllm", "model": "some/llm", "max_new_tokens": 32, "batch_size": 256,
+            "max_model_len": 4096,
+        },
+        "served_awq": {
+            "kind": "vllm", "model": "some/llm", "quantization": "awq",
+            "gpu_memory_utilization": 0.7,
+        },
         "gpt": {"kind": "openai", "model": "gpt-4o-mini", "api_key": "${ENV:OPENAI_API_KEY}"},
-        "again": server | {"model": "some/folder", "max_tokens": 77},
+        "again": {"kind": "vllm", "model": "some/folder", "max_new_tokens": 77},
         "oracle_answer": {"kind": "oracle-answer"},
     }  # fmt: skip
     results = by_path(conversion)
     assert "idx_max: 50 is left out" in results["dataset/popqa.yaml"].changes
     assert "max_len: 256 is left out" in results["retriever/e5.yaml"].changes
     assert any("--pooling cls" in change for change in results["retriever/cls.yaml"].changes)
-    assert any("bitsandbytes" in change for change in results["generator/four.yaml"].changes)
-    assert any(
-        "8 bits are left out" in change for change in results["generator/eight.yaml"].changes
-    )
+    for name in ("four", "eight"):
+        changes = results[f"generator/{name}.yaml"].changes
+        assert any("bitsandbytes" in change for change in changes)
+    assert any("package vllm" in change for change in results["generator/served.yaml"].changes)
 
 
 def test_prompts_become_templates(conversion: Conversion) -> None:

@@ -1,0 +1,286 @@
+"""vLLM in a process of its own, whose memory is free again when another model is needed.
+
+The engine of vLLM keeps most of a GPU's memory until its process ends, and an error in it may end
+the process. Therefore the engine runs in a child process, which this module starts as a script. The
+two exchange pickled messages through pipes: settings first, then batches of queries, each with one
+reply. There is one child process at a time.
+"""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirage.dataset import MirageDataset
+from mirage.errors import GenerationError, SettingError, missing_package
+from mirage.generation.base import Recording, recording
+from mirage.generation.local import VLLMGenerator
+from mirage.generation.prompts import ANSWER_TOKENS, Prompt, PromptMaker, prompt_for
+from mirage.llm.budget import Usage
+from mirage.models import Query, Response, Run
+
+
+class VLLMProcessGenerator:
+    """A generator that runs a model with vLLM in a process of its own.
+
+    The process starts with the first batch and stays for later runs with the same settings, also if
+    their prompts differ. It ends when a generator with other settings needs a process, when
+    :func:`close_process` is called, and with this process. If it ends by itself, for example
+    because memory is short, the run fails. If it is repeated, the responses in its file are reused.
+
+    The arguments are those of :class:`mirage.generation.VLLMGenerator`; ``model`` must be a name or
+    a folder.
+
+    Attributes:
+        usage: The queries (``calls``) and tokens of this object so far.
+
+    Raises:
+        SettingError: If ``batch_size`` is below 1.
+        MissingPackageError: If vllm is not installed.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        name: str | None = None,
+        prompt: PromptMaker | None = None,
+        batch_size: int = 256,
+        max_new_tokens: int = ANSWER_TOKENS,
+        temperature: float = 0.0,
+        seed: int = 0,
+        **engine: Any,
+    ) -> None:
+        if batch_size < 1:
+            raise SettingError(f"batch_size must be at least 1, got {batch_size}")
+        # vllm itself is imported in the other process only, because it may reserve GPU memory.
+        if find_spec("vllm") is None:
+            raise missing_package("vllm")
+        self.name: str = name or str(model)
+        self.prompt: PromptMaker | None = prompt
+        self.batch_size = batch_size
+        self.usage: Usage = Usage()
+        self._settings: dict[str, Any] = engine | {
+            "model": str(model),
+            "batch_size": batch_size,
+            "max_new_tokens": max_new_tokens,
+            "temperature": temperature,
+        }
+        self.seed: int = seed
+
+    def __repr__(self) -> str:
+        return f"VLLMProcessGenerator({self.name!r})"
+
+    def __reduce__(self) -> Any:
+        settings = self._settings | {"name": self.name, "prompt": self.prompt, "seed": self.seed}
+        return partial(VLLMProcessGenerator, **settings), ()
+
+    def again(self, number: int) -> VLLMProcessGenerator:
+        """Return a generator with another seed, for the ``number``-th answer to each query."""
+        repeat = object.__new__(VLLMProcessGenerator)
+        vars(repeat).update(vars(self))
+        repeat.seed = self.seed + number
+        return repeat
+
+    def run(
+        self, dataset: MirageDataset, *, out: str | Path | None = None, progress: bool = True
+    ) -> Run:
+        """Return a run of responses to the dataset; see :meth:`mirage.Generator.run`.
+
+        Raises:
+            GenerationError: If every query failed, the model cannot be loaded, or the process ends.
+        """
+        make_prompt = None if self.prompt is None else prompt_for(dataset, self.prompt)
+        with recording(self.name, dataset, out, progress) as record:
+            for start in range(0, len(record.pending), self.batch_size):
+                batch = record.pending[start : start + self.batch_size]
+                self._answer(record, batch, make_prompt)
+            return record.finish()
+
+    def _answer(
+        self, record: Recording, queries: Sequence[Query], make_prompt: PromptMaker | None
+    ) -> None:
+        """Record the responses to a batch of queries."""
+        prompts: dict[str, Prompt] | None = None
+        if make_prompt is not None:
+            # A prompt may be any function of the user, which only this process has.
+            prompts = {}
+            for query in queries:
+                try:
+                    prompts[query.id] = make_prompt(query)
+                except Exception as error:
+                    record.fail(query, error)
+            queries = [query for query in queries if query.id in prompts]
+        if not queries:
+            return
+        request = _Request(queries, record.dataset.retrieved, prompts, self.seed)
+        reply = _ask(self._settings, request)
+        self.usage.calls += reply.usage.calls
+        self.usage.prompt_tokens += reply.usage.prompt_tokens
+        self.usage.completion_tokens += reply.usage.completion_tokens
+        for response in reply.responses:
+            record.add(response)
+
+
+class _Request(NamedTuple):
+    """A batch of queries; without prompts, the other process makes them with the tokenizer."""
+
+    queries: Sequence[Query]
+    retrieved: bool
+    prompts: Mapping[str, Prompt] | None
+    seed: int
+
+
+class _Reply(NamedTuple):
+    """The responses to a batch, or the reason why the engine has none."""
+
+    responses: Sequence[Response] = ()
+    usage: Usage = Usage()
+    error: str = ""
+
+
+# This process -------------------------------------------------------------------------------------
+
+
+class _Process:
+    """A child process with an engine."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = dict(settings)
+        # The child has to import the same packages, also those that a notebook has put on the path.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        self.ask(self.settings)
+
+    @property
+    def is_running(self) -> bool:
+        return self._child.poll() is None
+
+    def ask(self, message: object) -> _Reply:
+        """Send a message and return the reply; raise an error if there is none."""
+        name, requests, replies = self.settings["model"], self._child.stdin, self._child.stdout
+        assert requests is not None
+        assert replies is not None
+        try:
+            pickle.dump(message, requests)
+            requests.flush()
+            reply: _Reply = pickle.load(replies)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.close()
+            raise GenerationError(
+                f"the process of vLLM with {name!r} ended with exit status "
+                f"{self._child.returncode}; its last messages on stderr have the reason"
+            ) from None
+        except BaseException:
+            self.close()  # an interrupt leaves a reply in the pipe
+            raise
+        if reply.error:
+            self.close()
+            raise GenerationError(f"vLLM with {name!r}: {reply.error}")
+        return reply
+
+    def close(self) -> None:
+        """End the process, and wait until it has ended."""
+        for pipe in (self._child.stdin, self._child.stdout):
+            # If the process has ended, the rest of a request cannot be sent.
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        try:
+            self._child.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+
+_PATIENCE_S = 30.0
+"""Seconds that the engine has to free its memory before its process is killed."""
+
+_LOCK = threading.Lock()
+_running: list[_Process] = []  # at most one
+
+
+def _ask(settings: Mapping[str, Any], request: _Request) -> _Reply:
+    """Return the reply of the process with these settings, which is started if necessary."""
+    with _LOCK:
+        if _running and not (_running[0].is_running and _running[0].settings == settings):
+            _running.pop().close()
+        if not _running:
+            _running.append(_Process(settings))
+        return _running[0].ask(request)
+
+
+def close_process() -> None:
+    """End the process of vLLM, if there is one, and so free the memory of its GPU."""
+    with _LOCK:
+        while _running:
+            _running.pop().close()
+
+
+atexit.register(close_process)
+
+
+# The other process --------------------------------------------------------------------------------
+
+
+def _serve() -> None:
+    """Answer the requests of the process that has started this one, until it closes the pipe."""
+    requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # Whatever vLLM prints must not get between the replies.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(reply: _Reply) -> None:
+        pickle.dump(reply, replies)
+        replies.flush()
+
+    try:
+        generator = VLLMGenerator(**pickle.load(requests))
+    except Exception as error:
+        send(_Reply(error=f"the model cannot be loaded ({type(error).__name__}: {error})"))
+        return
+    send(_Reply())
+    while True:
+        try:
+            request: _Request = pickle.load(requests)
+        except EOFError:
+            return
+        send(_reply(generator, request))
+
+
+def _reply(generator: VLLMGenerator, request: _Request) -> _Reply:
+    worker = copy.copy(generator)
+    worker.usage = Usage()
+    worker.seed = request.seed
+    prompts = request.prompts
+    if prompts is not None:
+        worker.prompt = lambda query: prompts[query.id]
+    dataset = MirageDataset(request.queries, retrieved=request.retrieved)
+    try:
+        responses = worker.run(dataset, progress=False).responses
+    except GenerationError as error:  # every query failed, and each response has its reason
+        responses = tuple(each for each in error.responses if isinstance(each, Response))
+    return _Reply(responses, worker.usage)
+
+
+if __name__ == "__main__":
+    # Classes of a module that runs as a script are pickled under another name.
+    from mirage.generation import processes
+
+    processes._serve()
