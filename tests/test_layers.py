@@ -149,6 +149,9 @@ def test_no_modules_import_each_other() -> None:
 CALLED_UPWARDS = {
     ("ranking._pages", "mirage.report._page", "write"),
     ("ranking._pages", "mirage.report.plots", "plot_ranking"),
+    ("statistics.studies", "mirage.arena.studies", "methods"),
+    ("statistics.studies", "mirage.monitoring._studies", "methods"),
+    ("statistics.studies", "mirage.testing._studies", "methods"),
 }
 
 

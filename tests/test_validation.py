@@ -21,6 +21,9 @@ VALIDATION = ROOT / "validation"
 COMMON = VALIDATION / "_common"
 SCRIPTS = sorted(VALIDATION.glob("[!_]*/[!_]*.py"))
 RESULTS = sorted((VALIDATION / "results").glob("*.json"))
+SIMULATIONS = {"repeats", "replications", "arenas", "series"}
+"""Options that set the number of simulations; the file always has its value."""
+
 FIELDS = [
     *("script", "commit", "date", "versions", "seed", "quick", "arguments"),
     "figures",
@@ -144,7 +147,7 @@ def test_a_results_file_is_of_a_full_run(path: Path) -> None:
     assert list(report) == FIELDS
     assert ROOT / report["script"] in SCRIPTS
     assert (Path(report["script"]).stem, report["quick"]) == (path.stem, False)
-    assert report["arguments"] == {}
+    assert set(report["arguments"]) <= SIMULATIONS
     check_figures(report["figures"])
 
 
@@ -157,6 +160,50 @@ def test_the_page_has_the_figures_of_the_files() -> None:
         f"{Path(json.loads(path.read_text('utf-8'))['script']).parent.name}/{path.stem}"
         for path in RESULTS
     }
+
+
+def test_pages_of_rates_have_the_figures_of_the_files() -> None:
+    """If this fails, run ``python validation/report.py``."""
+    report = runpy.run_path(str(VALIDATION / "report.py"))
+    pages = dict(report["pages"]())
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text
+        assert "| 0." in text or "| 1." in text
+    assert set(pages) == set((ROOT / "docs" / "validation" / "coverage").glob("*.md"))
+    assert {page.script for page in report["PAGES"].values()} <= set(report["KEYS"])
+
+
+def test_a_rate_has_its_standard_error_and_is_marked_if_it_is_worse_than_nominal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(COMMON), *sys.path])
+    pages = runpy.run_path(str(COMMON / "_pages.py"))
+    cell, column = pages["_cell"], pages["Column"]
+    coverage, alarms = column("rate", "coverage"), column("rate", "alarms", 0.05)
+    assert cell({"rate": 0.94}, coverage, 400) == "0.940 (12)"
+    assert cell({"rate": 0.9}, coverage, 400) == "**0.900 (15)**"
+    assert cell({"rate": 1.0}, coverage, 400) == "1.000 (2)"
+    assert cell({"rate": 0.9}, alarms, 400) == "**0.900 (15)**"
+    assert cell({"rate": 0.06}, alarms, 400) == "0.060 (12)"
+    assert cell({"rate": 0.9}, column("rate", "found", None), 400) == "0.900 (15)"
+    assert cell({"rate": 0.9}, column("rate", "", share=0.25), 400) == "0.900 (31)"
+    assert cell({"rate": 0.9, "rate, standard error": 0.01}, coverage, 9) == "**0.900 (10)**"
+    assert cell({"rate": 0.9, "there": 0.25}, column("rate", "", present="there"), 400) == (
+        "0.900 (31)"
+    )
+    assert cell({"rate": None}, coverage, 400) == ""
+    assert cell({"rate": 3.5}, column("rate", "width", None), 400) == "3.500"
+
+
+def test_the_command_of_a_page_has_the_number_of_simulations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(COMMON), *sys.path])
+    command = runpy.run_path(str(COMMON / "_pages.py"))["command"]
+    drift = {"script": "validation/coverage/drift.py", "arguments": {"repeats": 100}}
+    assert command(drift) == "python validation/coverage/drift.py --repeats 100"
+    grids = {"script": "validation/coverage/grids.py", "arguments": {"repeats": 60}}
+    assert command(grids) == "python validation/coverage/grids.py 60"
 
 
 def test_lines_of_guides_have_the_figures_of_the_files() -> None:

@@ -1,4 +1,4 @@
-"""Write the table of docs/validation/index.md from the files in validation/results/.
+"""Write the pages of docs/validation/ from the files in validation/results/.
 
 python validation/report.py
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import sys
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent / "_common"))
+from _pages import PAGES, pages
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "validation" / "index.md"
@@ -229,6 +233,9 @@ def table() -> str:
             for script in scripts()
             if script.parent.name == folder
         ]
+        if folder == "coverage":
+            names = ", ".join(f"[{page.title}](coverage/{name}.md)" for name, page in PAGES.items())
+            parts.append(f"Nominal and observed rates of each kind of estimator: {names}.\n")
         head = f"### {title}\n\n| command | what it shows | key figures |\n| --- | --- | --- |\n"
         parts.append(head + "\n".join(rows) + "\n")
     return "\n".join(parts)
@@ -242,8 +249,10 @@ def page_with_table(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the page."""
+    """Rewrite the pages."""
     argparse.ArgumentParser(description=__doc__).parse_args()
+    for path, text in pages():
+        path.write_text(text, encoding="utf-8")
     PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Statistical functions on arrays: agreement, classification, intervals and permutation tests."""
+"""Statistical functions on arrays: agreement, classification, intervals, tests and studies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from mirage.statistics.paired import paired_means
     from mirage.statistics.permutation import holm
     from mirage.statistics.prediction_powered import powered_mean
+    from mirage.statistics.studies import Study, validate
     from mirage.statistics.two_sample import mean_differences
+    from mirage.statistics.worlds import StudyDesign, StudySample
 
 __all__ = [
+    "Study",
+    "StudyDesign",
+    "StudySample",
     "calibration",
     "cohen_kappa",
     "fleiss_kappa",
@@ -26,6 +31,7 @@ __all__ = [
     "paired_means",
     "powered_mean",
     "upper_bounds",
+    "validate",
 ]
 
 _NAMES = {
@@ -40,7 +46,9 @@ _NAMES = {
     "mirage.statistics.paired": ("paired_means",),
     "mirage.statistics.permutation": ("holm",),
     "mirage.statistics.prediction_powered": ("powered_mean",),
+    "mirage.statistics.studies": ("Study", "validate"),
     "mirage.statistics.two_sample": ("mean_differences",),
+    "mirage.statistics.worlds": ("StudySample", "StudyDesign"),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, SupportsFloat
 
 import numpy as np
+from _pages import SIMULATIONS
 from _shared import ROOT
 
 RESULTS = ROOT / "validation" / "results"
@@ -93,7 +94,11 @@ def save(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
         "versions": {"python": platform.python_version(), **_versions()},
         "seed": getattr(options, "seed", None),
         "quick": options.quick,
-        "arguments": {k: v for k, v in changed.items() if k not in ("quick", "seed")},
+        "arguments": {
+            name: value
+            for name, value in vars(options).items()
+            if name in SIMULATIONS or (name in changed and name not in ("quick", "seed"))
+        },
         "figures": _FIGURES,
     }
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -30,12 +30,14 @@ from scipy.special import ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
-from judged_ranking import truth
 
-from mirage import Judgments, Query, Ranking
+from mirage import Query, Ranking
+from mirage.arena.studies import draw_scores, judgments_of, true_logits
 from mirage.metaeval import AnswerSentence, LabelledSentences, evaluate
 from mirage.statistics.clusters import cluster_sums, mean_intervals
 from mirage.statistics.permutation import single_step_p_values
+from mirage.statistics.worlds import correlated_deviates
+from mirage.statistics.worlds import holds as hits
 from mirage.testing.comparison import FEWEST_CLUSTERS
 
 QUERIES, CORRELATIONS, KINDS = (5, 14, 50, 250), (0.0, 0.2, 0.7), ("fives", "mixed")
@@ -49,15 +51,6 @@ def dealt(kind: str, queries: int, correlation: float, rng: np.random.Generator)
         return np.arange(queries)
     sizes = np.full(queries, 5) if kind == "fives" else rng.choice([1, 1, 1, 2, 3, 5, 10], queries)
     return np.repeat(np.arange(queries), sizes)[:queries]
-
-
-def deviates(
-    codes: np.ndarray, correlation: float, columns: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return normal deviates, ``(queries, columns)``, that clusters share a part of."""
-    shared = rng.normal(size=(codes.max() + 1, columns))[codes]
-    own = rng.normal(size=(len(codes), columns))
-    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
 
 
 def settings() -> Iterator[tuple[str, int, float]]:
@@ -78,8 +71,10 @@ def gate(kind: str, queries: int, correlation: float, repeats: int) -> list[floa
     alarms = np.zeros((repeats, 6))
     for row in alarms:
         codes = dealt(kind, queries, correlation, rng)
-        normal = deviates(codes, correlation, 2, rng)
-        sparse = np.digitize(ndtr(deviates(codes, correlation, 2, rng)), [0.15, 0.85]) - 1.0
+        normal = correlated_deviates(codes, correlation, 2, rng)
+        sparse = (
+            np.digitize(ndtr(correlated_deviates(codes, correlation, 2, rng)), [0.15, 0.85]) - 1.0
+        )
         fall = normal + np.array([0.5, 0.0])
         few = codes.max() + 1 < min(FEWEST_CLUSTERS, queries)
         for place, values in ((0, normal), (2, sparse), (4, fall)):
@@ -96,7 +91,7 @@ def means(kind: str, queries: int, correlation: float, repeats: int) -> list[flo
     true = np.array([*SHARES.values(), 0.75, 0.0])
     for row in held:
         codes = dealt(kind, queries, correlation, rng)
-        seen = deviates(codes, correlation, 5, rng)
+        seen = correlated_deviates(codes, correlation, 5, rng)
         right = [seen[:, i] < ndtri(share) for i, share in enumerate(SHARES.values())]
         levels = np.digitize(ndtr(seen[:, 3]), [0.1, 0.4]) / 2  # 0, 0.5 and 1
         values = np.stack([*right, levels, seen[:, 4]], axis=1).astype(float)
@@ -109,20 +104,12 @@ def rankings(kind: str, queries: int, correlation: float, repeats: int) -> list[
     """Shares of intervals of logits that hold: by query, by cluster, from tournaments."""
     rng = seeded([queries, int(10 * correlation), len(kind)])
     logits = np.linspace(1, -1, MODELS)
-    true, names = truth(logits, SPREAD), np.array([f"m{i}" for i in range(MODELS)])
-    a, b = np.triu_indices(MODELS, 1)
+    true, names = true_logits(logits, SPREAD, 0.2), np.array([f"m{i}" for i in range(MODELS)])
     held = []
     for _ in range(repeats):
         codes = dealt(kind, queries, correlation, rng)
-        own = logits + SPREAD * deviates(codes, correlation, MODELS, rng)
-        score = rng.random((queries, len(a))) < 1 / (1 + np.exp(own[:, b] - own[:, a]))
-        score = np.where(rng.random(score.shape) < 0.2, 0.5, score)
-        judgments = Judgments.from_arrays(
-            query=np.repeat(np.arange(queries), len(a)),
-            model_a=np.tile(names[a], queries),
-            model_b=np.tile(names[b], queries),
-            score=score.ravel(),
-        )
+        own = logits + SPREAD * correlated_deviates(codes, correlation, MODELS, rng)
+        judgments = judgments_of(draw_scores(own, 0.2, rng), names)
         clusters = {str(query): str(code) for query, code in enumerate(codes.tolist())}
         made = (
             Ranking.from_judgments(judgments),
@@ -144,7 +131,7 @@ def judges(kind: str, queries: int, correlation: float, repeats: int) -> list[fl
     held = np.zeros((repeats, 2))
     for row in held:
         codes = np.repeat(dealt(kind, queries, correlation, rng), 3)
-        right = deviates(codes, correlation, 1, rng)[:, 0] < ndtri(0.75)
+        right = correlated_deviates(codes, correlation, 1, rng)[:, 0] < ndtri(0.75)
         labels = rng.random(len(codes)) < 0.6
         said = labels == right
         if labels.all() or not labels.any():
@@ -175,12 +162,6 @@ class Recorded:
     def label(self, sentences: Iterable[AnswerSentence]) -> list[str]:
         """Return the labels, by the number that each sentence is."""
         return [str(self.said[int(one.text)]) for one in sentences]
-
-
-def hits(ends: object, true: object) -> np.ndarray:
-    """Whether each interval holds the truth; NaN where there is none."""
-    low, high = np.asarray(ends).T
-    return np.where(np.isnan(low), np.nan, (low <= true) & (true <= high))
 
 
 def share(rows: np.ndarray) -> list[float]:

@@ -26,7 +26,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
@@ -34,6 +33,7 @@ from _results import add_figure, save, script_parser, seeded
 from mirage.features import FeatureTable
 from mirage.monitoring.drifts import LogDays, shifts_between
 from mirage.monitoring.watches import trend_evidence
+from mirage.statistics.worlds import draw_traffic
 
 Floats = NDArray[np.float64]
 SIZES = {"equal": (29, 29, 29, 29, 28, 28, 28), "unequal": (60, 45, 35, 25, 20, 10, 5)}
@@ -51,18 +51,12 @@ DROP, ALPHA = 0.5, 0.05
 SETTINGS = {"alpha": ALPHA, "level": 0.95, "permutations": 999, "seed": 0}
 
 
-def draw_traffic(
+def traffic(
     rng: np.random.Generator, sizes: tuple[int, ...], world: tuple[float, float, float], count: int
 ) -> Floats:
     """Return the measures of successive questions, ``(questions, measures)``."""
-    correlation, day, week = world
-    questions = sum(sizes)
-    noise = rng.normal(size=(questions + 200, count)) * np.sqrt(1 - correlation**2)
-    answers = lfilter([1.0], [1.0, -correlation], noise, axis=0)[200:]
-    days = np.repeat(np.arange(len(sizes)), sizes)
-    of_days = day * rng.normal(size=(len(sizes), count))
-    of_days += week * np.sin(2 * np.pi * np.arange(len(sizes)) / 7)[:, None]
-    return np.asarray(answers + of_days[days])
+    serial, day, week = world
+    return draw_traffic(rng, sizes, serial=serial, day_noise=day, week=week, columns=count)
 
 
 def compare(before: Floats, after: Floats, days: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -90,7 +84,7 @@ def drifts(repeats: int) -> None:
         days, split = np.repeat(np.arange(len(sizes)), sizes), sum(sizes[: 7 * weeks])
         hits = np.zeros(3)
         for _ in range(repeats):
-            values = draw_traffic(rng, sizes, world, count)
+            values = traffic(rng, sizes, world, count)
             before, after = values[:split], values[split:]
             changed, held = compare(before, after, days)
             hits += changed.any(), held.mean(), 0
@@ -115,7 +109,7 @@ def watches(repeats: int, weeks: int) -> None:
             days = np.repeat(np.arange(len(sizes)), sizes)
             half, weekdays = len(sizes) // 2, np.arange(len(sizes)) % 7
             width = np.full(repeats, np.inf)
-            values = draw_traffic(rng, sizes, world, repeats)
+            values = traffic(rng, sizes, world, repeats)
             alarm = trend_evidence(values, days, weekdays, width).evidence >= 1 / ALPHA
             dropped = values + DROP * (days >= half)[:, None]
             found = trend_evidence(dropped, days, weekdays, width).evidence >= 1 / ALPHA

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 
 from mirage.statistics.bounds import mean_bounds
+from mirage.statistics.worlds import correlated_deviates
 from mirage.testing.feature_bounds import ALPHA
 
 RATES = (0.02, 0.1, 0.5, 0.8, 0.98)
@@ -42,16 +43,6 @@ def values_of(deviates: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, fl
     return values, means
 
 
-def drawn(queries: int, size: int, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Return normal deviates ``(queries, repeats)``, correlated within clusters of this size."""
-    codes = np.arange(queries) // size
-    shared = rng.normal(size=(codes.max() + 1, repeats))[codes]
-    own = rng.normal(size=(queries, repeats))
-    if size == 1:
-        return own
-    return np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * own
-
-
 def wrong_verdicts(repeats: int) -> None:
     """Print how often verdicts are wrong if the bound is the true mean."""
     print("queries  clusters of  values              called broken  called to hold  no bound")
@@ -60,8 +51,8 @@ def wrong_verdicts(repeats: int) -> None:
             if queries // size < 2:
                 continue
             rng = seeded([queries, size])
-            values, means = values_of(drawn(queries, size, repeats, rng))
-            codes = np.arange(queries) // size
+            codes, correlation = np.arange(queries) // size, CORRELATION * (size > 1)
+            values, means = values_of(correlated_deviates(codes, correlation, repeats, rng))
             for name, columns in values.items():
                 top = np.inf if "number" in name else 1.0
                 low, high = np.full(repeats, -top if top > 1 else 0.0), np.full(repeats, top)

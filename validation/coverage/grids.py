@@ -26,6 +26,7 @@ from _results import add_figure, known_mean, save, script_parser, seeded
 from mirage.grids import Cell, ResultTable
 from mirage.grids.effects import component_effects
 from mirage.papers.bergen import metric_agreement
+from mirage.statistics.worlds import holds
 
 AXES = {"retriever": 3, "reranker": 2, "generator": 3}
 PLACES = list(product(*(range(size) for size in AXES.values())))
@@ -72,12 +73,6 @@ def drawn(chances: np.ndarray, queries: int, rng: np.random.Generator, twice: bo
     judged = right ^ (rng.random(right.shape) < 0.15)
     names = {id_: f"c{i // 2}" for i, id_ in enumerate(IDS[:queries])} if twice else {}
     return table(right, judged, names)
-
-
-def holds(ends: tuple[float, float], truth: float) -> float:
-    """1 where an interval holds the truth, 0 where not, NaN where there is none."""
-    low, high = ends
-    return float("nan") if np.isnan(low) else float(low <= truth <= high)
 
 
 def share(held: list[float]) -> str:

@@ -48,6 +48,8 @@ from mirage.statistics.bootstrap import bootstrap, draw_clusters, ratio
 from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.ranks import ranks, t_intervals
+from mirage.statistics.worlds import correlated_deviates
+from mirage.statistics.worlds import holds as held
 from mirage.testing.comparison import FEWEST_CLUSTERS
 
 Random = np.random.Generator
@@ -73,10 +75,7 @@ DESIGNS = {
 
 def deviates(random: Random, queries: int, columns: int, correlation: float) -> np.ndarray:
     """Return normal deviates; those of five queries in a row are correlated."""
-    shared = random.normal(size=(-(-queries // TOGETHER), columns))
-    shared = np.repeat(shared, TOGETHER, axis=0)[:queries]
-    own = random.normal(size=(queries, columns))
-    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * own
+    return correlated_deviates(np.arange(queries) // TOGETHER, correlation, columns, random)
 
 
 def codes_of(design: str, queries: int) -> np.ndarray:
@@ -373,12 +372,6 @@ PARTS = {
     "gate": (gate, ("gate",), tuple(DESIGNS)),
     "surrogate": (surrogate, ("surrogate",), ALONE),
 }
-
-
-def held(ends: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """Whether each shown interval holds the truth; NaN where none is shown."""
-    inside = ((ends[:, 0] <= true) & (ends[:, 1] >= true)).astype(float)
-    return np.where(np.isnan(ends[:, 0]), np.nan, inside)
 
 
 def add(row: Row, name: str, values: np.ndarray) -> None:

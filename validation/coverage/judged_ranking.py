@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 
 from mirage import Judgments, Ranking
-from mirage.arena import estimation
+from mirage.arena.studies import draw_scores, judgments_of, true_logits
 from mirage.statistics.ranks import ranks
 
 TIES = 0.2
@@ -34,26 +34,13 @@ NAMES = np.array([f"m{i}" for i in range(100)])
 
 def truth(logits: np.ndarray, spread: float) -> np.ndarray:
     """Return the logits that all queries together would give."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(61)
-    difference = (logits[:, None] - logits)[..., None] + np.sqrt(2) * spread * nodes
-    chance = (weights / weights.sum() / (1 + np.exp(-difference))).sum(axis=-1)
-    wins = (1 - TIES) * chance + TIES / 2
-    np.fill_diagonal(wins, 0)
-    return estimation.fit_bradley_terry(wins)
+    return true_logits(logits, spread, TIES)
 
 
 def draw(logits: np.ndarray, queries: int, spread: float, random: np.random.Generator) -> Judgments:
     """Every pair judged on every query."""
-    a, b = np.triu_indices(len(logits), 1)
-    own = logits + random.normal(0, spread, (queries, len(logits)))
-    score = random.random((queries, len(a))) < 1 / (1 + np.exp(own[:, b] - own[:, a]))
-    score = np.where(random.random(score.shape) < TIES, 0.5, score)
-    return Judgments.from_arrays(
-        query=np.repeat(np.arange(queries), len(a)),
-        model_a=np.tile(NAMES[a], queries),
-        model_b=np.tile(NAMES[b], queries),
-        score=score.ravel(),
-    )
+    strengths = logits + random.normal(0, spread, (queries, len(logits)))
+    return judgments_of(draw_scores(strengths, TIES, random), NAMES[: len(logits)])
 
 
 def held(ranking: Ranking, logits: np.ndarray) -> tuple[list[bool], list[bool], list[int]]:

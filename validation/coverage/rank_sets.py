@@ -38,9 +38,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 from judged_ranking import NAMES, TIES, draw, truth
 
-from mirage import Judgments, MultilingualRanking, Ranking
+from mirage import MultilingualRanking, Ranking
+from mirage.arena.studies import draw_scores, judgments_of
 from mirage.languages import LANGUAGES
 from mirage.statistics.ranks import ranks
+from mirage.statistics.worlds import holds
 
 SPREAD, PARALLEL_MODELS, PARALLEL_QUERIES = 1.5, 8, 14
 DESIGNS = {
@@ -51,12 +53,6 @@ DESIGNS = {
     "far, different": (1.5, None),
 }
 Row = dict[str, np.ndarray]
-
-
-def contains(ends: tuple[float, float], value: float) -> float:
-    """Return 1 if an interval contains a value, 0 if not, NaN without an interval."""
-    low, high = ends
-    return np.nan if np.isnan(low) else float(low <= value <= high)
 
 
 def sets_hold(ranking: Ranking | MultilingualRanking, true: np.ndarray) -> Row:
@@ -75,8 +71,8 @@ def sets_hold(ranking: Ranking | MultilingualRanking, true: np.ndarray) -> Row:
         "rank": inside.astype(float),
         "all ranks": np.array(float(inside.all())),
         "width": (sets[:, 1] - sets[:, 0] + 1).mean(),
-        "winner": np.array(contains(ranking.winner_interval, first)),
-        "uncorrected": np.array(contains(interval, first)),
+        "winner": holds(ranking.winner_interval, first),
+        "uncorrected": holds(interval, first),
     }
 
 
@@ -91,7 +87,6 @@ def several_languages(
         by_language: Logits that all queries together would give, ``(languages, models)``.
         random: Random generator.
     """
-    a, b = np.triu_indices(PARALLEL_MODELS, 1)
     common = random.normal(size=(PARALLEL_QUERIES, PARALLEL_MODELS))
     rankings = {}
     for code, logits_of_language in zip(LANGUAGES, logits, strict=False):
@@ -100,17 +95,12 @@ def several_languages(
         strength = logits_of_language + SPREAD * (
             np.sqrt(part) * common + np.sqrt(1 - part) * deviates
         )
-        score = random.random((PARALLEL_QUERIES, len(a))) < 1 / (
-            1 + np.exp(strength[:, b] - strength[:, a])
-        )
-        score = np.where(random.random(score.shape) < TIES, 0.5, score)
         prefix = f"{code}-" if shared is None else "q"
         rankings[code] = Ranking.from_judgments(
-            Judgments.from_arrays(
-                query=np.repeat([f"{prefix}{n}" for n in range(PARALLEL_QUERIES)], len(a)),
-                model_a=np.tile(NAMES[a], PARALLEL_QUERIES),
-                model_b=np.tile(NAMES[b], PARALLEL_QUERIES),
-                score=score.ravel(),
+            judgments_of(
+                draw_scores(strength, TIES, random),
+                NAMES[:PARALLEL_MODELS],
+                [f"{prefix}{n}" for n in range(PARALLEL_QUERIES)],
             )
         )
     ranking = MultilingualRanking(rankings)

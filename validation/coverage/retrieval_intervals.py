@@ -25,6 +25,7 @@ from _shared import DATA, require_data
 from mirage.retrieval import BM25, evaluate
 from mirage.retrieval.evaluation import RetrievalEvaluation
 from mirage.sources import nomiracl, trec
+from mirage.statistics.worlds import holds
 
 CODES, MEASURES, QUERIES = ("ar", "id", "sw", "zh"), ("nDCG@10", "R@10", "RR@10"), (5, 20, 100)
 
@@ -49,12 +50,6 @@ def drawn(values: np.ndarray) -> RetrievalEvaluation:
     """Return an evaluation of as many queries as there are values."""
     ids = tuple(map(str, range(len(values))))
     return RetrievalEvaluation("run", MEASURES, ids, values)
-
-
-def holds(interval: tuple[float, float], truth: float) -> float:
-    """1 where an interval holds the truth, 0 where not, NaN where there is none."""
-    low, high = interval
-    return float("nan") if np.isnan(low) else float(low <= truth <= high)
 
 
 def share(held: np.ndarray) -> str:

@@ -1,0 +1,262 @@
+"""Simulated scores and traffic whose true means are known, to study the coverage of intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mirage._base.arrays import Floats, Ints
+from mirage.errors import SettingError, UnknownNameError
+
+__all__ = [
+    "Score",
+    "StudyDesign",
+    "StudySample",
+    "correlated_deviates",
+    "draw_answers",
+    "draw_traffic",
+    "holds",
+    "lose_answers",
+    "scores_of",
+]
+
+Score = Literal["binary", "ordinal", "continuous", "skewed"]
+"""A kind of score: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or log-normal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyDesign:
+    """The sizes of a simulation study, and the kind of data that it draws.
+
+    A method uses the fields that apply to it, and ignores the others.
+
+    Attributes:
+        queries: Number of queries or items. For a drift, the number in each period.
+        cluster_sizes: Sizes of clusters of dependent queries. They repeat until each query has a
+            cluster, so ``(5,)`` stands for clusters of five. By default queries are independent.
+        correlation: Correlation of two queries of a cluster.
+        named_clusters: Whether the method gets the clusters. If it does not, it treats queries as
+            independent.
+        repeats: Number of answers of a system to each query.
+        stability: Correlation of two answers of a system to a query.
+        score: Kind of score.
+        rate: Mean score, such as the share of right answers. For a judge, its accuracy.
+        ties: Share of queries on which two systems give the same answers, or share of tied
+            verdicts.
+        effect: Size of the true difference. For scores, it is the difference of the means, or the
+            loss of the later run or period; it comes from random queries that drop to 0. For
+            rankings, it is the distance in logits between the best and the worst model. 0 is no
+            difference.
+        margin: Loss that the verdict ``no worse`` rules out.
+        features: Number of features that are compared. Only the first has the effect.
+        models: Number of models in a ranking.
+        spread: Standard deviation of a model's logit from query to query.
+        labels: Share of positive items among those that a judge labels.
+        runs: Number of runs in the baseline of a gate, made at different times.
+        day_noise: Standard deviation of a shift that all answers of a run or a day share. The unit
+            is the standard deviation of the answers of one run.
+        days: Number of days in each period of a drift.
+        serial: Correlation of successive answers in traffic.
+        commits: Number of commits in a history. An effect begins after half of them.
+
+    Raises:
+        SettingError: A field is out of range.
+        UnknownNameError: There is no such kind of score.
+
+    Example:
+        >>> StudyDesign(queries=10, cluster_sizes=(3, 1)).codes.tolist()
+        [0, 0, 0, 1, 2, 2, 2, 3, 4, 4]
+    """
+
+    queries: int = 40
+    cluster_sizes: tuple[int, ...] = ()
+    correlation: float = 0.3
+    named_clusters: bool = True
+    repeats: int = 1
+    stability: float = 0.7
+    score: Score = "binary"
+    rate: float = 0.7
+    ties: float = 0.0
+    effect: float = 0.0
+    margin: float = 0.1
+    features: int = 1
+    models: int = 8
+    spread: float = 1.5
+    labels: float = 0.5
+    runs: int = 1
+    day_noise: float = 0.0
+    days: int = 7
+    serial: float = 0.0
+    commits: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("repeats", "features", "runs", "days"):
+            self._check(name, getattr(self, name) >= 1, "at least 1")
+        for name in ("queries", "models", "commits"):
+            self._check(name, getattr(self, name) >= 2, "at least 2")
+        for name in ("rate", "margin", "labels"):
+            self._check(name, 0 < getattr(self, name) < 1, "above 0 and below 1")
+        for name in ("correlation", "stability"):
+            self._check(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
+        for name in ("ties", "serial"):
+            self._check(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        for name in ("effect", "spread", "day_noise"):
+            self._check(name, 0 <= getattr(self, name) < np.inf, "a finite number of at least 0")
+        self._check("cluster_sizes", min(self.cluster_sizes, default=1) >= 1, "at least 1 each")
+        if self.score not in get_args(Score):
+            raise UnknownNameError("kind of score", self.score, get_args(Score))
+
+    def _check(self, name: str, valid: bool, condition: str) -> None:
+        if not valid:
+            raise SettingError(f"{name} must be {condition}, got {getattr(self, name)!r}")
+
+    @property
+    def codes(self) -> Ints:
+        """Cluster of each query, numbered from 0."""
+        sizes = self.cluster_sizes or (1,)
+        cycle = np.repeat(np.arange(len(sizes)), sizes)
+        position = np.arange(self.queries)
+        return np.asarray(position // len(cycle) * len(sizes) + cycle[position % len(cycle)])
+
+    @property
+    def named_codes(self) -> Ints:
+        """Cluster of each query, as far as the method gets them."""
+        return self.codes if self.named_clusters else np.arange(self.queries)
+
+    @property
+    def lost(self) -> float:
+        """Share of the queries without a tie that drop to 0.
+
+        Raises:
+            SettingError: The effect is larger than the mean score of these queries.
+        """
+        share = self.effect / (self.rate * (1 - self.ties))
+        if share > 1:
+            raise SettingError(
+                f"effect must be at most rate * (1 - ties), which is "
+                f"{self.rate * (1 - self.ties):g}; got {self.effect:g}"
+            )
+        return share
+
+
+class StudySample(NamedTuple):
+    """The data of one simulation, as a method gets them.
+
+    Attributes:
+        values: The data; the shape depends on the method.
+        codes: Cluster of each query; day of each query in traffic.
+        truth: The true values that intervals should contain.
+        design: The design from which the data were drawn.
+        level: Confidence level. The significance level of an alarm is ``1 - level``.
+        seed: Random seed for the method.
+    """
+
+    values: Floats
+    codes: Ints
+    truth: Floats
+    design: StudyDesign
+    level: float
+    seed: int
+
+
+def holds(ends: ArrayLike, truth: ArrayLike) -> Floats:
+    """Return 1 if an interval contains the true value, 0 if not, and NaN without an interval.
+
+    Args:
+        ends: Lower and upper ends, ``(..., 2)``.
+        truth: True values, ``(...)``.
+
+    Example:
+        >>> holds([(0.1, 0.3), (0.4, 0.5)], 0.2).tolist()
+        [1.0, 0.0]
+    """
+    low, high = np.moveaxis(np.asarray(ends, dtype=np.float64), -1, 0)
+    return np.where(np.isnan(low), np.nan, (low <= truth) & (truth <= high))
+
+
+def correlated_deviates(
+    codes: Ints, correlation: float, columns: int, rng: np.random.Generator
+) -> Floats:
+    """Return normal deviates that are correlated within clusters, ``(queries, columns)``."""
+    shared = rng.normal(size=(codes.max() + 1, columns))[codes]
+    single = rng.normal(size=(len(codes), columns))
+    return np.asarray(np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * single)
+
+
+def scores_of(deviates: Floats, score: Score, rate: float) -> Floats:
+    """Return scores with a known mean from standard normal deviates.
+
+    Args:
+        deviates: Standard normal deviates of any shape. The larger they are, the higher the score.
+        score: Kind of score.
+        rate: Mean score.
+    """
+    from scipy.special import bdtrc, betaincinv, ndtr, ndtri
+
+    if score == "binary":
+        return (deviates > -ndtri(rate)).astype(np.float64)
+    if score == "ordinal":
+        levels = -ndtri(bdtrc(np.arange(4), 4, rate))
+        return np.asarray((deviates[..., None] > levels).mean(axis=-1))
+    if score == "continuous":
+        return np.asarray(betaincinv(4 * rate, 4 * (1 - rate), ndtr(deviates)))
+    return np.asarray(rate * np.exp(deviates - 0.5))
+
+
+def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Floats:
+    """Return scores of several runs of one system, ``(runs, repeats, queries, features)``."""
+    codes, features = design.codes, design.features
+    deviates = np.sqrt(design.stability) * correlated_deviates(
+        codes, design.correlation, features, rng
+    )
+    columns = runs * design.repeats * features
+    single = correlated_deviates(codes, design.correlation, columns, rng)
+    single = np.moveaxis(single.reshape(len(codes), runs, design.repeats, features), 0, 2)
+    deviates = deviates + np.sqrt(1 - design.stability) * single
+    if design.day_noise:
+        shifts = rng.normal(0, design.day_noise, (runs, 1, 1, features))
+        # The sum has a variance of 1, so that the mean over all days is the rate.
+        deviates = (deviates + shifts) / np.sqrt(1 + design.day_noise**2)
+    return scores_of(deviates, design.score, design.rate)
+
+
+def lose_answers(answers: Floats, design: StudyDesign, rng: np.random.Generator) -> Floats:
+    """Return answers of which random queries drop to 0 in the first feature, in all runs."""
+    lost = rng.random(answers.shape[-2]) < design.lost
+    after = answers.copy()
+    after[..., lost, 0] = 0.0
+    return after
+
+
+def draw_traffic(
+    rng: np.random.Generator,
+    sizes: tuple[int, ...],
+    *,
+    serial: float = 0.0,
+    day_noise: float = 0.0,
+    week: float = 0.0,
+    columns: int = 1,
+) -> Floats:
+    """Return measures of successive answers, ``(answers, columns)``.
+
+    Each measure is a first-order autoregression with a variance of 1, plus effects of the day.
+
+    Args:
+        rng: Random generator.
+        sizes: Number of answers of each day.
+        serial: Correlation of successive answers.
+        day_noise: Standard deviation of a shift that all answers of a day share.
+        week: Amplitude of a sine with a period of seven days.
+        columns: Number of independent measures.
+    """
+    from scipy.signal import lfilter
+
+    noise = rng.normal(size=(sum(sizes) + 200, columns)) * np.sqrt(1 - serial**2)
+    answers = lfilter([1.0], [1.0, -serial], noise, axis=0)[200:]
+    days = np.repeat(np.arange(len(sizes)), sizes)
+    of_days = day_noise * rng.normal(size=(len(sizes), columns))
+    of_days += week * np.sin(2 * np.pi * np.arange(len(sizes)) / 7)[:, None]
+    return np.asarray(answers + of_days[days])

@@ -1,0 +1,222 @@
+"""Pages of docs/validation/coverage/: nominal and observed rates, from the files in results/."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+SIMULATIONS = ("repeats", "replications", "arenas", "series")
+"""Names of the option that sets the number of simulations; a file always has its value."""
+
+LEVEL, ALPHA, DOUBT = 0.95, 0.05, 2
+Figures = Mapping[str, Any]
+
+
+class Column(NamedTuple):
+    """A figure of a section.
+
+    Attributes:
+        figure: Name in the file.
+        title: Name in the table.
+        nominal: Nominal rate; ``None`` for a power or a width.
+        share: Part of the simulations that the figure is a mean of.
+        present: Name of the share of simulations in which there is an interval, if the file has it.
+    """
+
+    figure: str
+    title: str
+    nominal: float | None = LEVEL
+    share: float = 1.0
+    present: str = ""
+
+
+class Section(NamedTuple):
+    """A table of a page: its title and text, its columns, and the names above its rows."""
+
+    title: str
+    text: str
+    columns: tuple[Column, ...]
+    path: tuple[str, ...] = ()
+
+
+class Page(NamedTuple):
+    """A page about a family of estimators: its script, title, text and sections."""
+
+    script: str
+    title: str
+    text: str
+    sections: tuple[Section, ...]
+
+
+VERDICTS = (
+    Column("false worse", "false `worse`", ALPHA),
+    Column("false no worse", "false `no worse`", ALPHA),
+)
+RANKS = (
+    Column("all ranks", "all rank intervals"),
+    Column("lowest", "rank interval of the worst model"),
+    Column("winner", "`winner_interval`"),
+    Column("uncorrected", "interval in the first row", None),
+    Column("width", "width of a rank interval", None),
+)
+PAGES: Mapping[str, Page] = {
+    "gate": Page(
+        "coverage/gate_errors",
+        "The gate",
+        "`worse` is wrong if the mean loss over all possible queries is 0, and `no worse` if it is "
+        "the margin, 0.1.",
+        (
+            Section(
+                "Shapes of change",
+                "Losses of single queries are drawn from twelve distributions.",
+                VERDICTS,
+                ("shapes",),
+            ),
+            Section(
+                "Clusters",
+                "The queries of a cluster share a part of their loss. A design lists the sizes of "
+                "the clusters.",
+                VERDICTS,
+                ("clusters",),
+            ),
+            Section(
+                "Noise between runs",
+                "All answers of a run shift by a normal deviate on the logit scale. A baseline of "
+                "one run cannot include this noise; three runs can.",
+                VERDICTS,
+                ("days",),
+            ),
+        ),
+    ),
+    "paired": Page(
+        "coverage/paired",
+        "Paired differences",
+        "Differences of two systems on the same queries (`mirage.statistics.paired_means`). If the "
+        "systems are alike, a significant difference is a false positive; otherwise its rate is "
+        "the power.",
+        (
+            Section(
+                "Populations",
+                "",
+                (
+                    Column("coverage", "coverage", present="draws with an interval"),
+                    Column("draws with an interval", "with an interval", None),
+                    Column("significant", "significant", None),
+                ),
+            ),
+        ),
+    ),
+    "ranks": Page(
+        "coverage/rank_sets",
+        "Rank intervals and the first model",
+        "Nearly equal models, a fifth of the verdicts ties, and models that are better on some "
+        "queries than on others. All rank intervals of a table should hold together.",
+        (
+            *(
+                Section(f"{models} models", "", RANKS, (f"{models} models",))
+                for models in (3, 8, 19, 40)
+            ),
+            Section(
+                "Mean logit over 18 languages",
+                "Eight models, 14 queries in each language; a third of the simulations.",
+                (Column("logit", "interval of the mean logit"), *RANKS),
+                ("mean over 18 languages",),
+            ),
+        ),
+    ),
+}
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Yield the path and the text of each page."""
+    for name, page in PAGES.items():
+        results = json.loads(_results(page).read_text(encoding="utf-8"))
+        yield ROOT / "docs" / "validation" / "coverage" / f"{name}.md", _text(page, results)
+
+
+def simulations(results: Mapping[str, Any]) -> int:
+    """Return the number of simulations in a cell."""
+    (number,) = (
+        int(results["arguments"][name]) for name in SIMULATIONS if name in results["arguments"]
+    )
+    return number
+
+
+def command(results: Mapping[str, Any]) -> str:
+    """Return the command that wrote a file."""
+    script = (ROOT / results["script"]).read_text(encoding="utf-8")
+    words = ["python", results["script"]]
+    for name, value in results["arguments"].items():
+        is_positional = f'add_argument("{name}"' in script
+        words += [str(value)] if is_positional else [f"--{name}", str(value)]
+    return " ".join(words)
+
+
+def _results(page: Page) -> Path:
+    return ROOT / "validation" / "results" / f"{Path(page.script).name}.json"
+
+
+def _text(page: Page, results: Mapping[str, Any]) -> str:
+    number = simulations(results)
+    file = _results(page).relative_to(ROOT).as_posix()
+    parts = [
+        f"# Validation: {page.title}",
+        f"<!-- python validation/report.py -->\n\n{page.text}",
+        f"`{command(results)}`: {number:,} simulations in each cell "
+        f"({results['date']}, commit {results['commit'][:7]}, "
+        f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{file})).",
+        "Standard errors are in brackets, in units of the last digit. A figure in bold is worse "
+        "than its nominal rate by more than two standard errors. A cell without an interval is "
+        "blank.",
+    ]
+    for section in page.sections:
+        figures = results["figures"]
+        for name in section.path:
+            figures = figures[name]
+        titles = [_title(column) for column in section.columns]
+        rows = [
+            (label, *(_cell(cell, column, number) for column in section.columns))
+            for label, cell in _cells(figures)
+            if any(cell.get(column.figure) is not None for column in section.columns)
+        ]
+        lines = [("", *titles), ("---",) * (len(titles) + 1), *rows]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts += [f"## {section.title}", *filter(None, [section.text]), table]
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(column: Column) -> str:
+    if column.nominal is None:
+        return column.title
+    return f"{column.title} ({'at most ' if column.nominal < 0.5 else ''}{column.nominal:g})"
+
+
+def _cells(figures: Figures, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Figures]]:
+    """Yield the label and the figures of each cell of a table."""
+    below = {name: value for name, value in figures.items() if isinstance(value, dict)}
+    if not below:
+        yield "; ".join(path) or "all", figures
+    for name, value in below.items():
+        yield from _cells(value, (*path, name))
+
+
+def _cell(cell: Figures, column: Column, number: int) -> str:
+    value = cell.get(column.figure)
+    if value is None:
+        return ""
+    error = cell.get(f"{column.figure}, standard error")
+    if error is None and (value > 1 or column.figure == "lowest"):
+        return f"{value:.3f}"
+    if not error:
+        count = max(number * column.share * (cell.get(column.present) or 1.0), 1.0)
+        share = (value * count + 1) / (count + 2)  # as if one more were right and one wrong
+        error = math.sqrt(share * (1 - share) / count)
+    text = f"{value:.3f} ({1000 * error:.0f})"
+    if column.nominal is None:
+        return text
+    excess = column.nominal - value if column.nominal > 0.5 else value - column.nominal
+    return f"**{text}**" if excess > DOUBT * error else text
