@@ -41,8 +41,8 @@ class JudgeFigures(NamedTuple):
         balanced_accuracy: The mean of the recalls of the labels.
         standard_error: The standard error of the balanced accuracy, with queries as clusters; NaN
             with one query.
-        interval: The bootstrap interval of the balanced accuracy, as its two ends. Queries are
-            resampled within each language. NaN if a language has fewer than 14 queries.
+        interval: The confidence interval of the balanced accuracy, as its two ends. NaN if a
+            language has fewer than 14 clusters of queries.
         recall: The recall of each label; its mean is over the languages that have the label.
         invalid: The number of sentences to which the judge gave no valid label; these count as
             wrong.
@@ -202,15 +202,14 @@ class MetaEvaluation:
         judges: The results, in the order of the input.
         truth: The sentences and their labels.
         right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
-        draws: Bootstrap draws of the balanced accuracies, ``(draws, judges)``, by language and for
-            the mean.
+        tallies: Numbers of sentences, and of correctly labelled ones by judge, by language.
         level: The confidence level of the intervals.
     """
 
     judges: tuple[JudgeResult, ...]
     truth: Truth
     right: Bools
-    draws: Mapping[str, Floats]
+    tallies: Mapping[str, cl.Tallies]
     level: float
 
     def __getitem__(self, judge: str) -> JudgeResult:
@@ -275,7 +274,9 @@ class MetaEvaluation:
             raise SettingError(f"unit must be 'query' or 'sentence', got {unit!r}")
         self.truth.rows(language)  # raises an error for an unknown language
         none = Comparisons((), language, self.level, permutations, unit)
-        return compare(none, self.truth, self.names, self.right, self.draws[language], seed)
+        languages = self.truth.languages if language == MEAN else (language,)
+        tallies = [self.tallies[code] for code in languages]
+        return compare(none, self.truth, self.names, self.right, tallies, seed)
 
     def errors(self, language: str = MEAN) -> FineErrors:
         """Return the error rates of each judge by fine-grained label.

@@ -355,7 +355,7 @@ def test_agreement_with_people_is_shown(tmp_path: Path, data_dir: Path) -> None:
     from mirage.metaeval import LabelledSentences, evaluate
 
     labelled = LabelledSentences.memerag(data_dir / "memerag" / "memerag", ["de"])
-    evaluation = evaluate(labelled, "support_lexical", draws=20)
+    evaluation = evaluate(labelled, "support_lexical")
     page = write_and_read(ranking(), tmp_path / "r.html", judges=[evaluation])
     assert "Agreement with people" in page
     assert f"{evaluation['support_lexical']['mean'].balanced_accuracy:.3f}" in page
