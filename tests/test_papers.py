@@ -157,6 +157,7 @@ def test_estimators_are_compared_on_models_seen_and_held_out() -> None:
         code = row.language
         assert row.r2 == validation.r2[code]
         assert row.tau == validation.tau[code]
+        assert (row.lower, row.upper) == pytest.approx(validation.tau_interval()[code], nan_ok=True)
         assert row.coverage == validation.coverage[code]
     for code, row in zip(arenas, found.rows[2:], strict=True):
         alone = SurrogateRanker("svr").fit(arenas[code].tables, arenas[code].tournaments)
@@ -165,6 +166,8 @@ def test_estimators_are_compared_on_models_seen_and_held_out() -> None:
         assert row.r2_train == pytest.approx(r2_score(actual, predicted))
         assert row.tau_train == pytest.approx(kendalltau(predicted, actual).statistic)
         assert row.r2 == alone.cross_validate(2, 4).r2[code]
+    header = str(found).splitlines()[1].split()
+    assert header == ["name", "language", "pooled", "tau", "lower", "upper"]
 
 
 @pytest.mark.slow

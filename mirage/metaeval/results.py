@@ -27,7 +27,7 @@ __all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
 ThresholdSource = Literal["given", "cross-validation"]
 """The origin of a score's threshold."""
 
-LANGUAGES_SHOWN = 9  # columns of languages in one table
+LANGUAGES_SHOWN = 4  # columns of languages in one table
 
 
 class JudgeFigures(NamedTuple):
@@ -60,6 +60,14 @@ class JudgeFigures(NamedTuple):
     recall: Mapping[str, float]
     invalid: int
     roc_auc: float
+
+    @property
+    def with_interval(self) -> str:
+        """The balanced accuracy and its interval in percent; empty without an interval."""
+        if np.isnan(self.interval[0]):
+            return ""
+        low, high = (100 * end for end in self.interval)
+        return f"{100 * self.balanced_accuracy:.1f} ({low:.0f}-{high:.0f})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -302,19 +310,26 @@ class MetaEvaluation:
         return frame_of(rows)
 
     def __str__(self) -> str:
-        """Return two tables: means with standard errors, and the balanced accuracy by language."""
+        """Return two tables: means with standard errors, and intervals by language.
+
+        Languages without an interval are left out of the second table.
+        """
         title = f"Balanced accuracy in % on {self.truth.labelled.source}"
         header = ("judge", MEAN, "s.e.", f"{100 * self.level:g} % interval", "ROC AUC", "invalid")
         means = self._table(title, header, [_cells(result[MEAN]) for result in self.judges])
         tables = [replace(means, notes=tuple(self._notes())).filled()]
-        codes = self.truth.languages if len(self.truth.languages) > 1 else ()
+        codes = [
+            code
+            for code in self.truth.languages
+            if len(self.truth.languages) > 1 and not np.isnan(self.judges[0][code].interval[0])
+        ]
+        title = f"By language, with {100 * self.level:g} % intervals"
         for start in range(0, len(codes), LANGUAGES_SHOWN):
             shown_codes = codes[start : start + LANGUAGES_SHOWN]
             rows = [
-                tuple(f"{100 * result[code].balanced_accuracy:.1f}" for code in shown_codes)
-                for result in self.judges
+                tuple(result[code].with_interval for code in shown_codes) for result in self.judges
             ]
-            tables.append(self._table("By language", ("judge", *shown_codes), rows))
+            tables.append(self._table(title, ("judge", *shown_codes), rows))
         return "\n\n".join(map(to_text, tables))
 
     def _table(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:

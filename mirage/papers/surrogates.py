@@ -51,9 +51,8 @@ R2_NOTE = (
 )
 
 _VALIDATION_NOTES = (
-    "r2 and tau are for held-out models, r2 train and tau train for training models; coverage is "
-    "that of the 95 % interval.",
-    R2_NOTE,
+    "tau is for held-out models; lower and upper are the ends of its 95 % interval, with models as "
+    "sampling units. R2 has no interval that holds with so few models.",
 )
 
 
@@ -92,7 +91,10 @@ def tau_by_language(
     return Result(
         "Kendall's tau between the surrogate's order and Bradley-Terry's",
         tuple(rows),
-        (f"{holdout} models are held out of the training; for tau train, none is.",),
+        (
+            f"{holdout} models are held out of the training; for tau train, none is. The range is "
+            "the middle 95 % of splits, and says nothing about other models.",
+        ),
     )
 
 
@@ -267,7 +269,8 @@ def r2_by_tournaments(
                 float(paper.mean()),
             )
         )
-    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows), (R2_NOTE,))
+    notes = R2_NOTE, "Ranges are over tournaments of these models; other models vary more."
+    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows), notes)
 
 
 def feature_importance(
@@ -358,18 +361,21 @@ def _validate(
     for ranker, group in fit_rankers(data, estimator, pooled, seed):
         train_logits = _predict_all(ranker, group)
         validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
+        intervals = validation.tau_interval()
         for code, arena in group.items():
             squared_error = np.sum((arena.mean_y - train_logits[code]) ** 2)
             yield ValidationRow(
                 code,
                 name,
                 pooled,
+                tau=validation.tau[code],
+                lower=intervals[code][0],
+                upper=intervals[code][1],
                 r2_train=float(
                     1 - squared_error / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)
                 ),
                 tau_train=float(tau_b(train_logits[code], arena.mean_y)),
                 r2=validation.r2[code],
-                tau=validation.tau[code],
                 coverage=validation.coverage[code],
                 r2_in_paper=validation.r2_in_paper[code],
             )

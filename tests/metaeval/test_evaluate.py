@@ -364,10 +364,10 @@ def test_a_subset_by_fine_grained_label() -> None:
 
 def long_result() -> MetaEvaluation:
     codes = ("ar", "bn", "de", "en", "es", "fa", "fi", "fr", "hi", "id", "ja", "ko")
-    rows = [(code, f"q{i}", (YES, NO)[i % 2]) for code in codes for i in range(4)]
+    rows = [(code, f"q{i}", (YES, NO)[i % 2]) for code in codes for i in range(16)]
     numbers = by_number([100 * float(i % 2 == 0) for i in range(len(rows))])
     judges = [
-        recorded(f"a judge whose name is long, number {n}, for a test", [YES, NO, None, NO] * 12)
+        recorded(f"a judge whose name is long, number {n}, for a test", [YES, NO, None, NO] * 48)
         for n in range(14)
     ]
     sentences = labelled(rows)
@@ -395,6 +395,12 @@ def test_a_table_by_eye() -> None:
     lower, upper = (100 * end for end in result["mine"][MEAN].interval)
     error = 100 * result["mine"][MEAN].standard_error
     least, most = (100 * end for end in result["yes"][MEAN].interval)
+    shown = {
+        (name, code): f"{100 * row.balanced_accuracy:.1f} "
+        f"({100 * row.interval[0]:.0f}-{100 * row.interval[1]:.0f})"
+        for name in ("mine", "yes")
+        for code, row in result[name].figures.items()
+    }
     assert (
         str(result)
         == f"""\
@@ -404,11 +410,16 @@ Balanced accuracy in % on labelled sentences
    yes    50.0   0.0   {least:.1f} to {most:.1f}
 72 sentences of 36 queries in 2 languages
 
-By language
-   judge     de    en
-   mine   100.0  87.5
-   yes     50.0  50.0"""
+By language, with 95 % intervals
+   judge              de            en
+   mine   {shown["mine", "de"]}  {shown["mine", "en"]}
+   yes      {shown["yes", "de"]}  {shown["yes", "en"]}"""
     )
+
+
+def test_a_language_without_an_interval_is_not_shown() -> None:
+    assert "By language" not in str(evaluate(SENTENCES, judge("a")))
+    assert evaluate(SENTENCES, judge("a"))["a"]["de"].with_interval == ""
 
 
 def test_to_pandas() -> None:
