@@ -266,12 +266,15 @@ class ImportanceRow(Row):
     Attributes:
         feature: Name of the feature.
         importance: Increase of the squared error without it, in units of the logits' variance.
+        impurity: Mean decrease in impurity, as in the paper's figure; NaN unless the surrogate is a
+            random forest. It adds up to 1 over features.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
 
     feature: str
     importance: float
+    impurity: float = float("nan")
 
 
 @dataclass(frozen=True)
