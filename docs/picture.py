@@ -34,7 +34,7 @@ def main() -> None:
         sys.exit("no chromium: apt-get install chromium, or name one in MIRAGE_CHROMIUM")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        Leaderboard.bundled("en").rank(my_rag, model="my-rag").write(page, importances=False)
+        Leaderboard.bundled("en").rank(my_rag, model="my-rag").write(page)
         command = [
             *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
             *(f"--user-data-dir={folder}/profile", f"--window-size={SIZE}"),

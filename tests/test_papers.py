@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics import r2_score
 
 from mirage import (
@@ -46,7 +47,7 @@ from mirage.papers import (
     tuning_settings,
 )
 from mirage.papers.results import FewerJudgmentsRow, TauRow, tau_b
-from mirage.papers.surrogates import feature_sets
+from mirage.papers.surrogates import feature_sets, surrogate_data
 from mirage.sources import nomiracl
 from mirage.surrogate.simulation import System
 from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING, TuningRecipe
@@ -157,6 +158,7 @@ def test_estimators_are_compared_on_models_seen_and_held_out() -> None:
         code = row.language
         assert row.r2 == validation.r2[code]
         assert row.tau == validation.tau[code]
+        assert (row.lower, row.upper) == pytest.approx(validation.tau_interval()[code], nan_ok=True)
         assert row.coverage == validation.coverage[code]
     for code, row in zip(arenas, found.rows[2:], strict=True):
         alone = SurrogateRanker("svr").fit(arenas[code].tables, arenas[code].tournaments)
@@ -165,6 +167,8 @@ def test_estimators_are_compared_on_models_seen_and_held_out() -> None:
         assert row.r2_train == pytest.approx(r2_score(actual, predicted))
         assert row.tau_train == pytest.approx(kendalltau(predicted, actual).statistic)
         assert row.r2 == alone.cross_validate(2, 4).r2[code]
+    header = str(found).splitlines()[1].split()
+    assert header == ["language", "name", "pooled", "tau", "lower", "upper"]
 
 
 @pytest.mark.slow
@@ -245,6 +249,21 @@ def test_the_feature_that_tells_is_the_most_important() -> None:
     alone = feature_importance(arenas, estimator="ridge", pooled=False, repeats=5)
     assert [row.language for row in alone] == ["en"] * 3 + ["sw"] * 3
     assert {row.feature for row in alone} == set(FEATURES)
+    assert np.isnan(alone.columns["impurity"]).all()  # no forest
+
+
+def test_impurity_importances_are_those_of_scikit_learn() -> None:
+    arenas = {"en": arena("en")}
+    rows = feature_importance(arenas, estimator="forest", holdout=2, repeats=1)
+    data = surrogate_data(arenas)["en"]
+    values = data.X.reshape(-1, len(FEATURES))
+    forest = RandomForestRegressor(n_estimators=100, random_state=0)
+    forest.fit((values - data.mean_X.mean(axis=0)) / values.std(axis=0), data.y.ravel())
+    expected = dict(zip(data.features, forest.feature_importances_, strict=True))
+    by_feature = dict(zip(rows.columns["feature"], rows.columns["impurity"], strict=True))
+    assert by_feature == pytest.approx(expected, abs=0.05)
+    assert sum(by_feature.values()) == pytest.approx(1)
+    assert max(by_feature, key=lambda name: by_feature[name]) == "citation_recall@10"
 
 
 # Judgments ----------------------------------------------------------------------------------------

@@ -31,8 +31,9 @@ variances of all differences does. This makes the choice an L-optimal design (Ch
 and b, with win probability p, adds p (1 - p) to the information along their difference. Models that
 are in order already have no weight, and neither have near-ties without unjudged pairs.
 
-The expected Kendall's tau as the target of active ranking comes from Chen, Jiao & Lin (2016),
-Bayesian Decision Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17.
+Kendall's tau as the target of active ranking comes from Chen, Jiao & Lin (2016), Bayesian Decision
+Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17. They use its expectation; a
+lower bound is used here, because an expected tau of 0.9 is missed in every second arena.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ __all__ = ["AdaptivePairs"]
 # MIRAGE-Bench publishes have a variance of 1.0 to 2.1 per language.
 _RIDGE = 2.0
 _FEW = 5  # pseudo-judgments per model that shrink the dispersion towards that without ties
+_DRAWS = 1000  # of the logits that all pairs would give
 _SETTLED = 1e-9  # variances up to this are rounding errors of 0
 
 _FREE, _ASKED, _JUDGED, _CLOSED = 0, 1, 2, 3  # state of a pair on a query
@@ -70,7 +72,7 @@ class AdaptivePairs:
     """A method that chooses the pairs of models and the queries that a judge compares next.
 
     Call :meth:`next` for a batch of pairs, let the judge compare them, and pass its verdicts to
-    :meth:`update`. Repeat until there are enough judgments or :attr:`expected_tau` is high enough.
+    :meth:`update`. Repeat until there are enough judgments or :attr:`tau_bound` is high enough.
     :meth:`PairwiseJudge.compare_adaptively` runs this loop with LLM judges; use this class for
     people or any other judge. No pair is chosen twice on the same query.
 
@@ -180,32 +182,32 @@ class AdaptivePairs:
         return {query_id: names[self._half[position]] for query_id, position in self._query.items()}
 
     @property
-    def expected_tau(self) -> float:
-        """Expected Kendall's tau of the current ranking with the ranking by all possible pairs.
+    def tau_bound(self) -> float:
+        """Lower 95 % bound of Kendall's tau of the current ranking with that by all possible pairs.
 
-        It is computed from the probability that each two models are in the right order. It is 0
-        before the first judgment and 1 when no pair is left to judge. If verdicts are independent
-        of each other, it is correct on average over arenas. If verdicts on one query are correlated
-        (a poor response loses to every other), it tends to be too low.
+        It is the 5 % quantile of tau over draws of the logits that all pairs would give. Their
+        distribution is normal, with the covariance that the missing verdicts cause. The bound is 0
+        before the first judgment and 1 when no pair is left to judge. In simulations, tau is at
+        least as high in 95 % of the arenas or more when judging stops at a bound. If verdicts on
+        one query are correlated (a poor response loses to every other), the bound tends to be too
+        low.
         """
-        from scipy.special import ndtr
-
         wins, missing = self._wins.sum(axis=0), (self._pending + self._unasked).sum(axis=0)
         logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
         information = _judgment_information(wins, sum(self._ties), logits)
-        variance = _difference_variances(
-            _covariance(wins, information) - _covariance(wins, information, missing)
-        )
-        unsettled = variance > _SETTLED
-        # The probabilities use all verdicts; the order is that of the mean of both halves' fits.
+        covariance = _covariance(wins, information) - _covariance(wins, information, missing)
+        # The draws use all verdicts; the order is that of the mean of both halves' fits.
         order = fit_bradley_terry(self._wins, BradleyTerry.ridge).mean(axis=0)
-        signed_differences = (np.sign(order[:, None] - order) * (logits[:, None] - logits))[
-            unsettled
-        ]
-        wrong = ndtr(
-            -signed_differences / np.sqrt(variance[unsettled])
-        ).sum()  # each pair is there twice
-        return float(1 - 2 * wrong / (len(self.models) * (len(self.models) - 1)))
+        a, b = np.triu_indices(len(logits), 1)
+        unsettled = _difference_variances(covariance)[a, b] > _SETTLED
+        a, b = a[unsettled], b[unsettled]
+        values, vectors = np.linalg.eigh(covariance)
+        deviates = np.random.default_rng(0).standard_normal((_DRAWS, len(logits)))
+        drawn = logits + deviates @ (vectors * np.sqrt(values.clip(min=0))).T
+        signs = np.sign(order[a] - order[b]) * np.sign(drawn[:, a] - drawn[:, b])
+        pairs = len(logits) * (len(logits) - 1) / 2
+        taus = 1 - (1 - signs).sum(axis=1) / pairs
+        return float(np.quantile(taus, 0.05, method="lower"))
 
     def next(self, n: int | None = None) -> list[Pair]:
         """Return the next pairs for the judge, to be judged together.

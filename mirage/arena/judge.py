@@ -269,8 +269,9 @@ class PairwiseJudge(NearNames):
             dataset: The queries, as for :meth:`compare`.
             runs: The runs, as for :meth:`compare`.
             judgments: Largest number of pairs to judge.
-            target: Stop when :attr:`AdaptivePairs.expected_tau`, Kendall's tau with the ranking by
-                all pairs, reaches this value; by default all judgments are made.
+            target: Stop when :attr:`AdaptivePairs.tau_bound`, a lower 95 % bound of Kendall's tau
+                with the ranking by all pairs, reaches this value; by default all judgments are
+                made.
             batch: Number of pairs that are judged together; by default the number of models. A
                 batch ten times as large costs little accuracy.
             queries: Number of queries to draw, as for :meth:`compare`.
@@ -452,7 +453,7 @@ def _ask_adaptively(
     undecided: list[Pair] = []  # pairs without a judgment so far
     to_retry: list[Pair] = []  # pairs on which a vote failed in an earlier run
     unanswered = 0  # consecutive pairs on which every vote failed
-    while len(chosen) < limit and (target is None or adaptive.expected_tau < target):
+    while len(chosen) < limit and (target is None or adaptive.tau_bound < target):
         pairs = adaptive.next(min(batch, limit - len(chosen)))
         # Replay the votes of an interrupted run unchanged, so that the same pairs are chosen.
         # Its failed votes are requested again only after the replay.

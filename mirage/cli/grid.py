@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from mirage._base.tables import WIDTH
 from mirage.cli import _options as options
@@ -23,6 +23,7 @@ from mirage.errors import UnknownNameError
 if TYPE_CHECKING:
     from mirage.executors import Executor
     from mirage.grids import Grid, ResultTable
+    from mirage.grids.comparisons import Correction
 
 __all__ = ["commands"]
 
@@ -171,15 +172,25 @@ def compare(
             "repeated.  [default: compare all pairs of cells]",
         ),
     ] = None,
+    correction: Annotated[
+        str,
+        option(
+            "NAME",
+            "Correction of the p-values for multiple testing: holm limits the probability of any "
+            "false positive; bh (Benjamini-Hochberg) limits the share of false positives among "
+            "the significant differences, to explore a large grid.",
+        ),
+    ] = "holm",
     limit: Limit = None,
     as_json: options.Json = False,
 ) -> None:
     """Test differences between finished cells.
 
-    The tests are paired by query, and the p-values are corrected for multiple testing (Holm).
+    The tests are paired by query, and the p-values are corrected for multiple testing.
     """
-    differences = (
-        _grid(grid).table(limit=limit).compare(*(metric or ()), baseline=_baseline(baseline))
+    table = _grid(grid).table(limit=limit)
+    differences = table.compare(
+        *(metric or ()), baseline=_baseline(baseline), correction=cast("Correction", correction)
     )
     plain = [
         vars(row) | {"cell": row.cell.settings, "baseline": row.baseline.settings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,12 +222,15 @@ def _description(ranker: SurrogateRanker) -> str:
 
 
 def _validation_lines(validation: Validation) -> list[str]:
-    return [
-        f"{code}: held-out models, {len(validation.held_out)} splits: Kendall's tau "
-        f"{validation.tau[code]:.2f}, R2 {validation.r2[code]:.2f}, "
-        f"{validation.coverage[code]:.0%} inside their 95 % interval"
-        for code in validation.tau
-    ]
+    lines = []
+    for code, (low, high) in validation.tau_interval().items():
+        # Without an interval, tau of a few models means nothing.
+        tau = f"{validation.tau[code]:.2f} (95 % interval {low:.2f} to {high:.2f})"
+        lines.append(
+            f"{code}: held-out models, {len(validation.held_out)} splits: Kendall's tau "
+            + (tau if not math.isnan(low) else "is not shown: too few models for an interval")
+        )
+    return lines
 
 
 def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, Any]:
@@ -250,8 +254,10 @@ def _plain(ranker: SurrogateRanker, validation: Validation | None) -> dict[str, 
     if validation is not None:
         plain["validation"] = {
             "splits": len(validation.held_out),
-            "tau": validation.tau,
-            "r2": validation.r2,
-            "coverage": validation.coverage,
+            "tau": {
+                code: {"tau": validation.tau[code], "lower": low, "upper": high}
+                for code, (low, high) in validation.tau_interval().items()
+                if not math.isnan(low)
+            },
         }
     return plain

@@ -3,13 +3,17 @@
 MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Language identification", uses the
 probability that langid gives, over its 97 languages. That is unreliable for short texts: langid
 gives "Sijui." a probability of 0.001 for Swahili and takes most Indonesian for Malay. The features
-here also use word lists and the context, and have no value for a text that is too short.
+here also use word lists and the context, and have no value for a text that is too short. Only
+:func:`target_language_langid` is the paper's, for comparisons with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
 
 from mirage._base.packages import package
 from mirage.features.base import Answered, Definition, Facts, NotComputed
@@ -32,6 +36,29 @@ def target_language(item: Answered) -> float | NotComputed:
     :func:`language_probabilities`, with the question and the passages as context.
     """
     return _probability(item, item.query.language)
+
+
+def target_language_langid(item: Answered) -> float | NotComputed:
+    """Return the probability of the query's language by langid, as in MIRAGE-Bench; 0 if empty.
+
+    It needs the extra ``langid``. Use it to compare with the paper only: langid takes most short
+    answers for another of its 97 languages. Not computed for Yoruba, which langid lacks.
+    """
+    text, code = item.parsed.answer_text, item.query.language
+    if not text.strip():
+        return 0.0
+    identifier = _langid()
+    if code not in identifier.nb_classes:
+        return NotComputed(f"langid does not know {Language.of(code).name}")
+    with np.errstate(over="ignore"):  # langid normalizes with exponentials that may overflow
+        return float(dict(identifier.rank(text))[code])
+
+
+@cache
+def _langid() -> Any:
+    """Return langid's identifier, whose probabilities add up to 1."""
+    module = package("langid.langid")
+    return module.LanguageIdentifier.from_modelstring(module.model, norm_probs=True)
 
 
 def english_language(item: Answered) -> float | NotComputed:
@@ -128,6 +155,7 @@ _ENGLISH = Facts("lower", 0, 1, direction_by_language={"en": "higher"})
 
 DEFINITIONS = (
     Definition("target_language", target_language, Facts("higher", 0, 1)),
+    Definition("target_language_langid", target_language_langid, Facts("higher", 0, 1)),
     Definition("english_language", english_language, _ENGLISH),
     Definition("correct_language", correct_language, Facts("higher", 0, 1)),
     Definition("correct_language_lid176", correct_language_lid176, Facts("higher", 0, 1)),

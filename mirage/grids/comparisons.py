@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 Pair = tuple[Cell, Cell]
 
+Correction = Literal["holm", "bh"]
+"""A correction of p-values for multiple tests.
+
+``"holm"`` limits the probability of any false positive. ``"bh"`` (Benjamini & Hochberg 1995,
+Journal of the Royal Statistical Society B 57, 289-300) limits the expected share of false positives
+among the significant rows, and finds more in a large grid.
+"""
+
 FIRST_PERMUTATIONS = 10_000
 """Permutations for every comparison; only those that may be significant get more."""
 
@@ -39,6 +47,13 @@ BEST_PERMUTATIONS = 2_000
 
 ALPHA = 0.05
 """The significance level of these tests."""
+
+
+_CORRECTIONS = {
+    "holm": ("Holm", ""),
+    "bh": ("BH", " by Benjamini and Hochberg, so that a share of the significant rows is false"),
+}
+"""The heading of each correction, and its meaning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +79,14 @@ class CellComparisons(Printed, Rows[CellDifference]):
         level: The confidence level of the intervals.
         baseline: The settings of the baseline; empty if all pairs were compared.
         notes: Lines about cells and pairs that were not compared.
+        correction: The correction of the p-values for the number of rows.
     """
 
     name: str
     level: float = 0.95
     baseline: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    correction: Correction = "holm"
 
     def __repr__(self) -> str:
         return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
@@ -104,18 +121,19 @@ class CellComparisons(Printed, Rows[CellDifference]):
         texts = len(columns)
         columns["difference"] = [" ".join(filter(None, row.cells)) for row in self]
         columns["p"] = [f"{row.p:.4f}" for row in self]
-        columns["Holm"] = [f"{row.corrected:.4f}" for row in self]
+        by, meaning = _CORRECTIONS[self.correction]
+        columns[by] = [f"{row.corrected:.4f}" for row in self]
         columns[""] = [row.mark for row in self]
         columns["n"] = [str(row.n) for row in self]
         notes = [
-            "p: test by permutations that swap the values of two cells on a query; Holm: p "
-            f"corrected for {len(self)} comparisons; * 0.05, ** 0.01, *** 0.001 by Holm."
+            f"p: test by permutations that swap the values of two cells on a query; {by}: p "
+            f"corrected for {len(self)} comparisons{meaning}; * 0.05, ** 0.01, *** 0.001 by {by}."
         ]
         if any(not np.isnan(row.interval[0]) for row in self):
             level, alpha = f"{100 * self.level:g} %", f"{1 - self.level:.4g}"
             notes.append(
                 f"In brackets: the {level} interval of each difference by itself. It contains 0 "
-                f"if and only if p, without Holm's correction, is above {alpha}."
+                f"if and only if p, without the correction by {by}, is above {alpha}."
             )
         if any(np.isnan(row.interval[0]) for row in self):
             notes.append(
@@ -141,10 +159,13 @@ def compare_cells(
     baseline: Mapping[str, str | int] | None,
     *,
     level: float = 0.95,
+    correction: Correction = "holm",
     permutations: int | None = None,
     seed: int = 0,
 ) -> CellComparisons:
     """Compare cells with each other; see :meth:`ResultTable.compare`."""
+    if correction not in get_args(Correction):
+        raise SettingError(f"correction must be 'holm' or 'bh', got {correction!r}")
     if not any(cell.values for cell in cells):
         raise SettingError(
             f"{name}: cells without values per query, such as published figures, cannot be "
@@ -177,7 +198,8 @@ def compare_cells(
                 if row.n
             ]
     # All metrics and datasets are corrected together, because they are read as one table.
-    corrected = holm([row.p for row in rows]).tolist()
+    p_values = [row.p for row in rows]
+    corrected = _false_discoveries(p_values) if correction == "bh" else holm(p_values).tolist()
     notes = []
     if failed := len(cells) - len(measured):
         notes.append(f"{failed} cells failed and are not compared.")
@@ -185,7 +207,14 @@ def compare_cells(
         notes.append(f"{unshared} pairs have no query with a value in both cells.")
     tested = (replace(row, corrected=p) for row, p in zip(rows, corrected, strict=True))
     baseline_settings = {axis: str(value) for axis, value in (baseline or {}).items()}
-    return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes))
+    return CellComparisons(tuple(tested), name, level, baseline_settings, tuple(notes), correction)
+
+
+def _false_discoveries(p_values: list[float]) -> list[float]:
+    from scipy.stats import false_discovery_control
+
+    corrected: list[float] = false_discovery_control(p_values).tolist() if p_values else []
+    return corrected
 
 
 def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:

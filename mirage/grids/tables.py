@@ -16,7 +16,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.grids import _rendering as rendering
 from mirage.grids._metrics import higher_is_better
 from mirage.grids.cells import AXES, RESOURCES, Cell, Score, axes_of, differing_axes
-from mirage.grids.comparisons import CellComparisons, best_cells, compare_cells
+from mirage.grids.comparisons import CellComparisons, Correction, best_cells, compare_cells
 from mirage.grids.pivots import Pivot, pivot_cells
 
 if TYPE_CHECKING:
@@ -125,14 +125,14 @@ class ResultTable(Printed, Sequence[Cell]):
         *metrics: str,
         baseline: Mapping[str, str | int] | None = None,
         level: float = 0.95,
+        correction: Correction = "holm",
         permutations: int | None = None,
         seed: int = 0,
     ) -> CellComparisons:
         """Return the differences between cells on the same queries, with p-values and intervals.
 
         :func:`mirage.statistics.paired_means` computes the p-values and intervals, and treats the
-        queries of one cluster as one observation. P-values are corrected for the number of rows by
-        Holm's method.
+        queries of one cluster as one observation. P-values are corrected for the number of rows.
 
         Args:
             metrics: Names of metrics; all by default.
@@ -141,6 +141,9 @@ class ResultTable(Printed, Sequence[Cell]):
                 baseline cell may lack a setting, as a closed-book cell (without retrieval) has no
                 number of passages. By default all pairs of cells on one dataset are compared.
             level: Confidence level of the intervals.
+            correction: ``"holm"`` limits the probability of any false positive. ``"bh"``, for
+                exploring a large grid, limits the expected share of false positives among the
+                significant rows (Benjamini and Hochberg).
             permutations: Number of permutations to draw if more are possible. By default 10,000,
                 or 40 per row if that is more, because with fewer no row of a long table could be
                 significant.
@@ -148,7 +151,7 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Raises:
             UnknownNameError: If there is no such metric or axis.
-            SettingError: If no two cells can be compared.
+            SettingError: If no two cells can be compared, or the correction is unknown.
 
         Example:
             >>> import numpy as np
@@ -171,6 +174,7 @@ class ResultTable(Printed, Sequence[Cell]):
             metrics or [metric for metric in self.metrics if metric not in RESOURCES],
             baseline,
             level=level,
+            correction=correction,
             permutations=permutations,
             seed=seed,
         )

@@ -233,7 +233,7 @@ class Leaderboard(NearNames):
             runs=lambda: official.load(
                 language, path=path, revisions=revisions, judge=judge
             ).runs.values(),
-            about=f"{OFFICIAL} {_validation_text(provenance['validation'])}",
+            about=f"{OFFICIAL} {_validation_text(provenance['validation'])}".rstrip(),
             provenance=provenance,
         )
 
@@ -618,10 +618,14 @@ class Leaderboard(NearNames):
 
 
 def _validation_text(validation: Mapping[str, Any]) -> str:
-    """Return the accuracy of predictions for held-out models, as a sentence."""
-    template = "R2 {r2:.2f}, tau {tau:.2f}"
+    """Return Kendall's tau for held-out models as a sentence; empty without an interval."""
+    if "tau" not in validation:
+        return ""
     forest = validation.get("forest")
-    forest_text = f" (the paper's forest: {template.format(**forest)})" if forest else ""
-    return (
-        f"LLMs that were held out are predicted with {template.format(**validation)}{forest_text}."
-    )
+    forest_text = f", by the paper's forest with {_tau_text(forest)}" if forest else ""
+    return f"LLMs that were held out are ordered with {_tau_text(validation)}{forest_text}."
+
+
+def _tau_text(validation: Mapping[str, Any]) -> str:
+    low, high = validation["tau_interval"]
+    return f"Kendall's tau {validation['tau']:.2f} (95 % interval {low:.2f} to {high:.2f})"

@@ -366,6 +366,9 @@ def _fit_and_store(
     ranker.fit(tables, tournaments, judgments=judgments)
     code = inputs["language"]
     validation = ranker.cross_validate(HELD_OUT, SPLITS, n_jobs=n_jobs)
+    interval = validation.tau_interval()[code]
+    # Tau of too few models for an interval means nothing.
+    tau = {"tau": validation.tau[code], "tau_interval": list(interval)}
     provenance = {
         **inputs,
         "judge": records[0].judge,
@@ -376,10 +379,7 @@ def _fit_and_store(
         "validation": {
             "held_out": HELD_OUT,
             "splits": len(validation.held_out),
-            "r2": validation.r2[code],
-            "r2_in_paper": validation.r2_in_paper[code],
-            "tau": validation.tau[code],
-            "coverage": validation.coverage[code],
+            **({} if np.isnan(interval[0]) else tau),
             **other_validations,
         },
         "versions": {

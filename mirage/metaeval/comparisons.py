@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mirage._base.arrays import Bools, Floats
+from mirage._base.arrays import Bools
 from mirage._base.tables import Rows, Table, frame_of, to_text
 from mirage.errors import JudgmentError
 from mirage.metaeval.gold import MEAN, Truth
 from mirage.statistics.bootstrap import Interval, sums_by_query
-from mirage.statistics.classification import interval, sentence_weights
+from mirage.statistics.classification import Tallies, intervals, sentence_weights
 from mirage.statistics.differences import CorrectedDifference
 from mirage.statistics.permutation import holm, permutation_p_values
 
@@ -99,7 +100,7 @@ def compare(
     truth: Truth,
     judges: tuple[str, ...],
     right: Bools,
-    draws: Floats,
+    tallies: Sequence[Tallies],
     seed: int,
 ) -> Comparisons:
     """Compare every two judges, as :meth:`MetaEvaluation.compare` describes.
@@ -109,7 +110,7 @@ def compare(
         truth: The sentences and their labels.
         judges: The names of the judges.
         right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
-        draws: Bootstrap draws of the balanced accuracies in the language, ``(draws, judges)``.
+        tallies: Sentence counts of the language, or of each language.
         seed: Random seed.
     """
     in_language = truth.rows(settings.language)
@@ -124,12 +125,13 @@ def compare(
         # Sentences of a query are swapped together, so only their sum matters.
         units = sums_by_query(cluster, units)
     p = permutation_p_values(units, permutations=settings.permutations, seed=seed)
+    contrasts = np.eye(len(judges))[first] - np.eye(len(judges))[second]
+    ends_of_pairs = intervals(tallies, contrasts, level=settings.level)
     rows = []
     for column, corrected in enumerate(holm(p).tolist()):
         a, b = pairs[column]
         difference = float(units[:, column].sum())
-        drawn = draws[:, a] - draws[:, b]
-        lower, upper = interval(drawn, difference, len(np.unique(cluster)), settings.level)
+        lower, upper = ends_of_pairs[column].tolist()
         if difference < 0:
             a, b, difference, lower, upper = b, a, -difference, -upper, -lower
         differing = int(np.count_nonzero(gaps[:, column]))

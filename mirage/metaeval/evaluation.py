@@ -9,7 +9,7 @@ import numpy as np
 from mirage._base.arrays import Bools, Floats
 from mirage._base.rows import first_duplicate
 from mirage.dataset import Cluster
-from mirage.errors import JudgmentError, SettingError
+from mirage.errors import JudgmentError
 from mirage.features.base import Feature
 from mirage.metaeval.gold import MEAN, Truth
 from mirage.metaeval.judges import JudgeLike, Opinion, Score, ask, judge_list, name_of
@@ -26,7 +26,6 @@ def evaluate(
     judges: JudgeLike | Iterable[JudgeLike],
     *,
     cluster: Cluster = None,
-    draws: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> MetaEvaluation:
@@ -51,14 +50,12 @@ def evaluate(
             document. The default is :attr:`Query.cluster <mirage.Query>`. Otherwise pass a key of
             the queries' metadata, a function of a query, or a mapping from query id. Languages may
             share clusters, as parallel questions do.
-        draws: The number of bootstrap samples behind each interval
-            (:func:`mirage.statistics.classification.draws_of`). Clusters that languages share are
-            drawn once for all of them.
-        level: The confidence level of the intervals.
-        seed: Random seed of the bootstrap and of the folds.
+        level: The confidence level of the intervals
+            (:func:`mirage.statistics.classification.intervals`).
+        seed: Random seed of the folds.
 
     Raises:
-        SettingError: ``draws`` is below 1, or ``level`` is not between 0 and 1.
+        SettingError: ``level`` is not between 0 and 1.
         JudgmentError: There is no judge, an object is not a judge, or two judges have one name; a
             judge did not return one label or score per sentence, or returned none of the labels; a
             score is measured, but there are not exactly two labels, one of them positive; or all
@@ -81,8 +78,6 @@ def evaluate(
         1.0
     """
     check_level(level)
-    if draws < 1:
-        raise SettingError(f"draws must be at least 1, got {draws}")
     truth = Truth.of(labelled, cluster)
     judges = judge_list(judges)
     names = [name_of(judge) for judge in judges]
@@ -98,33 +93,25 @@ def evaluate(
     # A missing or unknown label has code -1, which never equals the true label.
     choices = np.array([[codes.get(label, -1) for label in column] for column, _ in labels]).T
     right = choices == truth.label[:, None]
-    tallies, drawn = {}, {}
-    deviates = None
-    if truth.shares_clusters:  # draw clusters once for all languages
-        size = draws, int(truth.cluster.max()) + 1
-        deviates = np.random.default_rng(seed).standard_normal(size)
-    for position, code in enumerate(truth.languages):
+    tallies = {}
+    for code in truth.languages:
         in_language = truth.rows(code)
         tallies[code] = cl.tally(
             truth.cluster[in_language], truth.label[in_language], right[in_language]
         )
-        chosen = None if deviates is None else deviates[:, np.unique(truth.cluster[in_language])]
-        drawn[code] = cl.draws_of(tallies[code], draws=draws, seed=seed + position, deviates=chosen)
-    drawn[MEAN] = np.mean(list(drawn.values()), axis=0)
     results = []
     for column, (opinion, (chosen_labels, thresholds)) in enumerate(
         zip(opinions, labels, strict=True)
     ):
-        draws_of_judge = {code: of_all[:, column] for code, of_all in drawn.items()}
         invalid = choices[:, column] < 0
-        figures = _figures(opinion, invalid, column, truth, tallies, draws_of_judge, level)
+        figures = _figures(opinion, invalid, column, truth, tallies, level)
         source: ThresholdSource | None = None
         if opinion.scores is not None:
             source = "cross-validation" if opinion.threshold is None else "given"
         scores = opinion.scores, thresholds, source, opinion.reading
         digest = opinion.prompt_digest
         results.append(JudgeResult(opinion.name, figures, chosen_labels, *scores, truth, digest))
-    return MetaEvaluation(tuple(results), truth, right, drawn, level)
+    return MetaEvaluation(tuple(results), truth, right, tallies, level)
 
 
 # Labels -------------------------------------------------------------------------------------------
@@ -169,11 +156,11 @@ def _figures(
     column: int,
     truth: Truth,
     by_language: Mapping[str, cl.Tallies],
-    draws: Mapping[str, Floats],
     level: float,
 ) -> dict[str, JudgeFigures]:
     """Return one judge's agreement by language, and the mean; ``column`` is the judge's index."""
     rows = {}
+    judge = np.eye(1, len(by_language[truth.languages[0]].right[0, 0]), column)
     for code, tallies in by_language.items():
         in_language = truth.rows(code)
         recall = cl.recalls(tallies)[:, column]
@@ -189,32 +176,37 @@ def _figures(
             sentences=int(np.count_nonzero(in_language)),
             queries=len(np.unique(truth.query[in_language])),
             balanced_accuracy=float(recall.mean()),
-            standard_error=float(cl.standard_errors(tallies)[column]),
-            interval=cl.interval(draws[code], float(recall.mean()), len(tallies.total), level),
+            standard_error=float(cl.standard_errors([tallies])[column]),
+            interval=_interval([tallies], judge, level),
             recall=dict(zip(names, recall.tolist(), strict=True)),
             invalid=int(np.count_nonzero(invalid[in_language])),
             roc_auc=area,
         )
-    value = float(np.mean([row.balanced_accuracy for row in rows.values()]))
-    fewest = min(len(tallies.total) for tallies in by_language.values())
-    interval = cl.interval(draws[MEAN], value, fewest, level)
-    mean = _mean(opinion.name, list(rows.values()), interval, truth.names)
-    if truth.shares_clusters:  # then the errors of languages are correlated
-        mean = mean._replace(standard_error=float(np.nanstd(draws[MEAN])))
-    return {**rows, MEAN: mean}
+    parts = list(by_language.values())
+    error, interval = float(cl.standard_errors(parts)[column]), _interval(parts, judge, level)
+    return {**rows, MEAN: _mean(opinion.name, list(rows.values()), error, interval, truth.names)}
+
+
+def _interval(tallies: list[cl.Tallies], judge: Floats, level: float) -> Interval:
+    lower, upper = cl.intervals(tallies, judge, level=level)[0].tolist()
+    return lower, upper
 
 
 def _mean(
-    judge: str, rows: list[JudgeFigures], interval: Interval, names: tuple[str, ...]
+    judge: str,
+    rows: list[JudgeFigures],
+    standard_error: float,
+    interval: Interval,
+    names: tuple[str, ...],
 ) -> JudgeFigures:
-    """Return the mean of a judge's figures over languages, which are assumed to be independent."""
+    """Return the mean of a judge's figures over languages."""
     return JudgeFigures(
         judge=judge,
         language=MEAN,
         sentences=sum(row.sentences for row in rows),
         queries=sum(row.queries for row in rows),
         balanced_accuracy=float(np.mean([row.balanced_accuracy for row in rows])),
-        standard_error=float(np.linalg.norm([row.standard_error for row in rows]) / len(rows)),
+        standard_error=standard_error,
         interval=interval,
         recall={
             name: float(np.mean([row.recall[name] for row in rows if name in row.recall]))

@@ -101,12 +101,6 @@ class Truth:
         """The names of the labels, sorted."""
         return self.labelled.names
 
-    @property
-    def shares_clusters(self) -> bool:
-        """Whether a cluster has sentences in more than one language."""
-        pairs = np.unique(np.stack([self.cluster, self.language]), axis=1)
-        return bool(pairs.shape[1] > len(np.unique(self.cluster)))
-
     def rows(self, language: str) -> Bools:
         """Return a mask of the sentences in a language, or of all sentences for :data:`MEAN`."""
         if language == MEAN:

@@ -27,7 +27,7 @@ __all__ = ["JudgeFigures", "JudgeResult", "MetaEvaluation", "ThresholdSource"]
 ThresholdSource = Literal["given", "cross-validation"]
 """The origin of a score's threshold."""
 
-LANGUAGES_SHOWN = 9  # columns of languages in one table
+LANGUAGES_SHOWN = 4  # columns of languages in one table
 
 
 class JudgeFigures(NamedTuple):
@@ -41,8 +41,8 @@ class JudgeFigures(NamedTuple):
         balanced_accuracy: The mean of the recalls of the labels.
         standard_error: The standard error of the balanced accuracy, with queries as clusters; NaN
             with one query.
-        interval: The bootstrap interval of the balanced accuracy, as its two ends. Queries are
-            resampled within each language. NaN if a language has fewer than 14 queries.
+        interval: The confidence interval of the balanced accuracy, as its two ends. NaN if a
+            language has fewer than 14 clusters of queries.
         recall: The recall of each label; its mean is over the languages that have the label.
         invalid: The number of sentences to which the judge gave no valid label; these count as
             wrong.
@@ -60,6 +60,14 @@ class JudgeFigures(NamedTuple):
     recall: Mapping[str, float]
     invalid: int
     roc_auc: float
+
+    @property
+    def with_interval(self) -> str:
+        """The balanced accuracy and its interval in percent; empty without an interval."""
+        if np.isnan(self.interval[0]):
+            return ""
+        low, high = (100 * end for end in self.interval)
+        return f"{100 * self.balanced_accuracy:.1f} ({low:.0f}-{high:.0f})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,15 +210,14 @@ class MetaEvaluation:
         judges: The results, in the order of the input.
         truth: The sentences and their labels.
         right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
-        draws: Bootstrap draws of the balanced accuracies, ``(draws, judges)``, by language and for
-            the mean.
+        tallies: Numbers of sentences, and of correctly labelled ones by judge, by language.
         level: The confidence level of the intervals.
     """
 
     judges: tuple[JudgeResult, ...]
     truth: Truth
     right: Bools
-    draws: Mapping[str, Floats]
+    tallies: Mapping[str, cl.Tallies]
     level: float
 
     def __getitem__(self, judge: str) -> JudgeResult:
@@ -275,7 +282,9 @@ class MetaEvaluation:
             raise SettingError(f"unit must be 'query' or 'sentence', got {unit!r}")
         self.truth.rows(language)  # raises an error for an unknown language
         none = Comparisons((), language, self.level, permutations, unit)
-        return compare(none, self.truth, self.names, self.right, self.draws[language], seed)
+        languages = self.truth.languages if language == MEAN else (language,)
+        tallies = [self.tallies[code] for code in languages]
+        return compare(none, self.truth, self.names, self.right, tallies, seed)
 
     def errors(self, language: str = MEAN) -> FineErrors:
         """Return the error rates of each judge by fine-grained label.
@@ -301,19 +310,26 @@ class MetaEvaluation:
         return frame_of(rows)
 
     def __str__(self) -> str:
-        """Return two tables: means with standard errors, and the balanced accuracy by language."""
+        """Return two tables: means with standard errors, and intervals by language.
+
+        Languages without an interval are left out of the second table.
+        """
         title = f"Balanced accuracy in % on {self.truth.labelled.source}"
         header = ("judge", MEAN, "s.e.", f"{100 * self.level:g} % interval", "ROC AUC", "invalid")
         means = self._table(title, header, [_cells(result[MEAN]) for result in self.judges])
         tables = [replace(means, notes=tuple(self._notes())).filled()]
-        codes = self.truth.languages if len(self.truth.languages) > 1 else ()
+        codes = [
+            code
+            for code in self.truth.languages
+            if len(self.truth.languages) > 1 and not np.isnan(self.judges[0][code].interval[0])
+        ]
+        title = f"By language, with {100 * self.level:g} % intervals"
         for start in range(0, len(codes), LANGUAGES_SHOWN):
             shown_codes = codes[start : start + LANGUAGES_SHOWN]
             rows = [
-                tuple(f"{100 * result[code].balanced_accuracy:.1f}" for code in shown_codes)
-                for result in self.judges
+                tuple(result[code].with_interval for code in shown_codes) for result in self.judges
             ]
-            tables.append(self._table("By language", ("judge", *shown_codes), rows))
+            tables.append(self._table(title, ("judge", *shown_codes), rows))
         return "\n\n".join(map(to_text, tables))
 
     def _table(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:

@@ -44,9 +44,11 @@ class Line:
     Attributes:
         over: Name of the field over which means are taken, such as the language.
         keys: Names of the other fields that identify a row.
+        unprinted: Names of fields that tables leave out, because they have no interval that holds.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
+    unprinted: ClassVar[tuple[str, ...]] = ()
     over: ClassVar[str] = "language"
 
 
@@ -102,7 +104,8 @@ class Result(Printed, Generic[R]):
         return frame_of(self.columns)
 
     def _tables(self) -> tuple[Table]:
-        columns = self.columns
+        unprinted = self.rows[0].unprinted if self.rows else ()
+        columns = {name: c for name, c in self.columns.items() if name not in unprinted}
         # Constant text columns become a note, so that the table stays narrow.
         constant = [name for name in columns if len(self) > 1 and self._is_constant(columns[name])]
         visible = (
@@ -198,25 +201,36 @@ class RankRow(Row):
 class ValidationRow(Row):
     """Accuracy of one kind of surrogate in one language.
 
+    Only ``tau`` has an interval that holds, and only it is printed. The other figures are there to
+    be compared with the paper's (:func:`mirage.papers.compare_with_paper`).
+
     Attributes:
         name: Estimator, or set of features.
         pooled: Whether one surrogate is trained on all languages.
+        tau: :attr:`mirage.surrogate.Validation.tau` on held-out models.
+        lower: Lower end of its 95 % interval, NaN with fewer than eight models.
+        upper: Upper end.
         r2_train: Share of the variance of training models' logits that is predicted.
         tau_train: Kendall's tau-b on training models.
         r2: :attr:`mirage.surrogate.Validation.r2` on held-out models.
-        tau: :attr:`mirage.surrogate.Validation.tau` on held-out models.
         coverage: Share of held-out logits inside their 95 % interval.
         r2_in_paper: :attr:`mirage.surrogate.Validation.r2_in_paper` on held-out models.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("name", "pooled")
 
+    unprinted: ClassVar[tuple[str, ...]] = (
+        *("r2_train", "tau_train", "r2", "coverage", "r2_in_paper"),
+    )
+
     name: str
     pooled: bool
+    tau: float
+    lower: float
+    upper: float
     r2_train: float
     tau_train: float
     r2: float
-    tau: float
     coverage: float
     r2_in_paper: float
 
@@ -252,12 +266,15 @@ class ImportanceRow(Row):
     Attributes:
         feature: Name of the feature.
         importance: Increase of the squared error without it, in units of the logits' variance.
+        impurity: Mean decrease in impurity, as in the paper's figure; NaN unless the surrogate is a
+            random forest. It adds up to 1 over features.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
 
     feature: str
     importance: float
+    impurity: float = float("nan")
 
 
 @dataclass(frozen=True)

@@ -51,9 +51,8 @@ R2_NOTE = (
 )
 
 _VALIDATION_NOTES = (
-    "r2 and tau are for held-out models, r2 train and tau train for training models; coverage is "
-    "that of the 95 % interval.",
-    R2_NOTE,
+    "tau is for held-out models; lower and upper are the ends of its 95 % interval, with models as "
+    "sampling units. R2 has no interval that holds with so few models.",
 )
 
 
@@ -92,7 +91,10 @@ def tau_by_language(
     return Result(
         "Kendall's tau between the surrogate's order and Bradley-Terry's",
         tuple(rows),
-        (f"{holdout} models are held out of the training; for tau train, none is.",),
+        (
+            f"{holdout} models are held out of the training; for tau train, none is. The range is "
+            "the middle 95 % of splits, and says nothing about other models.",
+        ),
     )
 
 
@@ -267,7 +269,8 @@ def r2_by_tournaments(
                 float(paper.mean()),
             )
         )
-    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows), (R2_NOTE,))
+    notes = R2_NOTE, "Ranges are over tournaments of these models; other models vary more."
+    return Result(f"R2 over tournaments, {holdout} models held out", tuple(rows), notes)
 
 
 def feature_importance(
@@ -284,19 +287,37 @@ def feature_importance(
     The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
     a row is ``"all"`` if languages are pooled. The settings ``estimator``, ``pooled``, ``holdout``
     and ``repeats``, and the errors, are those of :func:`tau_by_language`.
+
+    With a forest, the rows also have the importance that the paper's figure has: the mean decrease
+    in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45, 5-32). It
+    favours features with many distinct values, and says nothing about new models.
     """
     rows = []
     for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
         code = ALL if pooled else next(iter(group))
+        impurity = _impurity_importances(ranker, group, seed)
         rows += [
-            ImportanceRow(code, feature, importance)
+            ImportanceRow(code, feature, importance, impurity.get(feature, float("nan")))
             for feature, importance in ranker.importances(holdout, repeats).items()
         ]
     return Result(
         "Increase of the squared error on held-out models with another model's feature",
         tuple(rows),
-        ("In units of the variance of the logits.",),
+        (
+            "In units of the variance of the logits; impurity: importance in the trained forest, "
+            "as in the paper. Neither has an interval that holds with so few models, so the order "
+            "of features may differ for others.",
+        ),
     )
+
+
+def _impurity_importances(ranker: SurrogateRanker, data: Data, seed: int) -> dict[str, float]:
+    """Return the mean decrease in impurity by feature; empty unless a forest was fitted."""
+    means = fit_model(data, evaluate(data, ranker.recipe, seed=seed), seed=seed).means
+    values = getattr(means and means.shared, "feature_importances_", None)
+    if values is None:
+        return {}
+    return dict(zip(ranker.features, values.tolist(), strict=True))
 
 
 def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
@@ -358,18 +379,21 @@ def _validate(
     for ranker, group in fit_rankers(data, estimator, pooled, seed):
         train_logits = _predict_all(ranker, group)
         validation = ranker.cross_validate(holdout, repeats, n_jobs=n_jobs)
+        intervals = validation.tau_interval()
         for code, arena in group.items():
             squared_error = np.sum((arena.mean_y - train_logits[code]) ** 2)
             yield ValidationRow(
                 code,
                 name,
                 pooled,
+                tau=validation.tau[code],
+                lower=intervals[code][0],
+                upper=intervals[code][1],
                 r2_train=float(
                     1 - squared_error / np.sum((arena.mean_y - arena.mean_y.mean()) ** 2)
                 ),
                 tau_train=float(tau_b(train_logits[code], arena.mean_y)),
                 r2=validation.r2[code],
-                tau=validation.tau[code],
                 coverage=validation.coverage[code],
                 r2_in_paper=validation.r2_in_paper[code],
             )

@@ -28,7 +28,6 @@ class Presentable(NearNames):
         *,
         judges: Iterable[object] = (),
         details: Mapping[str, object] | None = None,
-        importances: bool | None = None,
         retrieval: Mapping[str, Any] | None = None,
     ) -> None:
         """Write the report of the ranking as one self-contained HTML file for any browser.
@@ -44,9 +43,6 @@ class Presentable(NearNames):
                 :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
                 single results), and :func:`mirage.metaeval.evaluate`.
             details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
-            importances: Whether to compute feature importances, which needs the surrogate and
-                takes some seconds per language. By default they are computed only for a ranking in
-                one language.
             retrieval: The retrieval run of each model (``pipeline.retrieve``), or its runs by
                 language if the ranking has several. The report shows the scores beside the
                 passages, and a table of retrieval quality (extra ``retrieval``).
@@ -64,7 +60,6 @@ class Presentable(NearNames):
             path,
             judges=judges,
             details=details,
-            importances=importances,
             retrieval=retrieval,
         )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from mirage.errors import FeatureError, MirageError
+from mirage.errors import MirageError
 from mirage.ranking import Evidence, MultilingualRanking, Ranking
 from mirage.report import _findings as findings_html
 from mirage.report import elements as elements
@@ -29,9 +29,6 @@ from mirage.report.judges import JudgeFinding, findings, measure_judges
 from mirage.retrieval import RetrievalRun
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate.fault_costs import fault_costs
-
-REPEATS = 10
-"""Number of splits for feature importances; experiments use 20, which take twice as long."""
 
 COLUMNS = 40
 """Largest number of columns in the table of win probabilities."""
@@ -53,7 +50,6 @@ def render(
     *,
     judges: Iterable[JudgeFinding] = (),
     details: Mapping[str, object] | None = None,
-    importances: bool | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
     """Return the text of the file that :meth:`mirage.Ranking.write` writes.
@@ -75,14 +71,12 @@ def render(
     else:
         rankings, models = ranking, ranking.models
         left_out = {f"{code} is left out": why for code, why in ranking.left_out.items()}
-    if importances is None:
-        importances = isinstance(ranking, Ranking)
     agreement = dict.fromkeys(result for part in rankings.values() for result in part.agreement)
     measured = (result for part in rankings.values() for result in _measure_votes(part.evidence))
     tables = list(findings([*judges, *measured, *agreement]))
     runs = runs_by_language(ranking, retrieval or {})
     report = _Report(ranking, rankings, models, sample(rankings, runs), runs)
-    overview = report.overview(tables, {**left_out, **(details or {})}, importances)
+    overview = report.overview(tables, {**left_out, **(details or {})})
     main = tag(
         "main",
         tag("div", overview, id="overview"),
@@ -158,9 +152,7 @@ class _Report:
         items = (tag("li", tag("a", title, href=href)) for href, title in links)
         return tag("nav", tag("ul", items), aria_label="Sections")
 
-    def overview(
-        self, judges: list[Element], details: Mapping[str, object], importances: bool
-    ) -> Iterator[Child]:
+    def overview(self, judges: list[Element], details: Mapping[str, object]) -> Iterator[Child]:
         yield from findings_html.about(self.rankings.values())
         if isinstance(self.whole, MultilingualRanking):
             names = {code: sections.language(code).name for code in self.rankings}
@@ -169,12 +161,12 @@ class _Report:
                 yield sections.heat_map(self.whole, self.model_indices, self.new)
                 yield _picker(self.rankings)
         for code, ranking in self.rankings.items():
-            yield self._panel(code, ranking, importances)
+            yield self._panel(code, ranking)
         if judges:
             yield tag("section", tag("h2", "Judges", id="judges"), judges)
         yield self._provenance(details)
 
-    def _panel(self, code: str, ranking: Ranking, importances: bool) -> Element:
+    def _panel(self, code: str, ranking: Ranking) -> Element:
         arguments = code, ranking, self.model_indices, self.new
         positions = {model: self.sample.places(code, model) for model in ranking.findings}
         parts: list[Child] = [
@@ -185,8 +177,8 @@ class _Report:
             retrieved(code, ranking, self.model_indices, self.retrieval[code]),
         ]
         evidence = ranking.evidence
-        if importances and evidence is not None and evidence.ranker is not None:
-            parts.append(_importance(code, evidence.ranker))
+        if not self.several and evidence is not None and evidence.ranker is not None:
+            parts.append(_fault_costs(code, evidence.ranker))
         matrix = self.matrices[code]
         parts.append(sections.pairwise(code, matrix if isinstance(matrix, str) else ""))
         if evidence is not None and evidence.judgments is not None:
@@ -280,15 +272,10 @@ def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
     return measure_judges(evidence.votes, evidence.dataset or (), evidence.runs.values())
 
 
-def _importance(code: str, ranker: SurrogateRanker) -> Element:
-    """Return a section with the cost of each fault if known, otherwise with feature importances."""
-    if costs := fault_costs(ranker, code):
-        return sections.fault_costs(code, costs, len(ranker.data[code].query_ids))
-    try:
-        importances = ranker.importances(repeats=REPEATS)
-    except FeatureError as error:  # too few models to hold any out
-        return sections.without_importance(code, str(error))
-    return sections.importance(code, importances, REPEATS)
+def _fault_costs(code: str, ranker: SurrogateRanker) -> Child:
+    """Return a section with the cost of each fault; ``None`` if the surrogate has none."""
+    costs = fault_costs(ranker, code)
+    return sections.fault_costs(code, costs, len(ranker.data[code].query_ids)) if costs else None
 
 
 def _picker(rankings: Mapping[str, Ranking]) -> Element:

@@ -205,9 +205,9 @@ def _consistency_lines(result: LanguageConsistency) -> Iterator[_Line]:
 def _judge_line(result: JudgeResult, codes: Sequence[str]) -> _Line:
     mean = result[MEAN]
     parts = [f"{mean.sentences} sentences of {mean.queries} queries"]
-    if codes:
-        shares = (f"{code} {result[code].balanced_accuracy:.3f}" for code in codes)
-        parts.append(f"by language: {', '.join(shares)}")
+    shares = [f"{code} {text}" for code in codes if (text := result[code].with_interval)]
+    if shares:
+        parts.append(f"by language, in % with intervals: {', '.join(shares)}")
     if result.threshold:
         parts.append(result.threshold)
     return _Line(label(result.name), mean.balanced_accuracy, mean.interval, "; ".join(parts))

@@ -406,32 +406,6 @@ def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
     return number(value, f"{value:.3f}".replace("-", "−"), class_=shade(share))
 
 
-def importance(code: str, importances: Mapping[str, float], repeats: int) -> Element:
-    """Return a section with the importance of each feature (Figure 5 of the paper)."""
-    scale = Scale.over([0.0, *importances.values()])
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("bdi", label(name)), scope="row", class_="name"),
-            number(value, _signed(value)),
-            tag("td", bar(scale, value) if math.isfinite(value) else None, class_="drawn"),
-        )
-        for name, value in importances.items()
-    ]
-    head = [
-        column("Feature", class_="name"),
-        column("Importance", class_="number"),
-        column(axis(scale), tag("span", "drawn", class_="unseen"), class_="drawn"),
-    ]
-    hint = (
-        "Rise of the surrogate's squared error on held-out models when a feature has the value of "
-        "another model, in units of the variance of the logits; the mean over "
-        f"{repeats} splits."
-    )
-    bars = scrolling(table(head, rows, class_="plain"), "Feature importance", hint)
-    return tag("section", tag("h3", "Feature importance", id=f"{code}-importance"), *bars)
-
-
 def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
     """Return a section with the cost of each kind of fault, in logits.
 
@@ -460,12 +434,6 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
     )
     bars = scrolling(table(head, rows, class_="plain"), "Cost of a fault", hint)
     return tag("section", tag("h3", "Cost of a fault", id=f"{code}-costs"), *bars)
-
-
-def without_importance(code: str, why: str) -> Element:
-    """Return a section that explains why feature importances were not computed."""
-    heading = tag("h3", "Feature importance", id=f"{code}-importance")
-    return tag("section", heading, tag("p", f"Not computed: {why}.", class_="hint"))
 
 
 def pairwise(code: str, why_not: str) -> Element:

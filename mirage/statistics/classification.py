@@ -5,12 +5,13 @@ with this true label to which the judge gave it. MEMERAG (arXiv 2502.17163, appe
 mean over languages, all with the same weight. A judge that guesses has 1 / labels, whatever the
 label frequencies are.
 
-Sentences of one query are not independent. Standard errors and draws therefore treat queries as
-clusters.
+Sentences of one query are not independent. Standard errors and intervals therefore treat
+queries as clusters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,43 +24,49 @@ from mirage.statistics.bootstrap import (
     NO_INTERVAL,
     Interval,
     check_level,
-    middle,
 )
+from mirage.statistics.clusters import small_sample
 from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
+
+FEW_ERRORS = 10
+"""Clusters with an error (or with a correct label, if rarer) that show how errors cluster."""
 
 # Balanced accuracy --------------------------------------------------------------------------------
 
 
 class Tallies(NamedTuple):
-    """Number of sentences of one language by query and label, and how many each judge got right.
+    """Number of sentences of one language by cluster and label, and how many each judge got right.
 
-    Only labels that occur in the language are included.
+    Only labels that occur in the language are included. A cluster is a group of dependent queries,
+    by default a single query.
 
     Attributes:
-        total: Number of sentences, ``(queries, labels)``.
-        right: Number of sentences that each judge labelled correctly, ``(queries, labels,
+        cluster: Number of each cluster, sorted.
+        total: Number of sentences, ``(clusters, labels)``.
+        right: Number of sentences that each judge labelled correctly, ``(clusters, labels,
             judges)``.
     """
 
+    cluster: Ints
     total: Floats
     right: Floats
 
 
-def tally(query: Ints, label: Ints, right: Bools) -> Tallies:
-    """Count sentences, and correctly labelled ones per judge, by query and true label.
+def tally(cluster: Ints, label: Ints, right: Bools) -> Tallies:
+    """Count sentences, and correctly labelled ones per judge, by cluster and true label.
 
     Args:
-        query: Query of each sentence, as any integers.
+        cluster: Query of each sentence, or its cluster of queries, as any integers.
         label: True label of each sentence, as any integers.
         right: Whether each judge gave a sentence its true label, ``(sentences, judges)``.
     """
-    queries, row = np.unique(query, return_inverse=True)
+    clusters, row = np.unique(cluster, return_inverse=True)
     labels, column = np.unique(label, return_inverse=True)
-    cell, size = row * len(labels) + column, len(queries) * len(labels)
-    shape = (len(queries), len(labels))
+    cell, size = row * len(labels) + column, len(clusters) * len(labels)
+    shape = (len(clusters), len(labels))
     total = np.bincount(cell, minlength=size).astype(np.float64).reshape(shape)
     hits = [np.bincount(cell, correct, minlength=size).reshape(shape) for correct in right.T]
-    return Tallies(total, np.stack(hits, axis=-1))
+    return Tallies(clusters, total, np.stack(hits, axis=-1))
 
 
 def recalls(tallies: Tallies) -> Floats:
@@ -67,72 +74,166 @@ def recalls(tallies: Tallies) -> Floats:
     return np.asarray(tallies.right.sum(axis=0) / tallies.total.sum(axis=0)[:, None])
 
 
-def standard_errors(tallies: Tallies) -> Floats:
-    """Return the standard error of each judge's balanced accuracy, NaN with fewer than two queries.
+def standard_errors(tallies: Sequence[Tallies]) -> Floats:
+    """Return the standard error of each judge's balanced accuracy, averaged over languages.
 
     Recalls are ratios of sums; they are linearized with queries as clusters (Cochran 1977, Sampling
-    Techniques, chapters 6 and 9A). The standard error is the square root of ``G / (G - 1)`` times a
-    sum over the ``G`` queries: the squares of ``mean over labels of (right - recall * total) / sum
-    of total``.
-    """
-    queries = len(tallies.total)
-    if queries < 2:
-        return np.full(tallies.right.shape[2], np.nan)
-    excess = tallies.right - recalls(tallies) * tallies.total[:, :, None]
-    influence = (excess / tallies.total.sum(axis=0)[:, None]).mean(axis=1)
-    return np.asarray(np.sqrt(queries / (queries - 1) * np.square(influence).sum(axis=0)))
-
-
-def draws_of(tallies: Tallies, *, draws: int, seed: int, deviates: Floats | None = None) -> Floats:
-    """Return random draws of each judge's balanced accuracy, ``(draws, judges)``.
-
-    One right and one wrong sentence are added to each label. Without them, a judge with no error on
-    the few sentences of a rare label would have too narrow an interval (Agresti & Caffo 2000,
-    Simple and Effective Confidence Intervals for Proportions and Differences of Proportions Result
-    from Adding Two Successes and Two Failures, American Statistician 54, 280-288). The influence of
-    each query, as in :func:`standard_errors`, is multiplied by a normal deviate that all judges
-    share. The added sentences vary independently for each judge. All deviations are divided as in
-    Student's t, with one degree of freedom less than the number of queries.
-    ``validation/coverage/intervals.py`` prints the coverage of their percentiles.
+    Techniques, chapters 6 and 9A). The standard error is the square root of the sum over clusters
+    of the squares of ``mean over labels of (right - recall * total) / sum of total``. Each language
+    has the factor ``G / (G - 1)`` for its ``G`` clusters. Clusters that languages share are added
+    before they are squared.
 
     Args:
-        tallies: Sentence counts of one language.
-        draws: Number of draws.
-        seed: Random seed.
-        deviates: Normal deviates of the queries, ``(draws, queries)``; by default they are drawn
-            here.
+        tallies: Sentence counts of each language.
 
     Returns:
-        The draws; NaN with fewer than two queries.
+        The standard errors, ``(judges,)``; NaN if a language has fewer than two clusters.
     """
-    queries, labels, judges = tallies.right.shape
-    if queries < 2:
-        return np.full((draws, judges), np.nan)
-    total = tallies.total.sum(axis=0)[:, None] + 2
-    shares = (tallies.right.sum(axis=0) + 1) / total
-    influence = (tallies.right - shares * tallies.total[:, :, None]) / total
-    by_query = influence.mean(axis=1) * np.sqrt(queries / (queries - 1))
-    added_error = np.sqrt((2 * shares * (1 - shares) / total**2).sum(axis=0)) / labels
-    rng = np.random.default_rng(seed)
-    # Always drawn, so that the later draws are the same with and without ``deviates``.
-    drawn_deviates = rng.standard_normal((draws, queries))
-    errors = (drawn_deviates if deviates is None else deviates) @ by_query
-    errors += rng.standard_normal((draws, judges)) * added_error
-    scale = np.sqrt(rng.chisquare(queries - 1, (draws, 1)) / (queries - 1))
-    return np.asarray(shares.mean(axis=0) + errors / scale)
+    if min(len(part.total) for part in tallies) < 2:
+        return np.full(tallies[0].right.shape[2], np.nan)
+    parts = []
+    for part in tallies:
+        clusters = len(part.total)
+        influence = _influences(part).mean(axis=1) * np.sqrt(clusters / (clusters - 1))
+        parts.append(influence / len(tallies))
+    row = np.unique(np.concatenate([part.cluster for part in tallies]), return_inverse=True)[1]
+    sums = np.zeros((row.max() + 1, parts[0].shape[1]))
+    np.add.at(sums, row, np.concatenate(parts))
+    return np.asarray(np.sqrt(np.square(sums).sum(axis=0)))
 
 
-def interval(drawn: Floats, value: float, queries: int, level: float) -> Interval:
-    """Return the central percentile interval of the draws, clipped to [-1, 1].
+def _influences(tallies: Tallies) -> Floats:
+    """Return the influence of each cluster on each recall, ``(clusters, labels, judges)``."""
+    excess = tallies.right - recalls(tallies) * tallies.total[:, :, None]
+    return np.asarray(excess / tallies.total.sum(axis=0)[:, None])
 
-    The interval is widened to contain ``value``. It is NaN with fewer than
-    :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` queries.
+
+class _Recalls(NamedTuple):
+    """Recalls of all labels in all languages, each a row, and their sampling errors by cluster.
+
+    Attributes:
+        value: Recall, ``(rows, judges)``.
+        weight: Weight of each row in the balanced accuracy.
+        spread: Variance of each recall divided by ``recall * (1 - recall)``.
+        least: Lower limit of the spread.
+        degrees: Degrees of freedom of each row's variance.
+        influence: Influence of each cluster with the small-sample correction, ``(clusters, rows,
+            judges)``.
+    """
+
+    value: Floats
+    weight: Floats
+    spread: Floats
+    least: Floats
+    degrees: Floats
+    influence: Floats
+
+
+def _all_recalls(tallies: Sequence[Tallies]) -> _Recalls:
+    clusters = np.unique(np.concatenate([part.cluster for part in tallies]))
+    rows, influences = [], []
+    for part in tallies:
+        position = np.searchsorted(clusters, part.cluster)
+        labels = part.total.shape[1]
+        for label, (value, influence) in enumerate(
+            zip(recalls(part), np.moveaxis(_influences(part), 1, 0), strict=True)
+        ):
+            present = part.total[:, label] > 0
+            sizes, hits = part.total[present, label], part.right[present, label]
+            correction = small_sample(sizes)
+            # A recall from a single cluster has no residual, so any factor does.
+            factors = np.nan_to_num(correction.factors, nan=1.0)
+            corrected = np.zeros((len(clusters), influence.shape[1]))
+            corrected[position[present]] = influence[present] * np.sqrt(factors)[:, None]
+            most = value * (1 - value)
+            spread = np.zeros_like(most)
+            np.divide(np.square(corrected).sum(axis=0), most, out=spread, where=most > 1e-12)
+            rarer = np.where(
+                value > 0.5, (hits < sizes[:, None]).sum(axis=0), (hits > 0).sum(axis=0)
+            )
+            doubt = np.clip(1 - rarer / FEW_ERRORS, 0, 1)
+            sentences = sizes.sum()
+            identical = np.square(sizes / sentences).sum()
+            least = doubt * identical + (1 - doubt) / sentences
+            weight = 1 / (len(tallies) * labels)
+            rows.append((value, weight, spread, least, max(correction.degrees, 1.0)))
+            influences.append(corrected)
+    value, weight, spread, least, degrees = map(np.array, zip(*rows, strict=True))
+    return _Recalls(value, weight, spread, least, degrees, np.stack(influences, axis=1))
+
+
+def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float = 0.95) -> Floats:
+    """Return confidence intervals of balanced accuracies, of their differences, or of other sums.
+
+    Each recall has a score interval (Wilson 1927, Journal of the American Statistical Association
+    22, 209-212), with its variance between clusters instead of the binomial one. The variance and
+    its degrees of freedom have the correction of :func:`mirage.statistics.clusters.small_sample`;
+    degrees of several recalls are combined as by Satterthwaite (1946, Biometrics Bulletin 2,
+    110-114). Errors in fewer than :data:`FEW_ERRORS` clusters say little about the variance. It
+    then has a lower limit between that of independent sentences and, without errors, that of
+    sentences that are identical within a cluster.
+
+    The distances from the recalls to the ends of their intervals are then combined, with the
+    correlations of recalls between clusters (Newcombe 1998, Statistics in Medicine 17, 2635-2650,
+    method 10; Zou and Donner 2008, Statistics in Medicine 27, 1693-1702).
+    ``validation/coverage/balanced_accuracy.py`` prints the coverage.
+
+    Args:
+        tallies: Sentence counts of each language.
+        contrasts: Weights of the judges in each sum, ``(sums, judges)``: a row of the identity
+            matrix for the accuracy of a judge, 1 and -1 for a difference.
+        level: Confidence level of the intervals.
+
+    Returns:
+        ``(sums, 2)``, NaN if a language has fewer than
+        :data:`mirage.statistics.bootstrap.FEWEST_QUERIES` clusters.
+
+    Example:
+        >>> truth, right = np.tile([0, 1], 20), np.ones((40, 1), dtype=bool)
+        >>> counts = tally(np.arange(40), truth, right)
+        >>> intervals([counts], np.eye(1)).round(3).tolist()
+        [[0.886, 1.0]]
     """
     check_level(level)
-    if queries < FEWEST_QUERIES:
-        return NO_INTERVAL
-    lower, upper = middle(drawn, level).tolist()
-    return max(min(lower, value), -1.0), min(max(upper, value), 1.0)
+    weights = np.asarray(contrasts, dtype=np.float64)
+    if min(len(part.total) for part in tallies) < FEWEST_QUERIES:
+        return np.full((len(weights), 2), np.nan)
+    parts = _all_recalls(tallies)
+    ends = np.array(
+        [_interval_of_sum(parts, row * parts.weight[:, None], level) for row in weights]
+    )
+    # Rounding errors can exceed the range of the sum.
+    least, most = weights.clip(max=0).sum(axis=1), weights.clip(min=0).sum(axis=1)
+    return ends.clip(least[:, None], most[:, None])
+
+
+def _interval_of_sum(parts: _Recalls, weights: Floats, level: float) -> Interval:
+    """Return the interval of the sum of the recalls, each times its weight."""
+    from scipy.special import ndtri, stdtrit
+
+    tail, value = (1 + level) / 2, parts.value
+    # Shrunk, so that a recall of 1 has an error too.
+    shrunk = (value + parts.least / 2) / (1 + parts.least)
+    errors = weights**2 * np.maximum(parts.spread, parts.least) * shrunk * (1 - shrunk)
+    by_row = errors.sum(axis=1)
+    degrees = by_row.sum() ** 2 / (by_row**2 / parts.degrees).sum()
+    # An estimated variance needs Student's t; the lower limit is not an estimate.
+    square = np.maximum(stdtrit(degrees, tail) ** 2 * parts.spread, ndtri(tail) ** 2 * parts.least)
+    centre, root = 2 * value + square, np.sqrt(square**2 + 4 * square * value * (1 - value))
+    below = value - (centre - root) / (2 + 2 * square)
+    above = (centre + root) / (2 + 2 * square) - value
+    used = weights != 0
+    influence = parts.influence[:, used] * np.sign(weights[used])
+    norms = np.linalg.norm(influence, axis=0)
+    scaled = influence / np.where(norms > 0, norms, 1.0)
+    correlation = scaled.T @ scaled
+    np.fill_diagonal(correlation, 1.0)
+    ends = []
+    for sign, (positive, negative) in ((-1, (below, above)), (1, (above, below))):
+        reach = np.abs(weights[used]) * np.where(weights > 0, positive, negative)[used]
+        distance = np.sqrt(max(float(reach @ correlation @ reach), 0.0))
+        ends.append(float((weights * value).sum()) + sign * distance)
+    return ends[0], ends[1]
 
 
 def sentence_weights(language: Ints, label: Ints) -> Floats:

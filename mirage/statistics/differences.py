@@ -36,7 +36,8 @@ class CorrectedDifference(Difference):
     """One of several differences that are tested together.
 
     Attributes:
-        corrected: The p-value, corrected for the number of comparisons by Holm's method.
+        corrected: The p-value, corrected for the number of comparisons; by Holm's method unless
+            another was chosen.
     """
 
     corrected: float

@@ -30,8 +30,9 @@ from mirage.errors import (
 from mirage.executors import Executor
 from mirage.executors.base import in_order
 from mirage.features import FeatureTable, facts
-from mirage.statistics.bootstrap import check_level, draw_clusters, widened
+from mirage.statistics.bootstrap import Interval, check_level, draw_clusters, widened
 from mirage.statistics.clusters import cluster_names
+from mirage.statistics.held_out import held_out_tau_interval
 from mirage.statistics.ranks import kendall_tau
 from mirage.surrogate import artifacts
 from mirage.surrogate._tree_arrays import TreeArrays
@@ -122,6 +123,22 @@ class Validation:
         """
         return {
             code: float(np.mean(np.nan_to_num(list(map(kendall_tau, logits, self.actual[code])))))
+            for code, logits in self.predicted.items()
+        }
+
+    def tau_interval(self, level: float = 0.95) -> dict[str, Interval]:
+        """Return a confidence interval for :attr:`tau` by language, with models as sampling units.
+
+        It is NaN with fewer than eight models, or with one model per split; see
+        :func:`mirage.statistics.held_out.held_out_tau_interval`.
+
+        Args:
+            level: Confidence level of the interval.
+        """
+        names = sorted({name for models in self.held_out for name in models})
+        rows = np.array([[names.index(name) for name in models] for models in self.held_out])
+        return {
+            code: held_out_tau_interval(rows, logits, self.actual[code], level=level)
             for code, logits in self.predicted.items()
         }
 

@@ -28,9 +28,9 @@ def pairs_of(votes):
     return {(vote.query_id, frozenset((vote.model_a, vote.model_b))) for vote in votes}
 
 
-def expected_tau(judged):
+def tau_bound(judged):
     adaptive = AdaptivePairs("vwxyz", DATASET.query_ids, earlier_judgments=judged.judgments)
-    return adaptive.expected_tau
+    return adaptive.tau_bound
 
 
 def test_each_pair_is_judged_once_up_to_the_budget(server):
@@ -81,8 +81,8 @@ def test_it_stops_at_the_target_tau(server):
     judge = PairwiseJudge(llm(server))
     judged = compare(judge, judgments=200, target=0.9)
     assert len(server.requests) == len(judged) < 100
-    assert expected_tau(judged) >= 0.9
-    assert expected_tau(compare(judge, judgments=len(judged) - 5)) < 0.9  # a batch less
+    assert tau_bound(judged) >= 0.9
+    assert tau_bound(compare(judge, judgments=len(judged) - 5)) < 0.9  # a batch less
 
 
 def test_existing_votes_are_not_requested_again(server, tmp_path):

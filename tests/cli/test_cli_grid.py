@@ -83,4 +83,5 @@ def test_bad_input_is_refused_in_a_line(tmp_path: Path) -> None:
     assert "no such file" in refusal("grid", "run", tmp_path / "other.yaml")
     assert "kind of budget" in refusal("grid", "run", grid, "--budget", "gold=1")
     assert "AXIS=VALUE" in refusal("grid", "compare", grid, "--baseline", "bm25")
+    assert "'holm' or 'bh', got 'no'" in refusal("grid", "compare", grid, "--correction", "no")
     assert ".md" in refusal("grid", "table", grid, "--out", tmp_path / "table.doc")

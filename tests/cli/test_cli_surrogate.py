@@ -59,7 +59,8 @@ def test_a_trained_surrogate_ranks(arena: tuple[list[Path], Path], tmp_path: Pat
     plain = json.loads(done.stdout)
     assert set(plain["languages"][LANGUAGE]["logits"]) == set(FEW)
     assert plain["languages"][LANGUAGE]["tournaments"] == 200
-    assert plain["validation"]["tau"][LANGUAGE] > 0.5
+    assert set(plain["validation"]) == {"splits", "tau"}
+    assert plain["validation"]["tau"] == {}  # too few models for an interval
     ranker = SurrogateRanker.load(own, trust=True)
     assert ranker.estimator == "ridge"
     assert "--trust" in refusal("surrogate", "show", own)

@@ -233,3 +233,15 @@ def test_lid176_reproduces_the_identifier_of_bergen() -> None:
         assert 1.0 in result
         assert 0.0 not in result
         assert 1.0 not in {computed("correct_language_lid176", "de", each) for each in answers}
+
+
+def test_langid_is_a_named_variant_for_comparisons_with_the_paper() -> None:
+    pytest.importorskip("langid")
+    german = "Die längste Brücke der Stadt wurde 1932 für den Verkehr geöffnet."
+    assert value("target_language_langid", "de", german) > 0.99
+    assert value("target_language_langid", "sw", german) < 0.01
+    assert value("target_language_langid", "de", "") == 0
+    # The reason why `target_language` does not use it.
+    assert value("target_language_langid", "sw", "Sijui.") < 0.01
+    assert value("target_language", "sw", "Sijui.") > 0.99
+    assert "langid does not know Yoruba" in reason("target_language_langid", "yo", german)

@@ -154,3 +154,21 @@ def test_clear_differences_are_significant_among_many_comparisons() -> None:
     similar = ResultTable("unsure", tuple(cell(i % 2, generator=str(i)) for i in range(40)), ("m",))
     assert {row.corrected for row in similar.compare()} == {1.0}
     assert all("best" in (row.cell.name + row.baseline.name) for row in significant)
+
+
+def test_benjamini_and_hochberg_by_hand() -> None:
+    by_holm, by_bh = (list(TABLE.compare(correction=name)) for name in ("holm", "bh"))
+    p_values = np.array([row.p for row in by_bh])
+    assert p_values.tolist() == [row.p for row in by_holm]
+    order = np.argsort(p_values)
+    stepped = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
+    expected = np.empty(len(p_values))
+    expected[order] = np.minimum.accumulate(stepped[::-1])[::-1].clip(max=1)
+    np.testing.assert_allclose([row.corrected for row in by_bh], expected)
+    assert all(b.corrected <= h.corrected for b, h in zip(by_bh, by_holm, strict=True))
+    assert any(b.corrected < h.corrected for b, h in zip(by_bh, by_holm, strict=True))
+    text = str(TABLE.compare(correction="bh"))
+    assert "by Benjamini and Hochberg" in " ".join(text.split())
+    assert "Holm" not in text
+    with pytest.raises(SettingError, match="correction must be 'holm' or 'bh', got 'fdr'"):
+        TABLE.compare(correction="fdr")  # type: ignore[arg-type]

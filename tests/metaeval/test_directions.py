@@ -38,8 +38,8 @@ LOWER = [as_score(1 - GOOD, UNIT), as_score(-GOOD, ANY)]
 
 @pytest.mark.parametrize("lower", LOWER)
 def test_a_lower_is_better_score_is_measured_as_its_mirror_image(lower: Score) -> None:
-    expected = evaluate(SENTENCES, HIGHER, draws=50)["x"]
-    mirrored = evaluate(SENTENCES, lower, draws=50)["x"]
+    expected = evaluate(SENTENCES, HIGHER)["x"]
+    mirrored = evaluate(SENTENCES, lower)["x"]
     assert expected[MEAN].roc_auc > 0.8
     assert mirrored[MEAN] == expected[MEAN]
     assert mirrored.labels == expected.labels
@@ -55,14 +55,14 @@ def test_a_lower_is_better_score_is_measured_as_its_mirror_image(lower: Score) -
 
 
 def test_a_given_threshold_of_a_lower_is_better_score_is_in_its_own_units() -> None:
-    result = evaluate(SENTENCES, as_score(1 - GOOD, UNIT, threshold=0.4), draws=10)["x"]
+    result = evaluate(SENTENCES, as_score(1 - GOOD, UNIT, threshold=0.4))["x"]
     assert result.labels == tuple(YES if bad <= 0.4 else NO for bad in 1 - GOOD)
     assert result.threshold == "threshold 0.4, given"
 
 
 def test_a_lower_is_better_score_is_calibrated_as_the_probability_of_the_other_label() -> None:
-    expected = evaluate(SENTENCES, HIGHER, draws=10)["x"].calibration()
-    mirrored = evaluate(SENTENCES, LOWER[0], draws=10)["x"].calibration()
+    expected = evaluate(SENTENCES, HIGHER)["x"].calibration()
+    mirrored = evaluate(SENTENCES, LOWER[0])["x"].calibration()
     assert mirrored.brier == pytest.approx(expected.brier)
 
 
@@ -120,7 +120,7 @@ def test_unknown_facts_predict_the_negative_label() -> None:
     row = transfer_card(sentences, "unknown_facts")["unknown_facts"]
     assert row.roc_auc == 0.95
     assert row.gate
-    assert evaluate(sentences, "unknown_facts", draws=10)["unknown_facts"][MEAN].roc_auc == 0.95
+    assert evaluate(sentences, "unknown_facts")["unknown_facts"][MEAN].roc_auc == 0.95
 
 
 def test_results_note_the_assumed_direction_of_a_score() -> None:
@@ -129,12 +129,12 @@ def test_results_note_the_assumed_direction_of_a_score() -> None:
     assert transfer_card(SENTENCES, plain)["x"].direction == note
     for text in (
         str(transfer_card(SENTENCES, plain)),
-        str(evaluate(SENTENCES, plain, draws=10)),
+        str(evaluate(SENTENCES, plain)),
         str(corrected_share(SENTENCES, plain, ())),
         str(cascade(plain, None, SENTENCES)),
     ):
         assert note in " ".join(text.split())
-    for text in (str(transfer_card(SENTENCES, HIGHER)), str(evaluate(SENTENCES, HIGHER, draws=9))):
+    for text in (str(transfer_card(SENTENCES, HIGHER)), str(evaluate(SENTENCES, HIGHER))):
         assert "declares no direction" not in text
 
 
@@ -163,7 +163,7 @@ def test_a_direction_may_depend_on_the_language() -> None:
     numbers = [(label == YES) == (i < 40) for i, label in enumerate(truth)]
     facts = Facts("lower", 0, 1, direction_by_language={"en": "higher"})
     english = as_score(np.array(numbers, dtype=float) * 0.7, facts)
-    result = evaluate(labelled(rows), english, draws=10)["x"]
+    result = evaluate(labelled(rows), english)["x"]
     assert result["en"].roc_auc == result["de"].roc_auc == 1
     assert result.direction == "x: its direction depends on the language"
     assert result.best_threshold("en").value == pytest.approx(0.35)

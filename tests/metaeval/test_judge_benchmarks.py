@@ -466,7 +466,7 @@ def test_judges_are_evaluated_on_a_labelled_benchmark(server: ChatServer, tmp_pa
     def oracle(sentence: Any) -> str:
         return truth[sentence.text]
 
-    scores = evaluate(labelled, [oracle, "support_lexical"], draws=50)
+    scores = evaluate(labelled, [oracle, "support_lexical"])
     assert scores["oracle"]["mean"].balanced_accuracy == 1.0
     assert 0 <= scores["support_lexical"]["mean"].balanced_accuracy < 1.0
     assert scores.left_out == {"Challenging to determine": 1}
@@ -506,7 +506,7 @@ def test_human_labels_of_real_answers_fit_the_rows(data_dir: Path, tmp_path: Pat
     assert labelled.counts(fine=True)["de"] == Counter(
         row["fine"] for row in labelled_rows if row["fine"]
     )
-    scores = evaluate(labelled, "support_lexical", draws=20)
+    scores = evaluate(labelled, "support_lexical")
     assert scores["support_lexical"]["de"].balanced_accuracy > 0.5
 
 

@@ -131,7 +131,7 @@ def test_agreement_is_that_of_other_packages(data_dir: Path, task: str) -> None:
 def judged(data_dir: Path) -> MetaEvaluation:
     """Lexical support, at a threshold by cross-validation, at 0.8, and a score without meaning."""
     labelled = load(data_dir, "memerag")
-    support = evaluate(labelled, "support_lexical", draws=10)["support_lexical"]
+    support = evaluate(labelled, "support_lexical")["support_lexical"]
     sentences = support.truth.labelled
     values = {
         (sentence.query.id, sentence.text): value

@@ -194,7 +194,7 @@ def test_a_finding_leads_to_its_response(browser: Any, arabic_report: Path) -> N
 def test_faults_in_a_response_are_marked_and_explained(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     texts = [f"##Answer: It is 6,6{n} km long, I know from a book [2]." for n in range(10, 22)]
-    ranking(texts=texts, models=list("abcdef")).write(path, importances=False)
+    ranking(texts=texts, models=list("abcdef")).write(path)
     with open_page(browser, path, "#en/5") as visit:
         card = visit.page.locator(".card").first
         (words,) = card.locator(".response mark").all_inner_texts()
@@ -423,7 +423,7 @@ def test_two_hundred_hostile_strings(browser: Any, tmp_path: Path, start: int) -
     some = STRINGS[start : start + 20]
     path = tmp_path / "report.html"
     hostile_ranking = ranking("ar", some, texts=some, title=some[0], notes=some)
-    hostile_ranking.write(path, details=dict(pairwise(some)), importances=False)
+    hostile_ranking.write(path, details=dict(pairwise(some)))
     with open_page(browser, path) as visit:
         page = visit.page
         assert page.locator("#ar-table tbody tr").count() == 26

@@ -35,7 +35,7 @@ def test_retrieved_passages_are_shown_with_their_texts_and_scores(
     pipeline: tuple[Pipeline, RetrievalRun, Ranking],
 ) -> None:
     _, run, ranking = pipeline
-    data = data_of(render(ranking, importances=False, retrieval={"rag": run}))
+    data = data_of(render(ranking, retrieval={"rag": run}))
     english = data["languages"]["en"]  # type: ignore[index]
     queries = english["queries"]
     (page,) = (page for page in english["pages"].values() if page)
@@ -57,7 +57,7 @@ def test_retrieval_quality_is_shown_for_each_model(
     _, run, ranking = pipeline
     assert ranking.evidence is not None
     dataset = MirageDataset.bundled("en")
-    page = render(ranking, importances=False, retrieval={"rag": run})
+    page = render(ranking, retrieval={"rag": run})
     section = page.partition('id="en-retrieval"')[2].partition("</section>")[0]
     table = FeatureSuite(["context_precision", "context_recall"]).score(
         dataset, ranking.evidence.runs["rag"]
@@ -67,7 +67,7 @@ def test_retrieval_quality_is_shown_for_each_model(
         assert f">{mean:.3f}<" in section
     assert f" {results['R@10'].interval[0]:.3f} to " in section
     assert section.count("<tr") == 2  # anchors have no retrieval
-    without = render(ranking, importances=False)
+    without = render(ranking)
     section = without.partition('id="en-retrieval"')[2].partition("</section>")[0]
     assert "context_recall" in section
     assert "nDCG@10" not in section
@@ -105,9 +105,9 @@ def test_runs_of_other_models_or_languages_are_errors(
 ) -> None:
     _, run, ranking = pipeline
     with pytest.raises(UnknownNameError, match="did you mean 'rag'"):
-        render(ranking, importances=False, retrieval={"rga": run})
+        render(ranking, retrieval={"rga": run})
     both = MultilingualRanking({"en": ranking, "sw": ranking})
     with pytest.raises(SettingError, match="give the runs of 'rag' by language"):
-        render(both, importances=False, retrieval={"rag": run})
+        render(both, retrieval={"rag": run})
     with pytest.raises(UnknownNameError, match=r"unknown language of the ranking 'fi'"):
-        render(both, importances=False, retrieval={"rag": {"fi": run}})
+        render(both, retrieval={"rag": {"fi": run}})

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.metrics import brier_score_loss, recall_score
 
 from mirage.errors import JudgmentError, SettingError
@@ -13,8 +15,7 @@ from mirage.statistics import calibration
 from mirage.statistics.classification import (
     best_threshold,
     cross_validated_thresholds,
-    draws_of,
-    interval,
+    intervals,
     recalls,
     roc_auc,
     sentence_weights,
@@ -23,6 +24,7 @@ from mirage.statistics.classification import (
 )
 
 properties = settings(max_examples=50, deadline=None)
+GOLDEN = [[0.5656, 0.7851], [0.8651, 0.9951], [-0.4055, -0.1552]]
 
 
 # Balanced accuracy
@@ -55,51 +57,112 @@ def test_standard_error_with_one_sentence_a_query() -> None:
     truth = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
     right = np.array([1, 1, 1, 0, 1, 1, 0, 0, 0], dtype=bool)[:, None]
     expected = np.sqrt((0.75 * 0.25 / 4 + 0.4 * 0.6 / 5) / 4 * 9 / 8)
-    errors = standard_errors(tally(np.arange(9), truth, right))
+    errors = standard_errors([tally(np.arange(9), truth, right)])
     np.testing.assert_allclose(errors, [expected])
-    assert np.isnan(standard_errors(tally(np.zeros(9, dtype=int), truth, right))).all()
+    assert np.isnan(standard_errors([tally(np.zeros(9, dtype=int), truth, right)])).all()
 
 
 def test_copies_of_sentences_in_one_query_do_not_shrink_the_standard_error() -> None:
     rng = np.random.default_rng(0)
     truth, right = rng.integers(0, 2, 400), rng.random((400, 2)) < 0.7
     query = np.arange(400)
-    once = standard_errors(tally(query, truth, right))
+    once = standard_errors([tally(query, truth, right)])
     # Four copies of each sentence in its query add no information; as separate queries they do.
     four = tally(np.tile(query, 4), np.tile(truth, 4), np.tile(right, (4, 1)))
-    np.testing.assert_allclose(standard_errors(four), once)
+    np.testing.assert_allclose(standard_errors([four]), once)
     apart = tally(np.arange(1600), np.tile(truth, 4), np.tile(right, (4, 1)))
-    np.testing.assert_allclose(standard_errors(apart), once / 2, rtol=0.01)
+    np.testing.assert_allclose(standard_errors([apart]), once / 2, rtol=0.01)
 
 
-def test_standard_error_is_near_the_deviation_of_the_draws() -> None:
+def test_languages_that_share_queries_have_no_smaller_standard_error() -> None:
+    rng = np.random.default_rng(0)
+    query, truth = np.repeat(np.arange(40), 3), rng.integers(0, 2, 120)
+    right = rng.random((120, 2)) < 0.7
+    language = tally(query, truth, right)
+    once = standard_errors([language])
+    np.testing.assert_allclose(standard_errors([language, language]), once)
+    other_queries = tally(query + 40, truth, right)
+    np.testing.assert_allclose(standard_errors([language, other_queries]), once / np.sqrt(2))
+
+
+def wilson(share: float, square: float) -> tuple[float, float]:
+    """Return the roots of ``(share - m)^2 = square m (1 - m)``."""
+    lower, upper = sorted(np.roots([1 + square, -(2 * share + square), share**2]).real)
+    return lower, upper
+
+
+def test_interval_of_independent_sentences_by_hand() -> None:
+    # 12 of 16 sentences of one label are right, and 20 of 20 of the other, each in its own query.
+    truth = np.repeat([0, 1], [16, 20])
+    right = np.arange(36)[:, None] >= 4
+    counts = tally(np.arange(36), truth, right)
+    # Only the first label has a variance between queries, so the 15 degrees of freedom are nearly
+    # those of Satterthwaite's combination. Without errors there is the binomial variance.
+    variances = np.array([0.75 * 0.25 / 15, (shrunk := 1.025 / 1.05) * (1 - shrunk) / 20])
+    shrunk = (0.75 + 1 / 32) / (1 + 1 / 16)
+    variances[0] = shrunk * (1 - shrunk) / 15
+    degrees = variances.sum() ** 2 / (variances**2 / [15, 19]).sum()
+    first = wilson(0.75, student.ppf(0.975, degrees) ** 2 / 15)
+    second = wilson(1.0, norm.ppf(0.975) ** 2 / 20)
+    value = (0.75 + 1) / 2
+    expected = (
+        value - np.hypot(0.75 - first[0], 1 - second[0]) / 2,
+        value + np.hypot(first[1] - 0.75, second[1] - 1) / 2,
+    )
+    np.testing.assert_allclose(intervals([counts], [[1]]), [expected])
+
+
+def test_golden_interval_of_clustered_sentences() -> None:
     rng = np.random.default_rng(1)
-    query = np.repeat(np.arange(200), rng.integers(1, 6, 200))
+    query = np.repeat(np.arange(30), rng.integers(1, 6, 30))
     truth = (rng.random(len(query)) < 0.3).astype(int)
-    right = rng.random((len(query), 3)) < (0.5, 0.7, 0.9)
-    right[:, 2] |= query % 2 == 0  # errors that go together
-    tallies = tally(query, truth, right)
-    drawn = draws_of(tallies, draws=20_000, seed=0)
-    np.testing.assert_allclose(drawn.std(axis=0), standard_errors(tallies), rtol=0.04)
-    np.testing.assert_allclose(drawn.mean(axis=0), recalls(tallies).mean(axis=0), atol=0.004)
+    right = rng.random((len(query), 2)) < (0.7, 0.9)
+    right[:, 1] |= query % 2 == 0  # errors that go together
+    counts = tally(query, truth, right)
+    ends = intervals([counts], [[1, 0], [0, 1], [1, -1], [-1, 1]])
+    np.testing.assert_allclose(ends[:3], GOLDEN, atol=5e-5)
+    np.testing.assert_allclose(ends[3], -ends[2][::-1])
 
 
-def test_draws_count_a_right_and_a_wrong_sentence_more_of_each_label() -> None:
-    # 9 of 10 and 10 of 10 are right: 10 of 12 and 11 of 12 with the added sentences.
-    truth = np.repeat([0, 1], 10)
-    right = np.ones((20, 1), dtype=bool)
-    right[0] = False
-    drawn = draws_of(tally(np.arange(20), truth, right), draws=20_000, seed=0)
-    shares = np.array([10, 11]) / 12
-    assert drawn.mean() == pytest.approx(shares.mean(), abs=0.002)
-    influence = (right[:, 0] - shares[truth]) / 12 / 2
-    added = 2 * (shares * (1 - shares)).sum() / 12**2 / 2**2
-    error = np.sqrt(20 / 19 * (influence**2).sum() + added)
-    assert drawn.std() == pytest.approx(error * np.sqrt(19 / 17), rel=0.03)  # Student's t
-    single_query = tally(np.zeros(20, dtype=int), truth, right)
-    assert np.isnan(draws_of(single_query, draws=5, seed=0)).all()
-    both = tally(np.repeat([0, 1], 2), np.tile([0, 1], 2), np.ones((4, 1), dtype=bool))
-    assert np.isfinite(draws_of(both, draws=5, seed=0)).all()
+@properties
+@given(st.integers(0, 10_000), st.sampled_from([0.05, 0.5, 0.97, 1.0]), st.integers(14, 25))
+def test_intervals_contain_the_value_and_stay_in_range(
+    seed: int, share: float, queries: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    query = np.repeat(np.arange(queries), 2)
+    truth = rng.integers(0, 2, len(query))
+    right = rng.random((len(query), 2)) < share
+    parts = [tally(query, truth, right), tally(query + 7, 1 - truth, right)]
+    values = np.mean([recalls(part).mean(axis=0) for part in parts], axis=0)
+    contrasts = np.array([[1, 0], [1, -1]])
+    for level in (0.5, 0.95):
+        ends = intervals(parts, contrasts, level=level)
+        accuracies = contrasts @ values
+        assert (ends[:, 0] <= accuracies + 1e-12).all()
+        assert (ends[:, 1] >= accuracies - 1e-12).all()
+        assert (ends >= [[0], [-1]]).all()
+        assert (ends <= 1).all()
+    wide, narrow = intervals(parts, contrasts), intervals(parts, contrasts, level=0.5)
+    assert (np.ptp(wide, axis=1) >= np.ptp(narrow, axis=1) - 1e-12).all()
+    few = tally(np.arange(13), truth[:13], right[:13])
+    assert np.isnan(intervals([few], contrasts)).all()
+    assert np.isnan(intervals([*parts, few], contrasts)).all()
+
+
+def test_clustered_errors_and_unknown_clustering_widen_intervals() -> None:
+    query, truth = np.repeat(np.arange(40), 4), np.tile([0, 0, 1, 1], 40)
+    right = np.ones((160, 2), dtype=bool)
+    right[:80:4, 0] = False  # one error in each of 20 queries
+    right[:40:4, 1] = right[1:40:4, 1] = False  # two in each of 10
+    widths = np.ptp(intervals([tally(query, truth, right)], np.eye(2)), axis=1)
+    assert widths[0] < widths[1]
+    flawless = np.ones((160, 1), dtype=bool)
+    alone = intervals([tally(np.arange(160), truth, flawless)], [[1]])
+    together = intervals([tally(query, truth, flawless)], [[1]])
+    few_queries = intervals([tally(np.arange(40), truth[:40], flawless[:40])], [[1]])
+    assert few_queries[0, 0] < together[0, 0] < alone[0, 0] < 1
+    assert alone[0, 1] == 1
 
 
 # Thresholds
@@ -241,11 +304,3 @@ def test_invalid_scores_and_bins_of_calibration_are_refused() -> None:
         calibration([np.nan], [True])
     with pytest.raises(SettingError, match="bins must be at least 1, got 0"):
         calibration([0.5], [True], bins=0)
-
-
-def test_an_interval_includes_the_value_and_needs_fourteen_queries() -> None:
-    drawn = np.array([0.1, 0.2, 0.3])
-    assert interval(drawn, 0.2, 14, 0.5) == pytest.approx((0.15, 0.25))
-    assert interval(drawn, 0.4, 14, 0.5) == pytest.approx((0.15, 0.4))
-    assert interval(drawn + 1, 1.0, 14, 0.5) == (1, 1)
-    assert np.isnan(interval(drawn, 0.2, 13, 0.5)).all()

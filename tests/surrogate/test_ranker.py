@@ -17,6 +17,7 @@ from subsets import slow_except
 from mirage.arena import Tournaments
 from mirage.errors import FeatureError, JudgmentError, NotFittedError, UnknownNameError
 from mirage.features import FeatureTable
+from mirage.statistics.held_out import held_out_tau_interval
 from mirage.surrogate import Prediction, SurrogateRanker, model
 from mirage.surrogate.estimators import NAMES, fit_regressor, one_thread
 from mirage.surrogate.familiarity import Familiarity
@@ -476,6 +477,11 @@ def test_r2_and_tau_by_hand() -> None:
         for i, j in pairs
     ]
     assert validation.tau["sw"] == pytest.approx(np.mean(concordant))
+    names = list(ranker.data["sw"].models)
+    rows = np.array([[names.index(name) for name in split] for split in validation.held_out])
+    expected_interval = held_out_tau_interval(rows, predicted, actual, level=0.8)
+    assert validation.tau_interval(0.8)["sw"] == pytest.approx(expected_interval)
+    assert expected_interval[0] < validation.tau["sw"] < expected_interval[1]
 
 
 def test_models_are_held_out_equally_often() -> None:

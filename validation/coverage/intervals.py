@@ -278,13 +278,9 @@ def sentences(design: str) -> Callable[[int, Random, Row], None]:
     def once(queries: int, random: Random, row: Row) -> None:
         tallies, seed = tallied(queries, random), int(random.integers(2**31))
         if tallies.total.shape[1] == 2:
-            drawn = cl.draws_of(tallies, draws=1000, seed=seed)
-            value = cl.recalls(tallies).mean(axis=0)
-            several = int(codes_of(design, queries)[-1]) + 1
-            ends = [cl.interval(drawn[:, i], value[i], several, 0.95) for i in (0, 1)]
-            add(row, "b.acc", held(np.array(ends), accuracy))
-            gap = cl.interval(drawn[:, 0] - drawn[:, 1], value[0] - value[1], several, 0.95)
-            add(row, "diff", held(np.array([gap]), np.array([accuracy[0] - accuracy[1]])))
+            ends = cl.intervals([tallies], [[1, 0], [0, 1], [1, -1]])
+            add(row, "b.acc", held(ends[:2], accuracy))
+            add(row, "diff", held(ends[2:], np.array([accuracy[0] - accuracy[1]])))
         values = given(queries, random)
         query = np.repeat(codes_of(design, queries), 3)
         for name, of in (("AC1", ac1_of), ("alpha", alpha_of)):

@@ -133,7 +133,7 @@ def others(
 # Judges -------------------------------------------------------------------------------------------
 
 
-def judges(draws: int, names: Sequence[str]) -> None:
+def judges(names: Sequence[str]) -> None:
     """Features as judges of faithfulness, beside the LLM judges of Table 5."""
     labelled = load("memerag")
     usable = []
@@ -154,7 +154,7 @@ def judges(draws: int, names: Sequence[str]) -> None:
         ),
         token_overlap,
     ]
-    result = evaluate(labelled, measured, draws=draws)
+    result = evaluate(labelled, measured)
     print(f"\n{result}\n")
     print("ROC AUC, and in-sample the best threshold with its balanced accuracy (it flatters)")
     for judge in result:
@@ -245,11 +245,11 @@ def duration() -> None:
 
     measured = [score(number(column), name=f"judge {column}") for column in range(6)]
     start = time.perf_counter()
-    result = evaluate(labelled, measured, draws=10_000)
+    result = evaluate(labelled, measured)
     figures(result)
     seconds = time.perf_counter() - start
     print(
-        f"\nall figures of 6 judges on {len(labelled)} sentences, 10,000 draws and permutations: "
+        f"\nall figures of 6 judges on {len(labelled)} sentences, 10,000 permutations: "
         f"{seconds:.1f} s"
     )
     add_figure(seconds, "all figures of 6 judges, s")

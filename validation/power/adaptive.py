@@ -211,11 +211,11 @@ RULES: tuple[type[AdaptivePairs], ...] = (AboutLogits, WrongOrders, ChatbotArena
 
 
 class Course(NamedTuple):
-    """What became of an arena: after so many judgments, tau, and the tau that was expected."""
+    """What became of an arena: after so many judgments, tau, and the lower bound of tau."""
 
     asked: np.ndarray
     tau: np.ndarray
-    expected: np.ndarray
+    bound: np.ndarray
 
 
 Chooser = Callable[[Arena, int], Course]
@@ -232,7 +232,7 @@ def adaptive(
     pairs = rule(arena.models, arena.query_ids, seed=seed)
     half = {query_id: int(name == "second") for query_id, name in pairs.halves.items()}
     wins = np.zeros((2, len(arena.models), len(arena.models)))
-    asked, after, expected = [], [], []
+    asked, after, bounds = [], [], []
     while (not asked or asked[-1] < most) and (batch_ := pairs.next(batch)):
         judgments = arena.judge(batch_)
         pairs.update(judgments)
@@ -242,12 +242,12 @@ def adaptive(
             wins[half[query_id], j, i] += arena.score[j, i, q]
         asked.append(len(batch_) + (asked[-1] if asked else 0))
         after.append(wins.copy())
-        expected.append(pairs.expected_tau)
+        bounds.append(pairs.tau_bound)
     # The mean of the fits to both halves, as BradleyTerry.fit has it; of everything, one fit.
     fits = est.fit_bradley_terry(np.array(after), RIDGE).mean(axis=1)
     if not pairs._unasked.any():
         fits[-1] = est.fit_bradley_terry(after[-1].sum(axis=0), RIDGE)
-    return Course(np.array(asked), arena.tau(fits), np.array(expected))
+    return Course(np.array(asked), arena.tau(fits), np.array(bounds))
 
 
 def random_pairs(arena: Arena, seed: int) -> Course:
@@ -343,24 +343,24 @@ def curves(title: str, arenas: dict[str, list[Arena]], grid: Sequence[int], seed
 
 
 def calibration(title: str, courses: Sequence[Course], grid: Sequence[int]) -> None:
-    """Print the expected and the true tau, and the result of stopping by the expected one."""
+    """Print the bound and the true tau, and the result of stopping by the bound."""
     print(f"{'judgments':28}" + "".join(f"{n:8}" for n in grid))
-    for name in ("expected", "tau"):
+    for name in ("bound", "tau"):
         mean = np.mean(
             [np.interp(grid, course.asked, getattr(course, name)) for course in courses], axis=0
         )
         print(f"{name + ', mean':28}" + "".join(f"{tau:8.3f}" for tau in mean))
         for count, tau in zip(grid, mean, strict=True):
-            add_figure(tau, title, "expected and true tau", name, f"{count} judgments")
-    stops = [(course, int(np.argmax(course.expected >= TARGET))) for course in courses]
+            add_figure(tau, title, "bound and true tau", name, f"{count} judgments")
+    stops = [(course, int(np.argmax(course.bound >= TARGET))) for course in courses]
     asked = np.mean([course.asked[stop] for course, stop in stops])
     taus = np.array([course.tau[stop] for course, stop in stops])
     print(
-        f"stopped when a tau of {TARGET} is expected: after {asked:.0f} judgments in the mean; "
-        f"tau {taus.mean():.3f} in the mean, {np.quantile(taus, 0.05):.3f} at the 5 % quantile"
+        f"stopped at a bound of {TARGET}: after {asked:.0f} judgments in the mean; tau "
+        f"{taus.mean():.3f}, {TARGET} or higher in {np.mean(taus >= TARGET):.0%} of arenas"
     )
-    add_figure(asked, title, "stopped at an expected tau of 0.95", "judgments")
-    add_figure(taus.mean(), title, "stopped at an expected tau of 0.95", "tau")
+    add_figure(asked, title, f"stopped at a bound of {TARGET}", "judgments")
+    add_figure(np.mean(taus >= TARGET), title, f"stopped at a bound of {TARGET}", "share that hold")
 
 
 def main() -> None:
