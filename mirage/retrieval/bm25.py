@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import are_ends, are_within
-from mirage._base.files import replace_file, writing
+from mirage._base.files import writing
 from mirage._base.progress import progress_bar
 from mirage._base.stores import (
     ArrayType,
     FieldTypes,
     build_folder,
     mapped_array,
-    read_arrays,
+    read_array,
     read_manifest,
     save_array,
     write_manifest,
+    writing_array,
 )
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
@@ -39,6 +41,9 @@ KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
 """Passages per shard; an interrupted build repeats at most one shard per process."""
+
+BLOCK = 2**24
+"""Entries of the index that are merged in memory at a time; each takes 8 bytes."""
 
 COMPILED = 100_000_000
 """Questions times passages from which compiling with numba (a second or two) saves time."""
@@ -337,8 +342,7 @@ def _build(
     with progress_bar(len(corpus), "passages indexed", progress) as bar:
         for start in _write_missing_shards(corpus, shards, starts, language, n_jobs):
             bar.update(min(SHARD, len(corpus) - start))
-    parts = [_read_shard(shards, start, min(start + SHARD, len(corpus))) for start in starts]
-    _merge(parts, folder, float(k1), float(b))
+    _merge(shards, starts, len(corpus), folder, float(k1), float(b))
     shutil.rmtree(shards)
     write_manifest(folder, KIND, manifest)
 
@@ -356,8 +360,9 @@ def _write_missing_shards(
     yield from parallel(task(corpus.folders, shards, start, language) for start in missing)
 
 
-def _shard_path(shards: Path, start: int) -> Path:
-    return shards / f"{start:012}.npz"
+def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
+    """Return the file of an array of a shard; the shard is complete if it has ``checksums``."""
+    return shards / f"{start:012}.{name}.npy"
 
 
 def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
@@ -385,22 +390,41 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
         frequencies.astype(np.int32),
         lengths,
     )
-    with replace_file(_shard_path(shards, start), follow=False) as file:
-        np.savez(file, **shard._asdict())
+    for name, array in shard._asdict().items():
+        save_array(_shard_path(shards, start, name), array)
+    save_array(_shard_path(shards, start), _checksums(shard))
     return start
+
+
+def _checksums(shard: _Shard) -> NDArray[np.uint32]:
+    return np.array([zlib.crc32(np.ascontiguousarray(array)) for array in shard], np.uint32)
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
     """Read the shard of the passages from row ``start`` to before row ``stop``."""
-    path = _shard_path(shards, start)
     try:
-        shard = _Shard(**read_arrays(path, _SHARD_TYPES))
+        arrays = {
+            name: read_array(_shard_path(shards, start, name), kind)
+            for name, kind in _SHARD_TYPES.items()
+        }
+        shard = _Shard(**arrays)
+        checksums = read_array(_shard_path(shards, start), ArrayType(np.uint32, (len(shard),)))
     except DatasetError:
         shard = None
-    if shard is None or not _is_sound(shard, start, stop):
+    if (
+        shard is None
+        or not np.array_equal(checksums, _checksums(shard))
+        or not _is_sound(shard, start, stop)
+    ):
+        path = _shard_path(shards, start)
         path.unlink(missing_ok=True)
         raise DatasetError(f"{path} was damaged and has been deleted; build again to continue")
     return shard
+
+
+def _mapped(shards: Path, start: int, name: str) -> NDArray[Any]:
+    """Map one array of a shard, which :func:`_read_shard` has checked."""
+    return mapped_array(_shard_path(shards, start, name), _SHARD_TYPES[name])
 
 
 def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
@@ -416,30 +440,114 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
     )
 
 
-def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
-    """Write for each term the passages that contain it, and the scores that it adds to them."""
-    terms = np.unique(np.concatenate([shard.terms for shard in shards]))
+def _merge(
+    shards: Path, starts: Sequence[int], size: int, folder: Path, k1: float, b: float
+) -> None:
+    """Write for each term the passages that contain it, and the scores that it adds to them.
+
+    Terms are merged in blocks of :data:`BLOCK` entries, so that memory does not grow with the
+    corpus: a block takes a part of each shard, because shards are sorted by term.
+    """
+    terms, lengths = _vocabulary(shards, starts, size)
     if not len(terms):
         raise DatasetError("no passage of the corpus contains a word, so there is nothing to index")
-    column_numbers = [np.searchsorted(terms, shard.terms) for shard in shards]
     holders = np.zeros(len(terms), dtype=np.int64)
-    for columns, shard in zip(column_numbers, shards, strict=True):
-        holders[columns] += shard.counts
-    starts = np.concatenate([[0], np.cumsum(holders)])
-    lengths = np.concatenate([shard.lengths for shard in shards])
+    for start in starts:
+        columns = np.searchsorted(terms, _mapped(shards, start, "terms"))
+        holders[columns] += _mapped(shards, start, "counts")
+    column_starts = np.concatenate([[0], np.cumsum(holders)])
+    save_array(folder / "terms.npy", terms)
+    save_array(folder / "starts.npy", column_starts)
     idf = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norms = k1 * (1 - b + b * lengths / lengths.mean())
+    total = int(column_starts[-1])
+    readers = [_ShardReader(shards, start) for start in starts]
+    with (
+        writing_array(folder / "rows.npy", np.int32, total) as rows_file,
+        writing_array(folder / "impacts.npy", np.float32, total) as impacts_file,
+    ):
+        begin = 0
+        while begin < len(terms):
+            limit = np.searchsorted(column_starts, column_starts[begin] + BLOCK, side="right")
+            end = max(begin + 1, int(limit) - 1)
+            block_starts = column_starts[begin : end + 1] - column_starts[begin]
+            block = _block(readers, terms[begin:end], block_starts, idf[begin:end], norms)
+            rows_file.write(block[0].data)
+            impacts_file.write(block[1].data)
+            begin = end
+
+
+def _vocabulary(
+    shards: Path, starts: Sequence[int], size: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Return the hashes of all terms, ascending, and the number of terms in each passage."""
+    terms = np.empty(0, np.uint64)
+    waiting: list[NDArray[np.uint64]] = []
+    lengths: list[NDArray[np.int32]] = []
+    for start in starts:
+        shard = _read_shard(shards, start, min(start + SHARD, size))
+        lengths.append(shard.lengths)
+        waiting.append(shard.terms)
+        # Most terms recur, so that they are merged long before all shards have been read.
+        if sum(map(len, waiting)) > max(len(terms), BLOCK // 4):
+            terms = np.unique(np.concatenate([terms, *waiting]))
+            waiting.clear()
+    return np.unique(np.concatenate([terms, *waiting])), np.concatenate(lengths)
+
+
+def _block(
+    readers: Sequence[_ShardReader],
+    terms: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    idf: NDArray[np.float64],
+    norms: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], Scores]:
+    """Return the rows and impacts of some terms, whose entries begin at ``starts``."""
     rows = np.empty(int(starts[-1]), dtype=np.int32)
     impacts = np.empty(len(rows), dtype=np.float32)
     ends = starts[:-1].copy()  # where the next shard's entries of each column begin
-    for columns, shard in zip(column_numbers, shards, strict=True):
-        before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
-        target = np.arange(len(shard.rows)) + np.repeat(ends[columns] - before, shard.counts)
-        frequency = shard.frequencies
-        rows[target] = shard.rows
+    for reader in readers:
+        part = reader.read(terms[-1])
+        columns = np.searchsorted(terms, part.terms)
+        before = np.concatenate([[0], np.cumsum(part.counts)])[:-1]
+        target = np.arange(len(part.rows)) + np.repeat(ends[columns] - before, part.counts)
+        frequency = part.frequencies
+        rows[target] = part.rows
         impacts[target] = (
-            np.repeat(idf[columns], shard.counts) * frequency / (frequency + norms[shard.rows])
+            np.repeat(idf[columns], part.counts) * frequency / (frequency + norms[part.rows])
         )
-        ends[columns] += shard.counts
-    for name, array in (("terms", terms), ("starts", starts), ("rows", rows), ("impacts", impacts)):
-        save_array(folder / f"{name}.npy", array)
+        ends[columns] += part.counts
+    return rows, impacts
+
+
+class _Part(NamedTuple):
+    """The part of a shard for some terms; the fields are those of :class:`_Shard`."""
+
+    terms: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    frequencies: NDArray[np.int32]
+
+
+class _ShardReader:
+    """Reads a shard term by term; no file stays open in between, since there may be thousands."""
+
+    def __init__(self, shards: Path, start: int) -> None:
+        self._shards, self._start = shards, start
+        self._term = self._entry = 0
+
+    def read(self, last: np.uint64) -> _Part:
+        """Return the next terms of the shard up to the term ``last``."""
+        terms = _mapped(self._shards, self._start, "terms")
+        end = int(np.searchsorted(terms, last, side="right"))
+        counts = _mapped(self._shards, self._start, "counts")[self._term : end]
+        stop = self._entry + int(counts.sum())
+        entries = slice(self._entry, stop)
+        part = _Part(
+            terms[self._term : end],
+            counts,
+            _mapped(self._shards, self._start, "rows")[entries],
+            _mapped(self._shards, self._start, "frequencies")[entries],
+        )
+        self._term, self._entry = end, stop
+        return part
