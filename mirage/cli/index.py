@@ -21,7 +21,7 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
 UNITS = ("word", "character")
-DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
+DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4, "analyzer": "words"}
 PREFIXES = ("query_prefix", "passage_prefix")
 """Settings without a default: the encoder's own prefixes are used."""
 
@@ -83,10 +83,11 @@ def index(
             "NAME=VALUE",
             "Further setting; may be repeated. unit=word or unit=character: what --size counts; "
             "overlap=0: words that neighbouring passages share; k1=0.9 and b=0.4: parameters of "
-            "BM25; query_prefix and passage_prefix: texts that the encoder expects before queries "
-            "and passages; query_model: another encoder for queries; pooling=cls, mean or last: "
-            "how the encoder makes one vector of those of the tokens; max_length: tokens after "
-            "which the encoder cuts a text.",
+            "BM25; analyzer=words, stop, stems, bigrams or best: terms of BM25; query_prefix and "
+            "passage_prefix: texts that the encoder expects before queries and passages; "
+            "query_model: another encoder for queries; pooling=cls, mean or last: how the encoder "
+            "makes one vector of those of the tokens; max_length: tokens after which the encoder "
+            "cuts a text.",
             "--set",
         ),
     ] = None,
@@ -139,7 +140,13 @@ def index(
     )
     corpus = Corpus.build(passages, folder / "corpus", language=language)
     bm25 = BM25.build(
-        corpus, folder / "bm25", language=language, k1=chosen["k1"], b=chosen["b"], n_jobs=jobs
+        corpus,
+        folder / "bm25",
+        language=language,
+        k1=chosen["k1"],
+        b=chosen["b"],
+        analyzer=chosen["analyzer"],
+        n_jobs=jobs,
     )
     if embedder:
         llms = [embedder.llm] if isinstance(embedder, EndpointEmbedder) else []

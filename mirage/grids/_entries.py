@@ -504,10 +504,12 @@ class BM25Entry(_IndexEntry):
     """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
 
     MAKES = "mirage.retrieval.BM25"
+    ADDED = frozenset({"analyzer"})
 
     kind: Literal["bm25"]
     k1: float = 0.9
     b: float = 0.4
+    analyzer: Literal["words", "stop", "stems", "bigrams", "best"] | None = None
 
     def embedder(self, budget: Budget | None) -> None:
         """Return ``None``, because BM25 needs no embedder."""

@@ -508,7 +508,10 @@ def _literal(node: ast.expr) -> str:
 
 
 def _bm25(arguments: Entry, changes: list[str]) -> Entry:
-    changes.append("BERGEN's BM25 (Pyserini) stems English words and drops stop words")
+    changes.append(
+        "BERGEN's BM25 (Pyserini) stems English words and drops stop words: set analyzer: stems "
+        "or best (extra retrieval)"
+    )
     _note_unused(arguments, {"model_name"}, changes)
     return {"kind": "bm25"}
 

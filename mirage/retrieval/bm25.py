@@ -35,7 +35,7 @@ from mirage.models import Passage, Query
 from mirage.retrieval._columns import Add, Columns, compiled_adder, numpy_adder
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
-from mirage.text import tokenize
+from mirage.text.analyzers import Analysis, Analyzer, analysis
 
 KIND = "BM25 index"
 FORMAT = 1
@@ -70,8 +70,9 @@ class Hit(NamedTuple):
 class BM25:
     """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009) with an index on disk.
 
-    Terms are the tokens of :func:`mirage.text.tokenize` in title and text, in all 18 languages. In
-    languages that are written without spaces (Japanese, Thai, Chinese) a term is a character.
+    Terms are by default the tokens of :func:`mirage.text.tokenize` in title and text, in all 18
+    languages. In languages that are written without spaces (Japanese, Thai, Chinese) a term is a
+    character. An ``analyzer`` makes other terms: stems, bigrams, or words without stop words.
     Each occurrence of a term in the question adds this to the score of a passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
@@ -105,9 +106,12 @@ class BM25:
         self.language: str | None = manifest["language"]
         self.k1: float = float(manifest["k1"])
         self.b: float = float(manifest["b"])
-        if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
+        self._analysis = analysis(manifest.get("analyzer", "words"), self.language)
+        self.analyzer: Analyzer = self._analysis.analyzer
+        if manifest["key"] != _key(corpus, self._analysis, self.k1, self.b):
             raise DatasetError(
-                f"{folder} was built from another corpus than {corpus}; build it again"
+                f"{folder} was built from another corpus than {corpus}, or with other stems or "
+                "stop words; build it again"
             )
         self._terms, self._columns = self._arrays()
         self._add = numpy_adder(self._columns)
@@ -139,6 +143,7 @@ class BM25:
         language: str | None = None,
         k1: float = 0.9,
         b: float = 0.4,
+        analyzer: Analyzer = "words",
         n_jobs: int = 1,
         progress: bool = True,
     ) -> Self:
@@ -158,14 +163,20 @@ class BM25:
                 saturation), at least 0.
             b: The strength of length normalization, from 0 (none) to 1 (full). The defaults of
                 ``k1`` and ``b`` are those of Anserini, with which the MIRACL baseline was run.
+            analyzer: How texts become terms. ``"words"`` are the tokens. ``"stop"`` leaves out
+                function words, ``"stems"`` also reduces words to their Snowball stems (nine
+                languages; the package PyStemmer of the extra ``retrieval``). ``"bigrams"`` are
+                characters and pairs of them in Japanese, Chinese, Thai and Korean. ``"best"``
+                is the one of these that was best for the language on judged topics.
             n_jobs: The number of processes that tokenize passages, as in joblib.
             progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
             DatasetError: No passage has a word, or the folder holds something else, cannot be
                 written, or is in use by another build.
-            SettingError: ``k1`` or ``b`` is out of range.
+            SettingError: ``k1`` or ``b`` is out of range, or the language lacks the analyzer.
             UnknownNameError: The language is unknown.
+            MissingPackageError: Stems are wanted, and PyStemmer is not installed.
         """
         if not (0 <= k1 < np.inf and 0 <= b <= 1):
             raise SettingError(f"k1 must be at least 0 and b from 0 to 1, got k1={k1} and b={b}")
@@ -173,11 +184,16 @@ class BM25:
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus, language=code)
         code = code or corpus.language
-        key = _key(corpus, code, k1, b)
+        terms = analysis(analyzer, code)
+        key = _key(corpus, terms, k1, b)
         manifest = {"format": FORMAT, "key": key, "language": code, "k1": k1, "b": b}
-        index_folder, delete_with = build_folder(
-            folder, KIND, key, lambda part: _build(corpus, part, manifest, n_jobs, progress)
-        )
+        if terms.analyzer != "words":  # indexes of earlier versions do not have the field
+            manifest["analyzer"] = terms.analyzer
+
+        def fill(part: Path) -> None:
+            _build(corpus, part, terms, manifest, n_jobs, progress)
+
+        index_folder, delete_with = build_folder(folder, KIND, key, fill)
         index = cls(index_folder, corpus, verify=False)
         delete_with(index)
         return index
@@ -201,7 +217,7 @@ class BM25:
     @property
     def fingerprint(self) -> str:
         """A digest of the corpus and the settings."""
-        return _key(self.corpus, self.language, self.k1, self.b)
+        return _key(self.corpus, self._analysis, self.k1, self.b)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -277,14 +293,14 @@ class BM25:
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
         """Return the column numbers of a question's terms, once per occurrence of the term."""
-        hashes = _hashes(tokenize(question, self.language))
+        hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)
         exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
         return np.asarray(numbers[exists], np.int64)
 
 
-def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
-    settings = json.dumps([FORMAT, corpus.fingerprint, language, k1, b])
+def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
+    settings = json.dumps([FORMAT, corpus.fingerprint, terms.language, k1, b, *terms.identity])
     return hashlib.sha256(settings.encode()).hexdigest()
 
 
@@ -329,10 +345,15 @@ _SHARD_TYPES = {
 
 
 def _build(
-    corpus: Corpus, folder: Path, manifest: dict[str, object], n_jobs: int, progress: bool
+    corpus: Corpus,
+    folder: Path,
+    terms: Analysis,
+    manifest: dict[str, object],
+    n_jobs: int,
+    progress: bool,
 ) -> None:
     """Write the files of an index into a folder, which may already hold some of its shards."""
-    language, k1, b = manifest["language"], manifest["k1"], manifest["b"]
+    k1, b = manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
     assert isinstance(b, float | int)
     starts = range(0, len(corpus), SHARD)
@@ -340,15 +361,15 @@ def _build(
     with writing(shards):
         shards.mkdir(exist_ok=True)
     with progress_bar(len(corpus), "passages indexed", progress) as bar:
-        for start in _write_missing_shards(corpus, shards, starts, language, n_jobs):
+        for start in _write_missing_shards(corpus, shards, starts, terms, n_jobs):
             bar.update(min(SHARD, len(corpus) - start))
-    _merge(shards, starts, len(corpus), folder, float(k1), float(b))
+    merge_shards(shards, len(corpus), folder, float(k1), float(b))
     shutil.rmtree(shards)
     write_manifest(folder, KIND, manifest)
 
 
 def _write_missing_shards(
-    corpus: Corpus, shards: Path, starts: Sequence[int], language: object, n_jobs: int
+    corpus: Corpus, shards: Path, starts: Sequence[int], terms: Analysis, n_jobs: int
 ) -> Iterator[int]:
     """Write the missing shards, and yield the start of each shard once it exists."""
     from joblib import Parallel, delayed
@@ -357,7 +378,7 @@ def _write_missing_shards(
     yield from (start for start in starts if start not in set(missing))
     task = delayed(_make_shard)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(task(corpus.folders, shards, start, language) for start in missing)
+    yield from parallel(task(corpus.folders, shards, start, terms) for start in missing)
 
 
 def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
@@ -365,24 +386,43 @@ def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
     return shards / f"{start:012}.{name}.npy"
 
 
-def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
+def _make_shard(folders: Sequence[Path], shards: Path, start: int, terms: Analysis) -> int:
     """Write the shard of the passages that begin at row ``start``, and return ``start``."""
     corpus = Corpus.open(*folders, verify=False)  # the process that sends the work has verified it
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
     tokens = [
-        [numbers.setdefault(term, len(numbers)) for term in tokenize(text, language)]
+        [numbers.setdefault(term, len(numbers)) for term in terms(text)]
         for text in (f"{p.title}\n{p.text}" for p in map(corpus.at, range(start, stop)))
     ]
     lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
     flat = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
-    hashes = _hashes(list(numbers))
+    write_shard(shards, start, _hashes(list(numbers)), flat, lengths)
+    return start
+
+
+def write_shard(
+    shards: Path,
+    start: int,
+    hashes: NDArray[np.uint64],
+    terms: NDArray[np.int64],
+    lengths: NDArray[np.int32],
+) -> None:
+    """Group the terms of some passages by term, and write the files of the shard.
+
+    Args:
+        shards: The folder of the shards.
+        start: The row of the first passage.
+        hashes: The hashes of the distinct terms.
+        terms: The numbers of all terms of the first passage, then of the next, and so on.
+        lengths: The number of terms in each passage.
+    """
     order = np.argsort(hashes)
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    row = np.repeat(np.arange(start, stop), lengths)
+    row = np.repeat(np.arange(start, start + len(lengths)), lengths)
     # Term rank and row share one integer, so that np.unique counts pairs of them.
-    pairs, frequencies = np.unique(ranks[flat] << 32 | row, return_counts=True)
+    pairs, frequencies = np.unique(ranks[terms] << 32 | row, return_counts=True)
     shard = _Shard(
         hashes[order],
         np.bincount(pairs >> 32, minlength=len(order)),
@@ -393,7 +433,6 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
     for name, array in shard._asdict().items():
         save_array(_shard_path(shards, start, name), array)
     save_array(_shard_path(shards, start), _checksums(shard))
-    return start
 
 
 def _checksums(shard: _Shard) -> NDArray[np.uint32]:
@@ -440,14 +479,13 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
     )
 
 
-def _merge(
-    shards: Path, starts: Sequence[int], size: int, folder: Path, k1: float, b: float
-) -> None:
+def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> None:
     """Write for each term the passages that contain it, and the scores that it adds to them.
 
     Terms are merged in blocks of :data:`BLOCK` entries, so that memory does not grow with the
     corpus: a block takes a part of each shard, because shards are sorted by term.
     """
+    starts = range(0, size, SHARD)
     terms, lengths = _vocabulary(shards, starts, size)
     if not len(terms):
         raise DatasetError("no passage of the corpus contains a word, so there is nothing to index")

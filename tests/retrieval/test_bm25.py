@@ -312,17 +312,17 @@ def test_a_damaged_shard_is_made_again(
     bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setattr(bm25, "SHARD", 40)
-    merge = bm25._merge
+    merge = bm25.merge_shards
 
     def damage(shards: Path, *arguments: object) -> None:
         path = shards / f"000000000080.{name}.npy"
         path.write_bytes(path.read_bytes()[:-8] + bytes([255] * 8))
         merge(shards, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(bm25, "_merge", damage)
+    monkeypatch.setattr(bm25, "merge_shards", damage)
     with pytest.raises(DatasetError, match=r"000000000080.* damaged and has been deleted; build"):
         BM25.build(bundled, tmp_path / "index", progress=False)
-    monkeypatch.setattr(bm25, "_merge", merge)
+    monkeypatch.setattr(bm25, "merge_shards", merge)
     index = BM25.build(bundled, tmp_path / "index", progress=False)
     whole = BM25.build(bundled, progress=False)
     assert (index.folder / "rows.npy").read_bytes() == (whole.folder / "rows.npy").read_bytes()
