@@ -161,7 +161,7 @@ EXTRAS = {
     "neural": ("sentence_transformers", "torch", "transformers"),
     "ray": ("ray",),
     "report": ("matplotlib",),
-    "retrieval": ("ir-measures", "pyarrow", "usearch"),
+    "retrieval": ("Stemmer", "ir-measures", "pyarrow", "usearch"),
     "vllm": ("vllm",),
 }
 """The extras of this library, with the optional packages that they install."""

@@ -19,7 +19,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -252,6 +252,19 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     with replace_file(path, follow=False) as file:
         np.lib.format.write_array_header_1_0(file, header)
         file.write(array.data)
+
+
+@contextmanager
+def writing_array(path: Path, dtype: DTypeLike, size: int) -> Iterator[IO[bytes]]:
+    """Open a file for an array of ``size`` numbers, whose bytes are then written part by part.
+
+    The complete file equals that of :func:`save_array`.
+    """
+    descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    header = {"descr": descr, "fortran_order": False, "shape": (size,)}
+    with replace_file(path, follow=False) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        yield file
 
 
 def array_bytes(array: NDArray[Any]) -> bytes:

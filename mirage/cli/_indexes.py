@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from mirage._base.quoting import shell_word
 from mirage.cli._inputs import existing
@@ -15,7 +15,7 @@ from mirage.errors import DatasetError, UnknownNameError
 if TYPE_CHECKING:
     from mirage.corpus import Corpus
     from mirage.llm import LLM
-    from mirage.neural import Embedder
+    from mirage.neural import Embedder, SparseEmbedder
     from mirage.retrieval import DenseRetriever, Retriever
 
 KINDS = ("dense", "sparse", "bm25")
@@ -25,10 +25,16 @@ _ADDED_BY = {"dense": "--encoder", "sparse": "--sparse"}
 
 
 class Model(NamedTuple):
-    """A model by its name or folder, with its endpoint or endpoints, if any."""
+    """A model by its name or folder, with its endpoint or endpoints, if any.
+
+    ``query_model``, ``pooling`` and ``max_length`` are settings of encoders.
+    """
 
     model: str
     base_url: str | Sequence[str] | None = None
+    query_model: str | None = None
+    pooling: Literal["mean", "cls", "last"] | None = None
+    max_length: int | None = None
 
 
 class LLMOf(Protocol):
@@ -63,17 +69,37 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
 
     if encoder.base_url is not None:
         return embedders.EndpointEmbedder(llm_of(encoder, file))
-    return embedders.embedder_of(encoder.model)
+    return embedders.embedder_of(
+        encoder.model,
+        query_model=encoder.query_model,
+        pooling=encoder.pooling,
+        max_length=encoder.max_length,
+    )
+
+
+def sparse_embedder_of(encoder: Model) -> SparseEmbedder:
+    """Return the model of an index of term weights."""
+    from mirage.neural import SparseEmbedder
+
+    return SparseEmbedder(
+        encoder.model, query_model=encoder.query_model, max_length=encoder.max_length
+    )
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
     """Write the name of the model that encoded an index beside it."""
-    is_folder = Path(encoder.model).is_dir()
-    model = str(Path(encoder.model).resolve()) if is_folder else encoder.model
     from mirage._base.files import write_text
 
-    facts = json.dumps(encoder._replace(model=model)._asdict())
+    query_model = encoder.query_model
+    encoder = encoder._replace(
+        model=_resolved(encoder.model), query_model=query_model and _resolved(query_model)
+    )
+    facts = json.dumps(encoder._asdict())
     write_text(_note(folder, kind), facts + "\n", follow=False)
+
+
+def _resolved(model: str) -> str:
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 
 def _encoder(folder: Path, kind: str) -> Model:
@@ -93,7 +119,12 @@ def _encoder(folder: Path, kind: str) -> Model:
     base_url = facts.get("base_url")
     if base_url is not None and not (isinstance(base_url, str) and base_url):
         raise DatasetError(f"{path}: base_url must be the address of an endpoint, got {base_url!r}")
-    return Model(model, base_url)
+    types = {"query_model": str, "pooling": str, "max_length": int}
+    settings: dict[str, Any] = {name: facts.get(name) for name in types}
+    for name, value in settings.items():
+        if value is not None and type(value) is not types[name]:
+            raise DatasetError(f"{path}: {name} is damaged: {value!r}; repeat `mirage index`")
+    return Model(model, base_url, **settings)
 
 
 def _note(folder: Path, kind: str) -> Path:
@@ -134,7 +165,8 @@ def _retriever(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retrie
         return dense_of(folder, corpus, llm_of)
     if kind == "sparse":
         _check_added(folder, kind)
-        return SparseRetriever.open(folder / kind, corpus, _encoder(folder, kind).model)
+        embedder = sparse_embedder_of(_encoder(folder, kind))
+        return SparseRetriever.open(folder / kind, corpus, embedder)
     return BM25.open(folder / kind, corpus)
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mirage.cli import _options as options
-from mirage.cli._indexes import Model, client_maker, embedder_of, write_encoder
+from mirage.cli._indexes import (
+    Model,
+    client_maker,
+    embedder_of,
+    sparse_embedder_of,
+    write_encoder,
+)
 from mirage.cli._inputs import existing, named_texts
 from mirage.cli._llms import LLMSettings, naming_models
 from mirage.cli._output import out
@@ -15,9 +21,12 @@ from mirage.cli._shell import app, argument, example, option
 from mirage.errors import DatasetError, MirageError, UnknownNameError
 
 UNITS = ("word", "character")
-DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4}
+DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4, "analyzer": "words"}
 PREFIXES = ("query_prefix", "passage_prefix")
 """Settings without a default: the encoder's own prefixes are used."""
+
+ENCODER = ("query_model", "pooling", "max_length")
+"""Settings of the encoder without a default: those of the model are used."""
 
 
 @app.command(
@@ -74,8 +83,11 @@ def index(
             "NAME=VALUE",
             "Further setting; may be repeated. unit=word or unit=character: what --size counts; "
             "overlap=0: words that neighbouring passages share; k1=0.9 and b=0.4: parameters of "
-            "BM25; query_prefix and passage_prefix: texts that the encoder expects before queries "
-            "and passages.",
+            "BM25; analyzer=words, stop, stems, bigrams or best: terms of BM25; query_prefix and "
+            "passage_prefix: texts that the encoder expects before queries and passages; "
+            "query_model: another encoder for queries; pooling=cls, mean or last: how the encoder "
+            "makes one vector of those of the tokens; max_length: tokens after which the encoder "
+            "cuts a text.",
             "--set",
         ),
     ] = None,
@@ -96,7 +108,7 @@ def index(
     of a JSON Lines or Parquet file is one passage. Repeat the command to resume an interrupted run.
     """
     from mirage.corpus import Corpus, read_passages
-    from mirage.neural import EndpointEmbedder, SparseEmbedder
+    from mirage.neural import EndpointEmbedder
     from mirage.retrieval import BM25, DenseRetriever, SparseRetriever
 
     chosen = _settings(settings)
@@ -105,21 +117,36 @@ def index(
         raise DatasetError(f"{folder}: the folder exists but is not an index; give another folder")
     for source in documents:
         existing(source)
+    of_encoder = {name: chosen.pop(name) for name in ENCODER}
     if encoder is None and (base_url or any(prefixes.values())):
         raise MirageError("--base-url, query_prefix and passage_prefix need --encoder")
+    if any(of_encoder.values()) and (base_url or (encoder is None) == (sparse is None)):
+        raise MirageError(
+            "query_model, pooling and max_length need either --encoder or --sparse, and no "
+            "--base-url"
+        )
+    if sparse and of_encoder["pooling"]:
+        raise MirageError("pooling needs --encoder")
     # Models come first, so that their errors are found before the work begins.
-    model = Model(encoder or "", base_url)
+    model = Model(encoder or "", base_url, **of_encoder)
     # The build keeps the vectors in the index folder, so that no cache is needed.
     clients = LLMSettings(llm, base_url, budget, cache=False)
     embedder = embedder_of(model, client_maker(clients)) if encoder else None
-    term_weights = SparseEmbedder(sparse) if sparse else None
+    sparse_model = Model(sparse or "", None, **(of_encoder if encoder is None else {}))
+    term_weights = sparse_embedder_of(sparse_model) if sparse else None
     passages = chain.from_iterable(
         read_passages(source, size, chosen["unit"], overlap=chosen["overlap"])
         for source in documents
     )
     corpus = Corpus.build(passages, folder / "corpus", language=language)
     bm25 = BM25.build(
-        corpus, folder / "bm25", language=language, k1=chosen["k1"], b=chosen["b"], n_jobs=jobs
+        corpus,
+        folder / "bm25",
+        language=language,
+        k1=chosen["k1"],
+        b=chosen["b"],
+        analyzer=chosen["analyzer"],
+        n_jobs=jobs,
     )
     if embedder:
         llms = [embedder.llm] if isinstance(embedder, EndpointEmbedder) else []
@@ -128,19 +155,19 @@ def index(
         write_encoder(folder, "dense", model)
     if term_weights and sparse:
         SparseRetriever.build(corpus, folder / "sparse", embedder=term_weights)
-        write_encoder(folder, "sparse", Model(sparse))
+        write_encoder(folder, "sparse", sparse_model)
     encoders = "".join(f", encoded by {name}" for name in (encoder, sparse) if name)
     out(f"{folder}: {len(bm25)} passages{encoders}")
 
 
 def _settings(texts: list[str] | None) -> dict[str, Any]:
     """Return the settings of ``--set``, with their defaults."""
-    chosen: dict[str, Any] = DEFAULTS | dict.fromkeys(PREFIXES)
+    chosen: dict[str, Any] = DEFAULTS | dict.fromkeys((*PREFIXES, *ENCODER))
     for name, text in named_texts("--set", texts or (), "NAME=VALUE, such as k1=1.2").items():
         if name not in chosen:
             raise UnknownNameError("setting of an index", name, chosen)
         try:
-            kind: Any = type(DEFAULTS.get(name, ""))
+            kind: Any = int if name == "max_length" else type(DEFAULTS.get(name, ""))
             chosen[name] = kind(text)
         except ValueError:
             raise MirageError(f"--set {name}={text}: expected a number") from None

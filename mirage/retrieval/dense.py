@@ -294,7 +294,7 @@ class DenseRetriever:
     def _questions(self, queries: Sequence[Query]) -> NDArray[np.float64]:
         texts = [self.query_prefix + query.text for query in queries]
         with during(f"{self.embedder!r} on {len(texts)} questions to {self.corpus}"):
-            rows = embed(self.embedder, texts, self._dimensions)
+            rows = embed(getattr(self.embedder, "queries", self.embedder), texts, self._dimensions)
             for query, row in zip(queries, rows, strict=True):
                 if isinstance(row, NotComputed):
                     raise NeuralError(f"query {query.id!r} has no vector: {row.reason}")

