@@ -17,7 +17,7 @@ from mirage.errors import SettingError, UnknownNameError
 from mirage.statistics.agreement import fleiss_of, terms
 from mirage.statistics.alarms import rise_evidence
 from mirage.statistics.bootstrap import bootstrap, check_level
-from mirage.statistics.classification import draws_of, interval, recalls, tally
+from mirage.statistics.classification import intervals, tally
 from mirage.statistics.clusters import cluster_sums, mean_intervals
 from mirage.statistics.paired import paired_means
 from mirage.statistics.power import SimulatedVerdicts, simulated_verdicts
@@ -317,10 +317,8 @@ def _balanced_accuracy(sample: StudySample) -> Sequence[float]:
     tallies = tally(sample.codes, positive.astype(np.intp), (positive == label)[:, None])
     if len(tallies.total.T) < 2:
         return math.nan, math.nan
-    drawn = draws_of(tallies, draws=1000, seed=sample.seed)[:, 0]
-    return interval(
-        drawn, float(recalls(tallies).mean()), len(np.unique(sample.codes)), sample.level
-    )
+    low, high = intervals([tallies], np.eye(1), level=sample.level)[0]
+    return low, high
 
 
 def _draw_judges(design: StudyDesign, rng: np.random.Generator) -> Draws:
