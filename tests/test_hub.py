@@ -588,7 +588,7 @@ def test_one_unknown_verdict_in_a_hundred_is_left_out(
     assert len(hub.read_judgments(split(JUDGMENTS, rows + odd), left_out=left_out)) == 198
     assert len(left_out) == 2
     assert "2 rows left out; the first: " in caplog.text
-    with pytest.raises(DatasetError, match="2 of 199 verdicts are not valid"):
+    with pytest.raises(DatasetError, match="2 of 199 verdicts cannot be read"):
         hub.read_judgments(split(JUDGMENTS, rows[:-1] + odd))
 
 

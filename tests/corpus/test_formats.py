@@ -269,11 +269,11 @@ def test_pdf_is_read(tmp_path: Path) -> None:
 def test_an_encrypted_or_damaged_file_is_one_error_that_names_it(tmp_path: Path) -> None:
     whole = pdf("text", password="x")
     for name, content, reason in (
-        ("a.pdf", whole, "encrypted; save it without a password"),
+        ("a.pdf", whole, "the file is encrypted; save it without a password"),
         ("b.pdf", b"%PDF-1.4 nothing", "cannot be read as PDF"),
         ("c.pdf", pdf("text")[:300], "cannot be read as PDF"),
-        ("d.docx", b"PK\x03\x04 nothing", "not a Word document"),
-        ("e.docx", word_document()[:-500], "not a Word document"),
+        ("d.docx", b"PK\x03\x04 nothing", "the file is not a Word document"),
+        ("e.docx", word_document()[:-500], "the file is not a Word document"),
     ):
         with pytest.raises(DatasetError, match=rf"{name}: {reason}"):
             document_of(write(tmp_path, name, content))

@@ -216,7 +216,9 @@ def test_languages_can_be_changed(browser: Any, published_report: Path) -> None:
         page.get_by_role("link", name="← Leaderboard").click()
         assert page.locator(".panel:visible").get_attribute("id") == "yo"
         page.locator("#ranks-table").get_by_role("button", name="bn").click()
-        ranks = page.locator("#ranks-table tbody tr td:nth-child(4)").all_inner_texts()
+        titles = [text.strip() for text in page.locator("#ranks-table th").all_inner_texts()]
+        position = 1 + next(i for i, text in enumerate(titles) if text.startswith("bn"))
+        ranks = page.locator(f"#ranks-table tbody tr td:nth-child({position})").all_inner_texts()
         assert ranks == [str(rank) for rank in range(1, 20)]
 
 
@@ -530,8 +532,8 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     commits = []
     for i in range(40):
         measured = (0.9 - i / 100, 0.5, 0.95) if i < 39 else (math.nan,) * 3
-        steps = [Step(name, *measured, 0.2, i == 20) for name in names[:2]]
-        steps.append(Step(names[2], 1.0, math.nan, math.nan, math.nan, False))
+        steps = [Step(name, *measured, 0.2, i == 20, f"c{i}" * (i == 20)) for name in names[:2]]
+        steps.append(Step(names[2], 1.0, math.nan, math.nan, math.nan, False, ""))
         commit = Commit(
             f"{i:040x}",
             "2026-01-01T00:00:00",
@@ -541,7 +543,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         commits.append(CommitChanges(commit, tuple(steps), "a" * (i > 0)))
     path = tmp_path_factory.mktemp("history") / "history.html"
-    write_history([Series(tuple(commits), 0.05, 30)], path)
+    write_history([Series(tuple(commits), 0.05)], path)
     return path
 
 

@@ -125,9 +125,7 @@ def before(item: Answered, *, everything: bool = False) -> float:
     scores = []
     for sentence in item.parsed.sentences:
         cited = tuple(texts.values() if everything else map(texts.get, sentence.citations))
-        scores.append(
-            _wording(sentence.text, cited, item.query.language, whole=True) if cited else 0.0
-        )
+        scores.append(_wording(sentence.text, cited, item.query.language) if cited else 0.0)
     return float(np.mean(scores)) if scores else 0.0
 
 
@@ -262,7 +260,7 @@ def then(sentence: Any) -> float:
     cited = tuple(passage.titled_text for passage in sentence.cited)
     if not tokenize(sentence.text, sentence.query.language):
         return 0.0
-    return _wording(sentence.text, cited, sentence.query.language, whole=True)
+    return _wording(sentence.text, cited, sentence.query.language)
 
 
 if __name__ == "__main__":
