@@ -437,7 +437,7 @@ def write_shard(
 
 
 def _checksums(shard: _Shard) -> NDArray[np.uint32]:
-    return np.array([zlib.crc32(np.ascontiguousarray(array)) for array in shard], np.uint32)
+    return np.array([zlib.crc32(np.ascontiguousarray(array).data) for array in shard], np.uint32)
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
