@@ -78,6 +78,7 @@ def test_a_query_without_a_response_is_no_better_than_a_failed_one() -> None:
     dataset = MirageDataset([query("q1"), query("q2")], name="rivers")
     (silence,) = findings_of(dataset, run({"q1": "##Answer: It is the Nile [1]."}))
     assert (silence.kind, silence.query_ids, silence.of) == ("no response", ("q2",), 2)
+    assert np.isnan(silence.interval).all()
 
 
 def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
@@ -86,6 +87,7 @@ def test_the_quote_of_a_wrong_fact_is_the_sentence_that_states_it() -> None:
     (finding,) = findings_of(dataset, run({"q1": text}))
     assert finding.quotes == {"q1": "The longest is the Congo."}
     assert finding.counted == "states a wrong fact on 1 of 1 queries"
+    assert finding.interval == pytest.approx((0.025, 1))
 
 
 def test_only_facts_that_no_passage_contains_are_quoted() -> None:

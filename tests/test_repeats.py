@@ -157,3 +157,7 @@ def test_which_answers_change() -> None:
     assert (first.changing, first.queries, first.within) == (("q2",), 2, 0.25)
     assert (second.changing, second.queries, second.within) == ((), 1, 0.0)
     assert table.select(["q2"]).stability()[0].changing == ("q2",)
+    assert first.interval == pytest.approx((0.0126, 0.9874), abs=1e-4)
+    assert second.interval == pytest.approx((0, 0.975))
+    single = FeatureTable("m", "sw", ("q1", "q2"), ("a", "b"), values)
+    assert np.isnan(single.stability()[0].interval).all()

@@ -18,7 +18,7 @@ def feature_text(table: FeatureTable) -> str:
     spans = [ends(*pair) for pair in table.intervals().tolist()]
     columns = zip(table.features, table.mean().tolist(), spans, gaps, strict=True)
     rows = tuple(
-        (name, number(mean), span, str(missing or ""), *_stability(steady))
+        (name, number(mean), span, str(missing or ""), _stability(steady))
         for (name, mean, span, missing), steady in zip(columns, table.stability(), strict=True)
     )
     # Every feature without any value is listed, but only three reasons of single gaps.
@@ -32,20 +32,20 @@ def feature_text(table: FeatureTable) -> str:
     if table.repeats is not None:
         title += f", asked {len(table.repeats)} times"
         notes.append(
-            "within, between: standard deviations of the answers to one query, and of queries; "
-            "change: queries whose answers differ in the feature"
+            "change: queries whose answers differ in the feature, and the 95 % interval of their "
+            "share"
         )
-    header = ("feature", "mean", "95 % interval", "not computed", "within", "between", "change")
+    header = ("feature", "mean", "95 % interval", "not computed", "change")
     whole = Table(title, header, rows, notes=tuple(notes), name=0).filled()
     return "\n\n".join(map(to_text, parts(whole)))  # names are copied, so they are not cut
 
 
-def _stability(steady: Stability) -> tuple[str, str, str]:
-    """Return how stable a feature is over repeats; blank if there are none."""
-    if steady.within != steady.within:
-        return "", "", ""
-    deviations = number(steady.within**0.5), number(steady.between**0.5)
-    return *deviations, f"{len(steady.changing)} of {steady.queries}"
+def _stability(steady: Stability) -> str:
+    """Return how many queries change a feature between repeats; blank without repeats."""
+    low, high = (100 * end for end in steady.interval)
+    if low != low:
+        return ""
+    return f"{len(steady.changing)} of {steady.queries} ({low:.0f} to {high:.0f} %)"
 
 
 def number(value: float) -> str:

@@ -7,11 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
+
+from mirage.dataset import clusters_of
 from mirage.features.answer_claims import answer_claims
 from mirage.features.base import Answered, answered
 from mirage.features.fault_spans import Span, spans
 from mirage.features.suite import FeatureSuite
 from mirage.features.table import FeatureTable
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval
+from mirage.statistics.bounds import share_interval
+from mirage.statistics.clusters import cluster_codes
 from mirage.text.recurring import recurring_sentences
 from mirage.text.responses import ParsedResponse
 
@@ -58,6 +64,8 @@ class Finding:
         query_ids: Ids of the affected queries, in the order of the dataset.
         of: Number of queries on which this fault could occur.
         quotes: Quotes from the responses, by query id; for a failed response, the reason.
+        interval: 95 % confidence interval of the share of such queries that have the fault; NaN for
+            failed responses.
 
     Example:
         >>> print(Finding("no citation", "cites nothing", ("q1", "q4"), of=30))
@@ -69,6 +77,7 @@ class Finding:
     query_ids: tuple[str, ...]
     of: int
     quotes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    interval: Interval = field(default=NO_INTERVAL, compare=False)
 
     @property
     def count(self) -> int:
@@ -347,10 +356,14 @@ def _finding(
     ids = tuple(id_ for id_ in items if check.kind in faults.get(id_, ()))
     if not ids:
         return None
-    of = sum(_applies(check, item, values[id_]) for id_, item in items.items() if id_ in values)
-    return Finding(
-        check.kind, check.words, ids, of, {id_: _quote(check, items[id_]) for id_ in ids}
-    )
+    applicable = [
+        id_ for id_, item in items.items() if id_ in values and _applies(check, item, values[id_])
+    ]
+    clusters = clusters_of(items[id_].query for id_ in applicable)
+    hits = np.isin(applicable, ids)
+    interval = share_interval(hits, cluster_codes(applicable, clusters))
+    quotes = {id_: _quote(check, items[id_]) for id_ in ids}
+    return Finding(check.kind, check.words, ids, len(applicable), quotes, interval)
 
 
 def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:

@@ -17,7 +17,8 @@ from mirage._base.tables import Table, to_html
 from mirage.errors import FeatureError, UnknownNameError, needing
 from mirage.features.base import Facts
 from mirage.features.registry import facts
-from mirage.statistics.bootstrap import check_level
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
+from mirage.statistics.bounds import share_interval
 from mirage.statistics.clusters import cluster_codes, mean_intervals
 from mirage.statistics.variance import variance_components
 
@@ -37,6 +38,8 @@ class Stability(NamedTuple):
         between: Variance of the queries' means beyond the part that ``within`` explains.
         queries: Number of queries that have the feature.
         changing: Ids of the queries whose values differ between repeats.
+        interval: 95 % confidence interval of the share of queries that change in as many repeats;
+            NaN without repeats.
     """
 
     feature: str
@@ -44,6 +47,7 @@ class Stability(NamedTuple):
     between: float
     queries: int
     changing: tuple[str, ...]
+    interval: Interval
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -185,16 +189,17 @@ class FeatureTable(NearNames):
         within, between = variance_components(repeats)
         spread = np.where(np.isnan(repeats), -np.inf, repeats).max(axis=0)
         spread -= np.where(np.isnan(repeats), np.inf, repeats).min(axis=0)
-        return tuple(
-            Stability(
-                name,
-                float(within[j]),
-                float(between[j]),
-                int((~np.isnan(repeats[:, :, j])).any(axis=0).sum()),
-                tuple(self.query_ids[i] for i in np.flatnonzero(spread[:, j] > TOLERANCE)),
-            )
-            for j, name in enumerate(self.features)
-        )
+        codes = cluster_codes(self.query_ids, self.clusters)
+        rows = []
+        for j, name in enumerate(self.features):
+            present, changing = (~np.isnan(repeats[:, :, j])).any(axis=0), spread[:, j] > TOLERANCE
+            interval = NO_INTERVAL
+            if self.repeats is not None:
+                interval = share_interval(changing[present], codes[present])
+            ids = tuple(self.query_ids[i] for i in np.flatnonzero(changing))
+            variances = float(within[j]), float(between[j])
+            rows.append(Stability(name, *variances, int(present.sum()), ids, interval))
+        return tuple(rows)
 
     def select(self, query_ids: Sequence[str]) -> FeatureTable:
         """Return the table with only the rows of these queries, in this order."""

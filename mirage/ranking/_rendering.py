@@ -97,6 +97,7 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "words": finding.words,
         "count": finding.count,
         "of": finding.of,
+        "interval": None if math.isnan(finding.interval[0]) else list(finding.interval),
         "query_ids": list(finding.query_ids),
         "quotes": dict(finding.quotes),
     }

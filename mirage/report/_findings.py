@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element
@@ -117,7 +118,7 @@ def _item(code: str, finding: Finding, page: str, positions: Mapping[str, int]) 
     more = finding.count - LINKED
     return tag(
         "li",
-        _finding_count(finding, f" of {finding.of} queries: "),
+        _finding_count(finding, f" of {finding.of} queries{_interval(finding)}: "),
         _join_with_commas(links),
         f" and {more} more" if more > 0 else None,
         _quote(code, finding),
@@ -130,6 +131,12 @@ def _pooled_item(finding: PooledFinding, model_index: int, names: Mapping[str, s
         for code, count in finding.counts.items()
     )
     return tag("li", _finding_count(finding, f" {finding.unit}: "), _join_with_commas(links))
+
+
+def _interval(finding: Finding) -> str:
+    """Return the interval of the share of queries as text; empty for failed responses."""
+    low, high = finding.interval
+    return "" if math.isnan(low) else f" (95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def _finding_count(finding: Finding | PooledFinding, after: str) -> list[Child]:

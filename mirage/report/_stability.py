@@ -44,10 +44,10 @@ def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> 
                 continue
             more = len(row.changing) - _LISTED
             listed = ", ".join(row.changing[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-            deviations = f"SD within {row.within**0.5:.3f}, between {row.between**0.5:.3f}"
+            low, high = (100 * end for end in row.interval)
             share = len(row.changing) / row.queries
-            title = f"{deviations}; {listed}" if listed else deviations
-            cells.append(number(share, f"{100 * share:.0f} %", title=title))
+            text = f"{100 * share:.0f} % ({low:.0f} to {high:.0f})"
+            cells.append(number(share, text, **({"title": listed} if listed else {})))
         rank = number(entry.rank, str(entry.rank))
         lines.append(
             model_row(
@@ -56,9 +56,9 @@ def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> 
         )
     head = [*model_head("Rank"), sortable("Repeats"), *map(sortable, names)]
     hint = (
-        "Share of the queries whose answers differ in a feature between repeats. Point at a number "
-        "to see the standard deviations within and between queries, and queries that change. Other "
-        "numbers on this page are means over the repeats and count each query once."
+        "Share of the queries whose answers differ in a feature between repeats, with its 95 % "
+        "interval. Point at a number to see queries that change. Other numbers on this page are "
+        "means over the repeats and count each query once."
     )
     rendered = table(head, lines, class_="sortable")
     heading = tag("h3", "Stability between repeats", id=f"{code}-stability")

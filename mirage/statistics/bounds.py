@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mirage._base.arrays import Floats, Ints
+from mirage._base.arrays import Bools, Floats, Ints
 from mirage.errors import SettingError
-from mirage.statistics.bootstrap import check_level
+from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 from mirage.statistics.clusters import cluster_sums, mean_intervals
 
 _BLOCK = 1000  # draws at a time
@@ -92,6 +92,42 @@ def weighted_means(
         weights = rng.exponential(size=(min(_BLOCK, weightings - start), len(sizes)))
         means.append(weights @ sums / (weights @ sizes))
     return np.concatenate(means)
+
+
+def share_interval(hits: Bools, codes: Ints, *, level: float = 0.95) -> Interval:
+    """Return a confidence interval for the share of queries that have a property.
+
+    Without clusters it is the interval of Clopper and Pearson (1934, Biometrika 26, 404-413), and
+    otherwise the bounds of :func:`upper_bounds`, of which it is the special case. Its coverage is
+    at least nominal without clusters; ``validation/coverage/feature_bounds.py`` prints that with
+    clusters.
+
+    Args:
+        hits: Whether each query has the property.
+        codes: Cluster of each query, counted from 0.
+        level: Confidence level of the interval.
+
+    Returns:
+        The interval; NaN without queries.
+
+    Example:
+        >>> low, high = share_interval(np.arange(30) < 2, np.arange(30))
+        >>> round(low, 3), round(high, 3)
+        (0.008, 0.221)
+    """
+    from scipy.special import betaincinv
+
+    check_level(level)
+    queries, count, tail = len(hits), int(hits.sum()), (1 - level) / 2
+    if not queries:
+        return NO_INTERVAL
+    if len(np.unique(codes)) == queries:
+        low = float(betaincinv(count, queries - count + 1, tail)) if count else 0.0
+        high = float(betaincinv(count + 1, queries - count, 1 - tail)) if count < queries else 1.0
+        return low, high
+    values, ends = hits.astype(np.float64)[:, None], (np.zeros(1), np.ones(1))
+    lower, upper = mean_bounds(values, codes, *ends, level=1 - tail)[0].tolist()
+    return lower, upper
 
 
 def mean_bounds(

@@ -8,7 +8,7 @@ from scipy import stats
 
 from mirage.errors import SettingError
 from mirage.statistics import upper_bounds
-from mirage.statistics.bounds import mean_bounds
+from mirage.statistics.bounds import mean_bounds, share_interval
 
 
 @pytest.mark.parametrize("ones", [0, 1, 5, 19])
@@ -43,3 +43,26 @@ def test_levels_out_of_range_are_refused() -> None:
         mean_bounds(values, codes, np.zeros(1), np.ones(1), level=0.5)
     with pytest.raises(SettingError, match="weightings must be at least 1, got 0"):
         upper_bounds(values, codes, weightings=0)
+
+
+# Shares -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "queries"), [(0, 12), (1, 40), (7, 30), (40, 40), (1, 1)])
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, queries: int) -> None:
+    hits = np.arange(queries) < count
+    for level in (0.8, 0.95):
+        expected = stats.binomtest(count, queries).proportion_ci(level, "exact")
+        interval = share_interval(hits, np.arange(queries), level=level)
+        assert interval == pytest.approx((expected.low, expected.high))
+
+
+def test_clusters_widen_the_interval_of_a_share() -> None:
+    hits = np.arange(40) < 8
+    alone = share_interval(hits, np.arange(40))
+    together = share_interval(hits, np.arange(40) // 4)
+    assert together[0] < alone[0] < 0.2 < alone[1] < together[1]
+    # Identical queries in clusters of four are ten observations.
+    ten = share_interval(np.arange(10) < 2, np.arange(10))
+    assert together == pytest.approx(ten, abs=0.02)
+    assert np.isnan(share_interval(np.zeros(0, dtype=bool), np.zeros(0, dtype=int))).all()
