@@ -34,7 +34,9 @@ gives the name directly. A query without a name is a cluster by itself.
 
 
 def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, str]:
-    """Return the cluster name of each query that has one, by query id.
+    """Return the name of the cluster of each query, by query id.
+
+    A cluster is a group of related queries. Queries that belong to no cluster are left out.
 
     Args:
         queries: Queries to cluster.
@@ -44,7 +46,8 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
     Raises:
         UnknownNameError: If no query has the key in its metadata, or if a mapping has an id that no
             query has.
-        DatasetError: If a function returns something other than a text or None.
+        DatasetError: If ``cluster`` is a function that returns an empty text, or something other
+            than a text or None.
     """
     queries = list(queries)
     if isinstance(cluster, str):
@@ -130,7 +133,7 @@ class MirageDataset(NearNames, Sequence[Query]):
 
     @classmethod
     def bundled(cls, language: str) -> MirageDataset:
-        """Return the benchmark that ships with the library: 40 parallel queries per language.
+        """Return the benchmark that ships with the library: the same 40 queries in each language.
 
         Thirty queries show five passages of which one to four answer them. Ten have no passage that
         answers them. ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
@@ -237,12 +240,13 @@ class MirageDataset(NearNames, Sequence[Query]):
                 several languages, the language to read.
             qrels: TREC, BEIR or KILT file of relevance judgments. It replaces the relevance of the
                 queries.
-            fields: Names of fields in rows of the format ``answers``, such as ``{"answers":
-                "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
-            where: Values of the fields of the rows to read, such as ``{"label": 1}``.
-            paragraphs: Whether the relevance of a KILT file names paragraphs (``page#3``) in place
+            fields: Names that a file of the format ``answers`` uses for the fields, such as
+                ``{"answers": "correct_answers"}``; see :func:`mirage.sources.qa.answers`.
+            where: Values that the fields of a row must have for the row to be read, such as
+                ``{"label": 1}``. By default all rows are read.
+            paragraphs: Whether the relevance of a KILT file names paragraphs (``page#3``) instead
                 of pages; :func:`mirage.corpus.read_documents` reads the paragraphs.
-            judged: Whether to leave out the queries that ``qrels`` does not have.
+            judged: Whether to leave out the queries for which ``qrels`` has no judgment.
 
         Raises:
             DatasetError: If the file is invalid. The message names the file, the line and the
@@ -287,9 +291,9 @@ class MirageDataset(NearNames, Sequence[Query]):
         Args:
             language: ISO 639-1 code.
             path: Folder with copies of the benchmark's datasets, to read in place of the hub.
-            revisions: Commit hashes by the name of a dataset, such as ``nthakur/mirage-bench``. By
-                default the newest revision at the first download, which is then stored and used
-                again.
+            revisions: Commit hash to read of each dataset, by name of the dataset, such as
+                ``nthakur/mirage-bench``. By default the newest revision is downloaded once, and
+                later calls use it again.
 
         Raises:
             DatasetError: If the hub cannot be reached (the message has a command for a machine with
@@ -380,10 +384,10 @@ class MirageDataset(NearNames, Sequence[Query]):
         """Return the queries for which a condition is true, in their order.
 
         Args:
-            condition: Function of a query.
+            condition: Function of a query that returns whether to keep the query.
 
         Raises:
-            DatasetError: If it is true for no query.
+            DatasetError: If the condition is true for no query.
 
         Example:
             >>> len(MirageDataset.bundled("en").filter(lambda query: not query.answerable))
@@ -400,7 +404,8 @@ class MirageDataset(NearNames, Sequence[Query]):
         Raises:
             UnknownNameError: If no query has the key in its metadata, or if a mapping has an id
                 that no query has.
-            DatasetError: If a function returns something other than a text or None.
+            DatasetError: If ``cluster`` is a function that returns an empty text, or something
+                other than a text or None.
 
         Example:
             >>> queries = MirageDataset.bundled("en").clustered("kind")
@@ -442,11 +447,12 @@ class MirageDataset(NearNames, Sequence[Query]):
     def describe(self, *, tokens: Callable[[str], Sized] | None = None) -> dict[str, Any]:
         """Return counts and means of the dataset, as plain numbers.
 
-        They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1): the
-        number of queries and the means of tokens per query and of relevant and non-relevant
-        passages. Other columns are the mean tokens of the reference's context (its reason section)
-        and of its answer, each with citations. A mean is taken over the queries for which the value
-        exists. It is ``None`` if there are none.
+        They include the columns of Table 1 of MIRAGE-Bench (arXiv 2410.13716, section 3.1). These
+        are the number of queries, the mean number of tokens per query, and the mean numbers of
+        relevant and of non-relevant passages. Other columns are about the reference response: the
+        mean numbers of tokens of its context (reason section) and of its answer, where citations
+        count too. A mean is taken over the queries for which the value exists. It is ``None`` if
+        there are none.
 
         Args:
             tokens: Function that splits a text into tokens. By default
@@ -531,8 +537,9 @@ def as_dataset(dataset: DatasetLike) -> MirageDataset:
         dataset: The dataset, see :data:`DatasetLike`.
 
     Raises:
-        DatasetError: If it is neither a dataset nor a text, or a file is invalid.
-        UnknownNameError: If it is neither the name of a language nor that of a file.
+        DatasetError: If ``dataset`` is neither a dataset nor a text nor a path, or if the file is
+            missing or invalid.
+        UnknownNameError: If a text without a file ending is not the name or code of a language.
 
     Example:
         >>> as_dataset("sw").name

@@ -74,7 +74,7 @@ class DatasetError(MirageError, ValueError):
 
 
 class ExecutorError(MirageError, RuntimeError):
-    """Work could not be sent to workers, or was lost repeatedly; the message names the work."""
+    """A task could not be sent to the workers, or was lost repeatedly; the message names it."""
 
 
 class FeatureError(MirageError, ValueError):
@@ -210,15 +210,16 @@ def needing(package: str) -> Iterator[None]:
 
 @contextmanager
 def during(work: str) -> Iterator[None]:
-    """Wrap a call of a neural model in a ``with`` statement; its errors then describe the work.
+    """Wrap a call of a neural model in a ``with`` statement, so that error messages name the call.
 
     The model may be the user's own, so it may raise any error.
 
     Args:
-        work: Description of the call, at the start of the message.
+        work: Description of the call. Error messages start with it.
 
     Raises:
-        NeuralError: If the call raises this error, or an error from outside this library.
+        NeuralError: If the call raises a :class:`NeuralError`, or an error from outside this
+            library. Other errors of this library are passed on unchanged.
     """
     try:
         yield
@@ -269,7 +270,9 @@ _COMPARED = 200
 
 
 def nearest_name(name: str, known: Iterable[str], minimum: float = 0.4) -> str | None:
-    """Return the most similar name, the first of several: ``q1`` suggests ``q01``, not ``q31``.
+    """Return the existing name that is most similar to an unknown name.
+
+    If several are equally similar, the first is returned: ``q01`` for ``q1``, not ``q31``.
 
     Args:
         name: Unknown name.

@@ -29,8 +29,9 @@ class Language:
         bleu_tokenizer: Tokenizer of sacrebleu: ``13a`` (splits ASCII punctuation), ``intl`` (splits
             Unicode punctuation such as the danda), ``zh`` or ``char``. None of them needs a
             download.
-        neighbours: ISO 639-1 codes of similar languages outside this table. Malay is missing for
-            Indonesian, because short texts in the two cannot be distinguished.
+        neighbours: ISO 639-1 codes of similar languages outside this table, with which texts might
+            be confused. Malay is missing for Indonesian, because short texts in the two cannot be
+            distinguished.
         gram_length: Number of characters of the n-grams that compare short phrases: 2 if a
             character is a syllable or a word.
         capitals: Meaning of a capital within a sentence: a name, or any noun; ``none`` if the
@@ -474,7 +475,10 @@ def _language_without_board(entry: Language) -> UnknownNameError:
 
 
 def _nearest_language(word: str) -> Language | None:
-    """Return the language whose code, English name or native name is most similar."""
+    """Return the language whose code, English name or native name is most similar to a word.
+
+    The result is ``None`` if no language is similar enough.
+    """
     word = word.strip().casefold()
     tag = word.replace("_", "-").split("-")[0]
     if tag in ALL_LANGUAGES:

@@ -108,12 +108,13 @@ class Query(Record):
         passages: Passages, in the order of the prompt.
         relevant: Ids of the passages that answer the question, as in TREC qrels. They may include
             passages that are not shown.
-        reference: Ground-truth response that responses are compared with, in the same format.
+        reference: Ground-truth response, in the format of a response, with which responses are
+            compared.
         answerable: Whether any passage answers the question; ``None`` if unknown.
         answers: All short answers that a right response gives, each as a tuple of accepted
             spellings (forms): ``(("11", "eleven"),)``. A text means an answer with a single
             spelling.
-        wrong_answers: False answers that a response may give instead, in the same format.
+        wrong_answers: False answers that a response may give instead, in the format of ``answers``.
         cluster: Name of the group that the query belongs to, such as the document that several
             queries are about, or the question that it paraphrases. Queries of one cluster count as
             one in confidence intervals and tests.
@@ -180,17 +181,21 @@ class Query(Record):
         return response_ids or self.passage_ids
 
     def titles_shown_to(self, response: Response) -> dict[str, str]:
-        """Return the titles of passages by id; the response's own passages take precedence."""
+        """Return the titles of the query's and the response's passages, by passage id.
+
+        If both have a passage with the same id, the title in the response is returned. Passages
+        without a title are left out.
+        """
         passages = (*self.passages, *response.passages)
         return {passage.id: passage.title for passage in passages if passage.title}
 
     def knowing(self, *responses: Response) -> Self:
-        """Return a copy of the query that also has the passages that responses contain.
+        """Return a copy of the query to which the passages of the responses are added.
 
         Passages of the responses come first, then the other passages of the query. If two responses
         have different texts for one passage, the first response's text is used. If a response uses
-        the id of a passage of the query for another text, the query's passage is renamed to ``ID
-        (dataset)``, also in ``relevant``.
+        the id of a passage of the query for another text, the query's passage gets the new id
+        ``ID (dataset)``, also in ``relevant``.
         """
         response_passages: dict[str, Passage] = {}
         for response in responses:
@@ -216,7 +221,10 @@ class Query(Record):
         return self.model_copy(update={"passages": passages, "relevant": relevant})
 
     def passages_shown_to(self, response: Response) -> tuple[Passage, ...]:
-        """Return the passages of :meth:`shown_to`, without those whose text is unknown."""
+        """Return the passages that the prompt of a response showed, in order.
+
+        Their ids are those of :meth:`shown_to`. Passages whose text is unknown are left out.
+        """
         by_id = {passage.id: passage for passage in self.knowing(response).passages}
         return tuple(by_id[id_] for id_ in self.shown_to(response) if id_ in by_id)
 
@@ -234,12 +242,12 @@ class Response(Record):
         query_id: Id of the query.
         text: Text; ``None`` if the model failed. An empty text is a response, not a failure.
         error: Reason of the failure; ``None`` if there is a text.
-        repeat: Number of times that the model had been asked the query before, from 0.
+        repeat: How often the model had been asked this query before: 0 for the first response.
         shown: Ids of the passages in the order of the prompt, if it differs from the query's order.
             A citation ``[2]`` refers to a position in it. If it is None and there are ``passages``,
             these were shown, in their order.
-        passages: Shown passages that the query lacks, such as those that a pipeline retrieved. With
-            them a run contains everything that its responses were based on.
+        passages: Shown passages that the query lacks, such as those that a pipeline retrieved. If
+            they are stored here, a run contains everything that its responses were based on.
         reasoning: What the model wrote before its answer, if it is a reasoning model. It is stored,
             and neither metrics nor judges read it. A ``<think>`` block at the start of ``text`` is
             moved here.
@@ -427,7 +435,7 @@ class Run(_NearRecord):
         write_records(self.responses, Path(path))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per query and the columns of a response.
+        """Return a DataFrame with one row per query and one column per field of a response.
 
         The model and the language are columns too. Passages become Python lists of dicts.
 
@@ -442,7 +450,7 @@ class Run(_NearRecord):
         return [same | response.model_dump(mode="json") for response in self]
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the run as pydantic does; look-ups in the copy use its own responses.
+        """Copy the run as pydantic does; look-ups in the copy use the responses of the copy.
 
         Args:
             update: New values of fields.
@@ -523,9 +531,9 @@ class Judgment(_Comparison):
         model_b: Name of the second model.
         verdict: ``a``, ``b`` or ``tie``.
         judge: Name of the judge.
-        half: Half of the queries that the pair belongs to, if the pair was chosen from earlier
-            verdicts on the other half (:class:`mirage.arena.AdaptivePairs`). Fits need it to be
-            unbiased.
+        half: Half of the queries (``first`` or ``second``) to which this query belongs, if the pair
+            was chosen by earlier verdicts on the other half (:class:`mirage.arena.AdaptivePairs`).
+            Fits of the logits need it to be unbiased. Empty for other pairs.
 
     Example:
         >>> Judgment(query_id="q1", model_a="x", model_b="y", verdict="tie").verdict
@@ -545,8 +553,8 @@ class Vote(_Comparison):
         model_a: Name of the model whose response came first.
         model_b: Name of the model whose response came second.
         judge: Name of the judge.
-        verdict: ``invalid`` if the judge's answer has no verdict, and ``failed`` if there is no
-            answer.
+        verdict: ``a``, ``b`` or ``tie``; ``invalid`` if the judge's answer contains no verdict, and
+            ``failed`` if there is no answer.
         prompt_digest: Digest of the judge's prompt. A vote on other responses or with another
             prompt has another digest and is not reused. Older files call it ``asked``.
         error: Reason, if the verdict is ``invalid`` or ``failed``.
@@ -578,8 +586,8 @@ class HumanAgreement(Record):
         balanced_accuracy: Mean over labels of the share of sentences with this human label for
             which the judge gives the same label, from 0 to 1. Guessing between two labels reaches
             0.5.
-        roc_auc: Area under the ROC curve: how often a positive sentence has a higher score than a
-            negative one. ``None`` for a judge without scores.
+        roc_auc: Area under the ROC curve: the probability that a positive sentence has a higher
+            score than a negative one. ``None`` for a judge without scores.
         interval: 95 % confidence interval of the balanced accuracy.
         sentences: Number of labelled sentences.
         source: Who measured it, on which data, and how the judge was asked.

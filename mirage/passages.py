@@ -1,10 +1,15 @@
 """Match the passages of a system with the passages of a dataset.
 
-A system may split documents in its own way and use its own passage ids. Its passage equals one of
-the dataset's in any of three cases. Both have the same id and versions of one text. Or both have
-the same text. Or one text contains the other and both belong to one document. Differences of
-markup, punctuation and case are ignored. If the text of a passage is unknown, its id decides; an id
-of the dataset without a text may also be the id of the passage's document.
+A system may split documents in its own way and use its own passage ids. A passage of the system
+and a passage of the dataset are the same in any of three cases:
+
+- They have the same id, and their texts are versions of one text.
+- They have the same text.
+- One text contains the other, and both belong to the same document.
+
+Differences of markup, punctuation and case are ignored. If the text of one of the passages is
+unknown, only the ids are compared. The dataset may then also give the id of a whole document, which
+matches every passage of that document.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ class CitationGaps(NamedTuple):
 
     Attributes:
         unjudged: Reason, if the dataset contains none of the passages that the system retrieved.
-        unread: Reason, if the system cites ids of another format than the ids of the passages, or
-            in a style that :func:`mirage.text.parse` does not recognise.
+        unread: Reason, if the citations cannot be read: the cited ids have another format than the
+            ids of the passages, or :func:`mirage.text.parse` does not recognise their style.
     """
 
     unjudged: NotComputed | None = None
@@ -61,7 +66,10 @@ def _same_document(passage: Passage, other: Passage) -> bool:
 
 
 def _document_names(passage: Passage) -> set[str]:
-    """Return the document id, also without its folder, because systems use different paths."""
+    """Return the names of a passage's document: its id, with the folder and without it.
+
+    The name without the folder is needed because systems use different paths for one document.
+    """
     name = passage.document_id
     return {name, PurePosixPath(name).name} - {""}
 
@@ -79,9 +87,9 @@ def _extends(passage: Passage, other: Passage) -> bool:
 
 
 def relevant_matches(query: Query, response: Response) -> dict[str, frozenset[str]]:
-    """Return the relevant ids of the query that each shown passage matches.
+    """Return the ids of the relevant passages that each shown passage matches, by shown id.
 
-    A long passage may match several ids. Passages that match none are left out.
+    A long passage may match several relevant passages. Shown passages that match none are left out.
 
     Args:
         query: Query with its relevant ids and its passages.
@@ -104,7 +112,14 @@ def relevant_matches(query: Query, response: Response) -> dict[str, frozenset[st
 def _is_relevant(
     shown_id: str, passage: Passage | None, relevant: str, query_passages: Mapping[str, Passage]
 ) -> bool:
-    """Return whether a shown passage is the passage with this relevant id."""
+    """Return whether a shown passage is the same as a relevant passage.
+
+    Args:
+        shown_id: Id of the shown passage.
+        passage: The shown passage, if the response contains it.
+        relevant: Id of the relevant passage.
+        query_passages: Passages of the query, by id.
+    """
     judged = query_passages.get(relevant)
     if judged is None:
         shown_passage = passage or query_passages.get(shown_id)
@@ -124,7 +139,7 @@ def _is_relevant(
 def citation_gaps(
     queries: Iterable[Query], responses: Iterable[Response], *, retrieved: bool = False
 ) -> CitationGaps:
-    """Return why the citations of a run cannot be measured, if so.
+    """Return the reasons why the citations of a run cannot be measured, if there are any.
 
     Args:
         queries: Queries of the dataset.
@@ -171,7 +186,7 @@ def _find_unjudged(
 def _has_dataset_passage(
     query: Query, response: Response, texts: Mapping[str, str], bare_texts: set[str]
 ) -> bool:
-    """Return whether a passage of the dataset was shown for a response."""
+    """Return whether the prompt of a response showed any passage of the dataset."""
     response_passages = {passage.id: passage for passage in response.passages}
     for id_ in query.shown_to(response):
         passage = response_passages.get(id_)
@@ -202,11 +217,12 @@ def _find_unread(pairs: Iterable[tuple[Query, Response]]) -> NotComputed | None:
 
 
 def _find_foreign_ids(pairs: Sequence[tuple[Query, Response]]) -> NotComputed | None:
-    """Return a reason if the cited ids have another format than the shown ones, or ``None``.
+    """Return a reason if the cited ids have another format than the shown ids, or ``None``.
 
-    That is the case if no response cites a shown passage, and at least half of the responses with
-    brackets have an id of a format that no shown passage has: ``deploy.rst:3`` if the ids are like
-    ``deploy.rst#3``. An id of the right format that was not shown is a false citation instead.
+    Two conditions must be true. No response cites a shown passage. And at least half of the
+    responses with brackets contain an id whose format differs from that of all shown ids, such as
+    ``deploy.rst:3`` if the shown ids are like ``deploy.rst#3``. If an id has the right format but
+    was not shown, it is a false citation, not an unknown format.
     """
     bracketed = [pair for pair in pairs if _BRACKET.search(pair[1].text or "")]
     first_foreign_ids = [(pair, next(_foreign_ids(*pair), None)) for pair in bracketed]
@@ -274,9 +290,14 @@ def _strange_bracket(query: Query, response: Response) -> str:
 
 
 def _is_recognised(text: str, query: Query, response: Response) -> bool:
-    """Return whether a bracket has the form of a citation, even of a passage that was not shown.
+    """Return whether the parser recognises a bracket as a citation.
 
-    ``text`` is a word followed by the bracket and a full stop.
+    The cited passage need not be one that was shown.
+
+    Args:
+        text: The word ``x``, followed by the bracket and a full stop.
+        query: Query of the response.
+        response: Response that contains the bracket.
     """
     shown_ids, titles = query.shown_to(response), query.titles_shown_to(response)
     return parse(text, query.language, shown_ids, titles=titles).answer_text == "x."
@@ -293,7 +314,7 @@ def _foreign_ids(query: Query, response: Response) -> Iterator[str]:
 
 
 def _id_form(id_: str) -> str:
-    """Return the format of an id, with ``9`` for each number and ``a`` for each word."""
+    """Return the format of an id: each number is replaced by ``9``, and each word by ``a``."""
     for pattern, placeholder in _RUNS:
         id_ = pattern.sub(placeholder, id_)
     return id_

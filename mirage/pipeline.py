@@ -96,13 +96,14 @@ class Pipeline(NearNames):
         return self.reranker.rerank(run, self.retriever.corpus, dataset, self.rerank_k)
 
     def show(self, dataset: DatasetLike, run: RetrievalRun | None = None) -> MirageDataset:
-        """Return the queries with the retrieved passages in place of their own.
+        """Return the queries of a dataset with the retrieved passages instead of their own.
 
         The ground truth of a query is kept: its relevant passages, its reference, its answers.
 
         Args:
             dataset: Queries, or the language of bundled ones.
-            run: Result of :meth:`retrieve` for them. By default the passages are retrieved now.
+            run: Result of :meth:`retrieve` for these queries. By default the passages are retrieved
+                now.
         """
         dataset = as_dataset(dataset)
         retrieval_run = self.retrieve(dataset) if run is None else run
@@ -118,10 +119,10 @@ class Pipeline(NearNames):
         )
 
     def again(self, number: int) -> Pipeline:
-        """Return a copy of the pipeline that generates the responses of another repeat.
+        """Return a copy of the pipeline that answers the queries once more, as another repeat.
 
         Args:
-            number: Number of the repeat, from 0.
+            number: Number of the repeat, from 0; see :attr:`Response.repeat <mirage.Response>`.
         """
         repeated = copy(self)
         repeated.generator = None if self.generator is None else again(self.generator, number)

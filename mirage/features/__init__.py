@@ -1,6 +1,6 @@
 """Features of responses, and suites that compute several features of a run.
 
-A feature has a name and gives each response one number.
+A feature is a metric with a name. It computes one number for each response.
 """
 
 from __future__ import annotations

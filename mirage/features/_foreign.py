@@ -1,4 +1,4 @@
-"""Stretches of a text in a language other than the text's own."""
+"""Detection of passages within a text that are in another language than the text should be."""
 
 from __future__ import annotations
 
@@ -48,12 +48,15 @@ FEWEST_FUNCTION_WORDS = 3
 def foreign_stretches(
     text: str, places: Sequence[tuple[int, int]], sources: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a text in another script or language that no source contains.
+    """Yield the start and end of each part of a text that is in another script or language.
+
+    A part in another script that one of the sources contains is not reported, because it may be a
+    quote.
 
     Args:
         text: The text to check.
-        places: Start and end of each of its sentences.
-        sources: The texts from which a text may quote; the first is in its language.
+        places: Start and end of each sentence of the text.
+        sources: The texts from which the text may quote; the first is in the expected language.
         code: ISO 639-1 code of the expected language.
     """
     entry = Language.of(code)
@@ -94,7 +97,11 @@ def _other_script(entry: Language) -> re.Pattern[str]:
 def _other_language(
     text: str, start: int, end: int, entry: Language, sources: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Yield a sentence, or its longest clause, if its function words belong to another language."""
+    """Yield the start and end of a sentence, or of a clause in it, in another language.
+
+    The language is identified by function words. Nothing is yielded if the sentence is in the
+    expected language.
+    """
     # Capitalised words may belong to a foreign title or name, which is no fault.
     words = [
         (match.start(), match.end(), match[0].casefold())
@@ -135,7 +142,17 @@ def _clause(
     entry: Language,
     languages_by_word: Mapping[str, tuple[str, ...]],
 ) -> Iterator[tuple[int, int]]:
-    """Yield the longest clause with enough words of another language, none of the expected one."""
+    """Yield the start and end of the longest clause in another language, if there is one.
+
+    The clause has at least :data:`FEWEST_FUNCTION_WORDS` function words of the other language, and
+    none that belong only to the expected language.
+
+    Args:
+        words: Start, end and text of each word of the sentence.
+        other: ISO 639-1 code of the other language.
+        entry: The expected language.
+        languages_by_word: Languages of each function word.
+    """
     first = last = None
     count = 0
     best: tuple[int, int, int] = (0, 0, 0)
@@ -156,7 +173,7 @@ def _clause(
 
 @cache
 def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
-    """Return a mapping from each function word to the languages that have it."""
+    """Return a mapping from each function word to the codes of the languages that use it."""
     codes: dict[str, tuple[str, ...]] = {}
     for code in LANGUAGES:
         for word in lexicon(code).function_words:

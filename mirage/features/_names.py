@@ -19,12 +19,12 @@ LONGEST_ACRONYM = 6
 
 
 class Name(NamedTuple):
-    """The position of a name in an answer, and whether the evidence has the name.
+    """The position of a name in an answer, and whether the evidence contains the name.
 
     Attributes:
         start: Index of its first character.
         end: Index after its last character.
-        in_evidence: Whether the passages, the question or the right answers have it.
+        in_evidence: Whether the passages, the question or the right answers contain the name.
     """
 
     start: int
@@ -53,12 +53,12 @@ _SOUND_RUN = re.compile(f"[{''.join(sorted(_SOUNDS))}·]{{3,}}")
 def names(text: str, sentence_starts: Sequence[int], index: TextIndex) -> Iterator[Name]:
     """Yield the names in an answer: words and phrases that are clearly names by their form.
 
-    Adjacent names are merged into one if the evidence has both or neither.
+    Adjacent names are merged into one if the evidence contains both of them or neither.
 
     Args:
         text: The answer.
-        sentence_starts: Positions at which its sentences start; a capital letter there does not
-            indicate a name.
+        sentence_starts: Positions at which the sentences of the answer start; a capital letter
+            there does not indicate a name.
         index: The index of the evidence: passages, question and right answers.
     """
     last: Name | None = None
@@ -100,9 +100,10 @@ def _script_patterns(entry: Language) -> tuple[re.Pattern[str], ...]:
 
 @lru_cache(maxsize=4)
 def _katakana_names(entry: Language) -> re.Pattern[str]:
-    """Return a regular expression for katakana names: several parts, or a word before a title.
+    """Return a regular expression for names in katakana, the Japanese script for foreign words.
 
-    A single katakana word elsewhere is usually a loan word.
+    A name has several parts that are joined by signs, or it is a word before a title such as Mr.
+    Any other single word in katakana is usually a loan word.
     """
     titles = sorted(lexicon(entry.code).titles, key=len, reverse=True)
     title = "|".join(re.escape(title) for title in titles if not _KANA.match(title))
@@ -217,10 +218,10 @@ UNFAMILIAR_SHARE = 0.6
 def unfamiliar_stretch(
     text: str, sentence_starts: Sequence[int], index: TextIndex
 ) -> tuple[int, int] | None:
-    """Return the part of a text that is least similar to the evidence, or ``None``.
+    """Return the start and end of the part of a text that is least similar to the evidence.
 
-    It locates the wrong name in an answer that must contain one, although no rule identifies it.
-    The result is ``None`` if every word is familiar from the evidence.
+    It is used for an answer that must contain a wrong name which no rule identifies. The result is
+    ``None`` if every word is familiar from the evidence.
     """
     entry = index.language
     is_unspaced = entry.tokens == "character"
@@ -235,7 +236,10 @@ def unfamiliar_stretch(
 def _unfamiliar_words(
     text: str, starts: frozenset[int], index: TextIndex
 ) -> Iterator[tuple[int, int, float]]:
-    """Yield sequences of adjacent unfamiliar words, each with a score."""
+    """Yield the start, end and score of each sequence of adjacent words unlike the evidence.
+
+    The score is the sum of the unfamiliarity of the words.
+    """
     first = last = 0
     score = 0.0
     for match in WORD.finditer(text):
@@ -251,7 +255,11 @@ def _unfamiliar_words(
 
 
 def _unfamiliarity(word: str, index: TextIndex) -> float:
-    """Return how unfamiliar a word is: 0 if the evidence has it, else by its missing n-grams."""
+    """Return how unfamiliar a word is: 0 if the evidence contains it, otherwise above 0.
+
+    A long word, a capitalised word, and a word with many n-grams that do not occur in the evidence
+    get a higher value.
+    """
     entry = index.language
     pattern = folded(word, entry)
     capital = entry.capitals != "none" and word[0].isupper()
@@ -266,7 +274,10 @@ def _unfamiliarity(word: str, index: TextIndex) -> float:
 
 
 def _unfamiliar_runs(text: str, index: TextIndex) -> Iterator[tuple[int, int, float]]:
-    """Yield runs of characters of which no two neighbours are neighbours in the evidence."""
+    """Yield runs of characters in which no pair of adjacent characters occurs in the evidence.
+
+    Each run is given by its start, end and score, which grows with its length.
+    """
     entry = index.language
     sounds = _SOUNDS if entry.script == "Han" else frozenset()
     common = lexicon(entry.code).function_words

@@ -1,4 +1,4 @@
-"""An index of the texts that a response was made from: their numbers, days, words and n-grams."""
+"""An index of the numbers, days, words and n-grams of the texts from which a response was made."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TextIndex:
         months: The months.
         words: The words of ``folded``.
         stems: All beginnings of words that have at least :data:`SHORTEST_STEM` letters.
-        short: The words, and also short words without their last letter.
+        short: The words, and in addition short words without their last letter.
         grams: The character n-grams of the folded texts.
     """
 
@@ -72,14 +72,19 @@ class TextIndex:
     grams: frozenset[str]
 
     def number(self, values: frozenset[float]) -> bool:
-        """Return whether the texts state a value, exactly or rounded, or numbers that imply it."""
+        """Return whether the texts state one of these values, or numbers from which it follows.
+
+        Args:
+            values: Possible values of one number in an answer. For example, a value may be a
+                rounded number of the texts.
+        """
         return not self.numbers.isdisjoint(values) or any(map(self._is_derivable, values))
 
     def _is_derivable(self, value: float) -> bool:
         """Return whether a value can be derived from the numbers in the texts.
 
-        It may be rounded, a unit or calendar conversion, a century, a decade, a span of years, an
-        age, or a simple sum.
+        It may be a rounded number, a conversion to another unit or calendar, a century, a decade, a
+        span of years, an age, or a sum, difference or half of large numbers.
         """
         if value >= 10 and value % 10 == 0:
             position = bisect_left(self.ordered, value * (1 - ROUNDING_TOLERANCE))
@@ -108,7 +113,11 @@ class TextIndex:
         return value >= SMALLEST_SUM and value in _sums(self.numbers)
 
     def word(self, word: str) -> bool:
-        """Return whether the texts have a word (lower case, no accents), with any ending."""
+        """Return whether the texts contain a word, with any ending.
+
+        Args:
+            word: The word, in lower case and without accents.
+        """
         if word in self.words or word in self.stems:
             return True
         # The word may have an ending that the texts' word lacks, or another one of similar length.
@@ -125,7 +134,7 @@ class TextIndex:
         )
 
     def initials(self, letters: str) -> bool:
-        """Return whether consecutive words of the texts begin with these letters."""
+        """Return whether the initials of consecutive words of the texts are these letters."""
         return letters in _initials(self.folded)
 
     def holds(self, phrase: str) -> bool:
@@ -139,7 +148,7 @@ class TextIndex:
         return any(mention(phrase, t, self.language) >= MENTIONED_AT for t in self.texts)
 
     def missing_share(self, pattern: str) -> float:
-        """Return the share of a phrase's character n-grams that the texts do not have."""
+        """Return the share of a phrase's character n-grams that do not occur in the texts."""
         grams = grams_of(pattern, self.language)
         return len(grams - self.grams) / len(grams) if grams else 0.0
 
@@ -151,13 +160,16 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    """Return the pairwise sums and differences, and the halves, of the large numbers."""
+    """Return the sums and differences of all pairs of large numbers, and the half of each."""
     large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 
 
 def grams_of(pattern: str, entry: Language) -> frozenset[str]:
-    """Return the character n-grams of a text; a text shorter than an n-gram is one itself."""
+    """Return the character n-grams of a text.
+
+    Their length is that of the language. A text shorter than this is returned as a single n-gram.
+    """
     length = min(entry.gram_length, len(pattern))
     return frozenset(pattern[i : i + length] for i in range(len(pattern) - length + 1))
 

@@ -24,8 +24,8 @@ def abstention(item: Answered) -> float | NotComputed:
 
     It should abstain if no passage answers the query (:attr:`~mirage.Query.answerable`).
     :func:`mirage.text.abstains` detects abstentions. A response that asserts every right answer of
-    the query never counts as one. An empty answer gets 0 for every query, since it does not even
-    state that there is no answer. Not computed if ``answerable`` is not set.
+    the query never counts as an abstention. An empty answer gets 0 for every query, since it does
+    not even state that there is no answer. Not computed if ``answerable`` is not set.
     """
     query, answer = item.query, item.parsed.answer_text
     if query.answerable is None:
@@ -41,7 +41,7 @@ def _abstains(item: Answered) -> bool:
     An answer to an answerable query that asserts all right answers does not abstain, although a
     sentence such as "Not the Congo, as one reads, but the Nile" resembles an abstention. If the
     answer asserts a wrong answer, as in "it is not known for certain, but the Congo, I think", it
-    counts as an abstention only if it is a clear one.
+    counts as an abstention only if the certainty of an abstention is high.
     """
     query = item.query
     claims = answer_claims(item)
@@ -68,11 +68,12 @@ def incorrect_attempt(item: Answered) -> float | NotComputed:
     """Return the share of an attempted answer that is not right.
 
     The share is in [0, 1]. A response that abstains or is empty makes no attempt and gets 0. Any
-    other response gets 1 if no passage answers the query, and otherwise the share of the query's
-    short answers that it does not assert. Unlike :func:`~mirage.features.answers.wrong_answer`, it
-    needs no list of wrong answers. It follows the grade "incorrect", as opposed to "correct" and
-    "not attempted", of SimpleQA (Wei et al. 2024, arXiv 2411.04368). Not computed if a passage may
-    answer the query and the query has no :attr:`~mirage.Query.answers`.
+    other response gets 1 if no passage answers the query. Otherwise it gets the share of the
+    query's short answers that it does not assert. Unlike
+    :func:`~mirage.features.answers.wrong_answer`, this feature needs no list of wrong answers. It
+    follows SimpleQA, which grades answers as "correct", "incorrect" or "not attempted" (Wei et al.
+    2024, arXiv 2411.04368). Not computed if a passage may answer the query and the query has no
+    :attr:`~mirage.Query.answers`.
     """
     query = item.query
     if query.answerable is not False and not query.answers:

@@ -1,4 +1,4 @@
-"""The answers that a response asserts: which right and wrong answers of its query."""
+"""Which of the right and the wrong answers to its query a response asserts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class AnswerClaims(NamedTuple):
         right: For each right answer, whether the response asserts it.
         wrong: For each wrong answer, whether the response asserts it in place of a right one.
         denies_right: Whether the response denies a right answer and asserts none.
-        mentions: Every mention of an answer, with its position in ``answer_text``. A mention has
-            the index of its candidate: the right answers are counted first, then the wrong ones.
+        mentions: Every mention of a right or wrong answer, with its position in ``answer_text``.
+            The attribute ``candidate`` of a mention is the index of the answer in a list of all
+            right answers, followed by all wrong ones.
     """
 
     right: tuple[bool, ...]
@@ -63,13 +64,13 @@ class AnswerClaims(NamedTuple):
 
 
 def answer_claims(item: Answered) -> AnswerClaims:
-    """Return the right and wrong answers (of the query) that a response asserts.
+    """Return which of the query's right and wrong answers a response asserts.
 
     :func:`mirage.text.read_claims` gets no information on which candidate is right. This function
-    decides doubtful cases in favour of a right answer. The response asserts it if the text commits
-    to it. It also asserts it if the text does not deny, report or merely list it, and clearly
-    asserts no wrong answer. True answers that mention a wrong answer in another role are far more
-    common than false ones that mention the right answer without denying it.
+    decides doubtful cases in favour of a right answer. A right answer counts as asserted in two
+    cases. Either the text commits to it, or the text clearly asserts no wrong answer and does not
+    deny, report or merely list the right one. The reason is that true answers often mention a wrong
+    answer in another role, but false answers rarely mention the right one without denying it.
     """
     query = item.query
     return _read_answer_claims(
@@ -118,7 +119,7 @@ def _asserted_candidates(
         claims: The claims of the text.
         groups: The group of each candidate: 0 for the right answers, other numbers for wrong ones.
         parts: Whether the right answer has several parts.
-        partly: Whether the text asserts one of the parts, as an earlier step has shown.
+        partly: Whether the text is already known to assert one of the parts of the right answer.
     """
     present = [index for index, value in enumerate(claims.certainty) if value]
     right = max((claims.certainty[i] for i in present if not groups[i]), default=0)

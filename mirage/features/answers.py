@@ -23,10 +23,10 @@ UNANSWERABLE = NotComputed("no passage answers the query, so there is no right a
 def answer_match(item: Answered) -> float | NotComputed:
     """Return the share of the query's right short answers that the response asserts.
 
-    The share is in [0, 1]. The response has to assert the answer, in any of its spellings. It does
-    not count if the response denies it, reports it as the belief of someone else, or lists it among
-    other candidates (see :func:`mirage.text.read_claims`). Not computed if the query has no
-    :attr:`~mirage.Query.answers`.
+    The share is in [0, 1]. The response has to assert the short answer, in any of its spellings. A
+    short answer does not count if the response denies it, reports it as the belief of someone else,
+    or lists it among other candidates (see :func:`mirage.text.read_claims`). Not computed if the
+    query has no :attr:`~mirage.Query.answers`.
     """
     if item.query.answerable is False:
         return UNANSWERABLE
@@ -55,9 +55,9 @@ def wrong_answer(item: Answered) -> float | NotComputed:
 def reference_recall(item: Answered) -> float | NotComputed:
     """Return the share of the reference's new content that the answer repeats, from 0 to 1.
 
-    It is the recall of the reference's character n-grams that the question does not have. The
-    length of n-grams depends on the language. If a character is a syllable or a word, all shorter
-    n-grams count too. Not computed without a reference.
+    It is the recall of those character n-grams of the reference that do not occur in the question.
+    The length of n-grams depends on the language. In scripts where a character is a syllable or a
+    word, all shorter n-grams count too. Not computed without a reference.
     """
     reference = reference_answer(item)
     if isinstance(reference, NotComputed):

@@ -42,10 +42,10 @@ class Answered(NamedTuple):
         query: The query, including passages that the response itself lists.
         response: The response as the model gave it.
         parsed: The parsed text of the response.
-        matches: For each passage id in the prompt, the relevant ids of the query with which the
-            passage is identified, for instance because the texts are equal. If ``None``, a passage
-            is relevant only if its own id is.
-        gaps: Why the citations of the response's run cannot be measured, if they cannot.
+        matches: For each passage id in the prompt, the ids of the relevant passages of the query
+            that are the same passage, for instance because the texts are equal. If ``None``, a
+            passage is relevant only if its own id is among the relevant ids.
+        gaps: Reasons why the citations in the run of this response cannot be measured, if any.
     """
 
     query: Query
@@ -61,18 +61,24 @@ class Answered(NamedTuple):
 
     @property
     def shown_is_known(self) -> bool:
-        """Whether it is known which passages were in the prompt; the response may list none."""
+        """Whether it is known which passages were in the prompt.
+
+        It is not known if neither the query nor the response lists passages.
+        """
         return self.response.shown is not None or bool(self.query.passages)
 
     def relevant_in(self, passage_id: str) -> frozenset[str]:
-        """Return the query's relevant ids that a passage matches (:mod:`mirage.passages`)."""
+        """Return the ids of the query's relevant passages that match a passage in the prompt.
+
+        The rules of matching are those of :mod:`mirage.passages`.
+        """
         if self.matches is None:
             return frozenset((passage_id,)) & frozenset(self.query.relevant)
         return self.matches.get(passage_id, frozenset())
 
     @property
     def relevance_gap(self) -> NotComputed | None:
-        """The reason why it is unknown which passages are relevant; ``None`` if it is known."""
+        """The reason why it is unknown which passages are relevant; ``None`` if this is known."""
         if not self.query.relevant:
             return _NO_RELEVANT
         if not self.shown_is_known:
@@ -91,12 +97,12 @@ def answered(
 ) -> Answered:
     """Return a query together with its parsed response, the input of features.
 
-    The text of a response without one is parsed as an empty text.
+    If the response has no text because the model failed, an empty text is parsed.
 
     Args:
         query: The query, as the dataset has it.
         response: The response to the query.
-        gaps: Why the citations of the response's run cannot be measured, if they cannot.
+        gaps: Reasons why the citations in the run of this response cannot be measured, if any.
         recurring: Sentences that most answers of the run contain, as for
             :func:`mirage.text.parse`.
 
@@ -169,7 +175,7 @@ MODELS: Mapping[Need, tuple[str, str]] = {
 class Facts:
     """The direction (whether higher is better), range and requirements of a feature.
 
-    By default the direction is unknown, the range is unlimited and there are no needs. A
+    By default the direction is unknown, the range is unlimited and there are no requirements. A
     user-defined feature, or a plain function, declares its facts in an attribute ``facts``.
 
     Attributes:
@@ -232,9 +238,10 @@ class Definition:
 
     Attributes:
         name: The name, without a cutoff such as ``@10``.
-        function: Computes the feature from an :class:`Answered`, and a cutoff ``k`` if it has one.
-            If the feature needs a model, the function makes the feature from that model instead.
-        facts: The direction, range and needs.
+        function: Function that computes the value from an :class:`Answered`, and from the cutoff
+            ``k`` if the feature has a cutoff. If the feature needs a model, the function takes the
+            model instead and returns the feature.
+        facts: The direction, range and requirements.
         cutoff: Whether the name ends in a cutoff, such as ``@10``.
     """
 
@@ -256,15 +263,15 @@ class Definition:
 
 @runtime_checkable
 class Feature(Protocol):
-    """The protocol of features: any object with a name and this method can join a suite.
+    """The protocol of features: an object with ``name`` and ``compute`` can be part of a suite.
 
     A feature may also declare its direction, range and needs in an attribute ``facts``
     (:class:`Facts`).
 
     ``compute`` gets many answered queries at once, so that a model behind a feature can batch them.
-    It returns one number per query, or :class:`NotComputed` if there is none. A value must depend
-    only on its own query and response, not on the rest of the batch. A suite passes only responses
-    that succeeded.
+    For each query it returns a number, or :class:`NotComputed` with the reason if there is none. A
+    value must depend only on its own query and response, not on the rest of the batch. A suite
+    leaves out responses without a text, because the model failed on them.
     """
 
     @property
@@ -277,7 +284,7 @@ class Feature(Protocol):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AnsweredFeature:
-    """A feature that computes its value by a function of one :class:`Answered` query."""
+    """A feature whose values are computed by a function of one :class:`Answered`."""
 
     name: str
     function: Callable[[Answered], float | NotComputed]
@@ -287,7 +294,7 @@ class AnsweredFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return the function's value for each answered query; exceptions reach the caller."""
+        """Return the function's value for each answered query; its exceptions are not caught."""
         return [self.function(item) for item in batch]
 
 
@@ -299,8 +306,8 @@ class FunctionFeature:
             ``n_jobs`` above 1, cloudpickle must be able to pickle it, as it can for nearly every
             function.
         name: The name of the feature; by default the name of the function.
-        facts: The direction, range and needs; by default the function's attribute ``facts``, if
-            any.
+        facts: The direction, range and requirements; by default the function's attribute ``facts``,
+            if any.
 
     Example:
         >>> from mirage.features.base import FunctionFeature
@@ -322,7 +329,7 @@ class FunctionFeature:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return the function's value for each query and response; exceptions reach the caller."""
+        """Return the function's value for each answered query; its exceptions are not caught."""
         return [self.function(item.query, item.response) for item in batch]
 
 
@@ -338,7 +345,7 @@ _NO_ANSWER = NotComputed("no passage answers the query, so a response should cit
 
 
 def nothing_to_cite(item: Answered) -> NotComputed | None:
-    """Return why a response's citations cannot be rated, or ``None`` if they can."""
+    """Return the reason why a response's citations cannot be rated; ``None`` if they can."""
     if item.query.answerable is False:
         return _NO_ANSWER
     return item.gaps.unread if item.shown_is_known else NOTHING_SHOWN

@@ -34,8 +34,8 @@ def citation_map(item: Answered, k: int) -> float | NotComputed:
 def _hits(item: Answered, k: int) -> list[bool] | NotComputed:
     """Return for each of the first ``k`` cited passages whether it is relevant.
 
-    A cited passage that contains several relevant ones counts as one hit for each. A cited passage
-    that is another part of a relevant passage already counted is left out.
+    If a cited passage contains several relevant passages, it counts as one hit for each of them. If
+    it only contains relevant passages that an earlier citation already covered, it is left out.
     """
     if item.relevance_gap is not None:
         return item.relevance_gap

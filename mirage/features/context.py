@@ -1,9 +1,9 @@
 """The quality of the passages that a response was made from, that is, of the retrieval.
 
-These are the context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217), with
-relevance judgments in place of an LLM's. They ignore the order of passages, which is the
-generator's choice. :func:`mirage.retrieval.evaluate` measures the ranking itself on a retrieval
-run.
+These are the context precision and recall of RAGAS (Es et al. 2023, arXiv 2309.15217), but with the
+relevance judgments of the dataset instead of an LLM's verdicts. They ignore the order of passages,
+because the generator may change the order for its prompt. :func:`mirage.retrieval.evaluate`
+measures the ranking itself on a retrieval run.
 """
 
 from __future__ import annotations

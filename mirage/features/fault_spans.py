@@ -1,4 +1,4 @@
-"""Fault spans: the stretches of an answer that the evidence does not support, with their types.
+"""Fault spans: the parts of an answer that the evidence does not support, with their types.
 
 The evidence consists of the shown passages, the question and the right answers. All faults are
 detected by rules and the word lists of each language's lexicon, without a model. The rules prefer
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 
 class _Fact(NamedTuple):
-    """A number, date or name in an answer, and whether the evidence has it."""
+    """A number, date or name in an answer, and whether it occurs in the evidence."""
 
     start: int
     end: int
@@ -64,8 +64,8 @@ class _Reading(NamedTuple):
     Attributes:
         item: The answered query.
         answer: The answer as written.
-        plain: The answer with blanks in place of citations and layout, so that offsets are the
-            same.
+        plain: The answer with blanks in place of citations and layout, so that the positions of the
+            remaining characters do not change.
         brackets: The citations.
         sentences: Start, end and cited passage ids of each sentence.
         texts: The texts of the shown passages.
@@ -122,7 +122,7 @@ def spans(item: Answered) -> tuple[Span, ...]:
 
 
 def unknown_facts(item: Answered) -> float | NotComputed:
-    """Return the share of the answer's numbers, dates and names that the evidence does not have.
+    """Return the share of the answer's numbers, dates and names that are not in the evidence.
 
     The evidence is the texts of the shown passages, the question and the right answers. The share
     is in [0, 1]. It is 0 if the answer has no number, date or name. Not computed if the texts of
@@ -138,7 +138,10 @@ def unknown_facts(item: Answered) -> float | NotComputed:
 def _without_overlaps(
     faults: Iterable[tuple[int, int, SpanType]],
 ) -> list[tuple[int, int, SpanType]]:
-    """Return faults in order. If two overlap, keep the foreign clause, else the earlier one."""
+    """Return the faults in the order of the text, without faults that overlap.
+
+    Of two faults that overlap, a clause in another language is kept, or else the earlier fault.
+    """
     rows: list[tuple[int, int, SpanType]] = []
     for start, end, type_ in sorted(faults, key=lambda row: (row[2] != "language", *row[:2])):
         if all(end <= first or start >= last for first, last, _ in rows):
@@ -174,7 +177,10 @@ def _read_answer(item: Answered) -> _Reading | NotComputed:
 
 
 def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield start, end and citations of each sentence of the parsed answer."""
+    """Yield the start, end and cited passage ids of each sentence of the parsed answer.
+
+    The positions are those in ``plain``.
+    """
     cursor = 0
     positions: list[int] = []
     letters = ""
@@ -196,7 +202,10 @@ def _locate_sentences(plain: str, item: Answered) -> Iterator[tuple[int, int, tu
 
 
 def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
-    """Return the start and end of the part after ``cursor`` with the letters of a text in order."""
+    """Return the start and end of a sentence in ``plain`` that does not occur there literally.
+
+    The letters of the sentence are searched one after the other, from ``cursor`` on.
+    """
     head = text[:-1].rstrip()
     start = plain.find(head, cursor)
     if start >= 0:
@@ -259,7 +268,7 @@ def _number_type(number: Quantity, text: str) -> SpanType:
 
 
 def _is_label(number: Quantity, reading: _Reading) -> bool:
-    """Return whether a number is that of a list item or of a passage, and so states no fact."""
+    """Return whether a number only numbers a list item or a passage, and so states no fact."""
     text = reading.plain
     if number.spelled:
         return False
@@ -321,10 +330,11 @@ def _is_date_in_evidence(date: Date, index: TextIndex) -> bool:
 
 
 def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield the asserted wrong answers; if none is known, the likely position of an unlisted one.
+    """Yield the asserted wrong answers, or else the likely position of an unknown wrong answer.
 
-    A likely position is yielded only if there is no other fault, the response does not abstain and
-    the missing right answer has no number.
+    The query's list of wrong answers may not contain the one in the response. Then the part least
+    similar to the evidence is yielded, on three conditions: there is no other fault, the response
+    does not abstain, and the missing right answer has no number.
     """
     item = reading.item
     query, entry = item.query, reading.text_index.language
@@ -357,7 +367,10 @@ def _wrong_answers(reading: _Reading, faults: Set[SpanType]) -> Iterator[tuple[i
 
 
 def _has_number(text: str, form: str, entry: Language) -> bool:
-    """Return whether a text has the numbers of an answer's spelling, in digits or in words."""
+    """Return whether a text states all numbers of a short answer, in digits or in words.
+
+    The result is ``True`` if the short answer has no number.
+    """
     values = values_in(text, entry)
     return all(not values.isdisjoint(number.values) for number in quantities(form, entry))
 
@@ -370,7 +383,11 @@ def _answer_type(form: str, entry: Language) -> SpanType:
 
 
 def _find_form(form: str, text: str) -> tuple[int, int] | None:
-    """Return the position of an answer's spelling in a text, or of its first two thirds."""
+    """Return the start and end of a short answer in a text, or ``None`` if it does not occur.
+
+    If the whole short answer does not occur, its longest beginning that occurs is located. It must
+    be longer than two thirds of the answer.
+    """
     low = text.casefold()
     # Case folding may change the length ("ß"), but offsets have to stay the same.
     if len(low) != len(text):
@@ -394,7 +411,7 @@ MOST_CITED_SHARE = 0.4
 
 
 def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
-    """Yield citations of unknown passages, and citations of wrong passages."""
+    """Yield citations of passages that were not shown, and citations of the wrong passage."""
     yield from ((start, end, "citation") for start, end, ids in reading.brackets if not ids)
     next_starts = [start for start, _, _ in reading.sentences[1:]] + [len(reading.answer)]
     for (start, end, ids), until in zip(reading.sentences, next_starts, strict=False):
@@ -407,7 +424,8 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
     """Return whether a sentence is supported by an uncited passage but not by the cited ones.
 
-    Only n-grams that a single passage has and the question lacks count.
+    Support is measured by shared n-grams. Only n-grams count that occur in a single passage and
+    not in the question.
     """
     entry = reading.text_index.language
     sentence_grams = grams_of(folded(reading.plain[start:end], entry), entry)
@@ -423,7 +441,7 @@ def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequen
 
 @lru_cache(maxsize=512)
 def _unique_grams(texts: tuple[str, ...], question: str, code: str) -> tuple[frozenset[str], ...]:
-    """Return the n-grams of each text that neither another text nor the question has."""
+    """Return the n-grams of each text that occur neither in another text nor in the question."""
     question_grams = index_texts((question,), code).grams
     grams_by_text = [index_texts((text,), code).grams - question_grams for text in texts]
     shared = {gram for gram, count in Counter(chain(*grams_by_text)).items() if count > 1}

@@ -127,7 +127,7 @@ def _join_first(names: Sequence[str]) -> str:
 
 
 class _ParsedItem(NamedTuple):
-    """A parsed response with its query and its unsupported spans, the input of checks."""
+    """A parsed response with its query and its unsupported spans; the checks for faults use it."""
 
     query: Query
     parsed: ParsedResponse
@@ -143,7 +143,8 @@ class _Check(NamedTuple):
         words: Description of the fault.
         feature: Name of the feature.
         faulty: Function that returns whether a value of the feature is a fault.
-        unless: Faults that explain this one, so that it is not reported with them.
+        unless: Kinds of faults that explain this one. If the response has one of them, this fault
+            is not reported.
         answerable: Whether the check applies to answerable queries only, or to unanswerable ones
             only; ``None`` for all queries.
     """
@@ -254,8 +255,8 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """Return the faults in the responses of one model, the most serious first.
 
-    A fault is a value of a feature of a single response that is wrong, such as ``wrong_answer`` of
-    1. A fault that another one explains is omitted; for example, a response that does not answer
+    A response has a fault if one of its features has a bad value, such as 1 for ``wrong_answer``.
+    A fault that another one explains is omitted; for example, a response that does not answer
     cites nothing either. Faults that no feature measures are not detected.
 
     Args:
@@ -315,7 +316,7 @@ def _parse(query: Query, run: Run, recurring: frozenset[str]) -> _ParsedItem | N
 def _values(
     dataset: MirageDataset, run: Run, table: FeatureTable | None
 ) -> Mapping[str, Mapping[str, float]]:
-    """Return the features that the checks need, by query id and name."""
+    """Return the values of the features that the checks need, by query id and feature name."""
     names = list(dict.fromkeys(check.feature for check in CHECKS))
     missing = [name for name in names if table is None or name not in table.features]
     tables = [] if table is None else [table]
@@ -336,7 +337,7 @@ def _applies(check: _Check, item: _ParsedItem, row: Mapping[str, float]) -> bool
 
 
 def _faults(item: _ParsedItem, row: Mapping[str, float]) -> set[Kind]:
-    """Return the faults of a response, without those that another one explains."""
+    """Return the faults of a response, without faults that another fault explains."""
     kinds = {
         check.kind
         for check in CHECKS
@@ -381,7 +382,11 @@ def _failure_finding(dataset: MirageDataset, run: Run) -> Finding | None:
 
 
 def _quote(check: _Check, item: _ParsedItem) -> str:
-    """Return a quote with the fault: unsupported spans, else its sentence, else the first one."""
+    """Return a quote from the response that shows the fault.
+
+    It consists of the unsupported spans, or of the sentence with a wrong fact. For other kinds of
+    faults it is the first sentence.
+    """
     if check.kind in _SPANS:
         texts = dict.fromkeys(
             " ".join(span.text.split()) for span in _fault_spans(check.kind, item)
@@ -396,7 +401,11 @@ def _quote(check: _Check, item: _ParsedItem) -> str:
 
 
 def _wrong_words(item: _ParsedItem) -> list[str]:
-    """Return the words that assert a wrong answer or deny the right one."""
+    """Return the words of the answer that assert a wrong answer.
+
+    If there are none, return all words that mention a right or wrong answer, such as a denied right
+    answer.
+    """
     claims = answer_claims(item.answered)
     text = item.parsed.answer_text
     mentions = claims.asserted_wrong() or claims.mentions
@@ -439,7 +448,9 @@ def _pool_by_kind(findings: Mapping[str, Sequence[Finding]]) -> Iterator[PooledF
 
 
 def summary(findings: Iterable[Finding | PooledFinding]) -> str:
-    """Return findings as one line of text, without failed responses; empty if there are none.
+    """Return findings as one line of text; empty if there are no findings.
+
+    Missing responses are not mentioned.
 
     Args:
         findings: Findings of one model.

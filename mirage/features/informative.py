@@ -1,9 +1,9 @@
 """Agreement of an answer with its reference in informative content: numbers, names and rare words.
 
 These features are for queries without short answers. A reference is enough for
-:func:`fact_agreement` and :func:`fact_recall`. With passages, :func:`fact_recall` and
-:func:`fact_precision` ignore phrasing: only words that passages have count, and those that few
-passages have count most.
+:func:`fact_agreement` and :func:`fact_recall`. If there are passages, :func:`fact_recall` and
+:func:`fact_precision` ignore phrasing: only words that occur in passages count, and words that
+occur in few passages count most.
 """
 
 from __future__ import annotations
@@ -69,12 +69,13 @@ _NO_PASSAGES = NotComputed("no passage was shown")
 def fact_recall(item: Answered) -> float | NotComputed:
     """Return the share of the reference's informative content that the answer states, from 0 to 1.
 
-    Numbers and content words are informative if the question does not have them. If the texts of
-    relevant passages are available, only words that occur in them count. Each word then weighs the
-    square of the logarithm of (passages + 1) / (passages that have it + 0.5), and a number weighs
-    4. The answer states a word if one of its words shares 60 % of the character n-grams. Without
-    passages, words and numbers weigh as in :func:`fact_agreement`. Not computed without a
-    reference, if no passage answers the query, or if the reference only repeats the question.
+    Numbers and content words are informative if they do not occur in the question. If the texts of
+    relevant passages are available, only words that occur in them count. Each word then has the
+    weight ``log((n + 1) / (d + 0.5)) ** 2``, if it occurs in ``d`` of the query's ``n`` passages.
+    The weight of a number is 4. The answer states a word if one of its words contains 60 % of the
+    word's character n-grams. Without passages, the weights are those of :func:`fact_agreement`. Not
+    computed without a reference, if no passage answers the query, or if the reference only repeats
+    the question.
     """
     weights = _reference_weights(item)
     if isinstance(weights, NotComputed):
@@ -88,19 +89,20 @@ def fact_recall(item: Answered) -> float | NotComputed:
 def fact_agreement(item: Answered) -> float | NotComputed:
     """Return how well the facts of the answer and the reference agree, from 0 to 1.
 
-    Nine tenths of the value are the sum of two shares, at most 1: the share of the reference's
-    informative content that the answer has, and the reverse. They are added because a true answer
-    may be shorter than the reference or longer, but is seldom both. Numbers and content words are
-    informative if the question does not have them. A word weighs as much as it has letters, and a
-    number weighs 10. In languages written without spaces, pairs of characters and single Chinese
-    characters weigh 1, and numbers weigh 5. Another inflected form of a word counts in part.
+    Nine tenths of the value are for shared facts: the share of the reference's informative content
+    that occurs in the answer, plus the share of the answer's that occurs in the reference. The sum
+    is cut off at 1. Both are added because a true answer may be shorter or longer than the
+    reference, but seldom lacks facts and adds others. Numbers and content words are informative if
+    they do not occur in the question. The weight of a word is its number of letters, and a number
+    has the weight 10. In languages written without spaces, pairs of characters and single Chinese
+    characters have the weight 1, and numbers 5. Another inflected form of a word counts in part.
 
-    The last tenth is polarity: whether both first sentences have a negation, or neither has. The
-    value is reduced by the share of the reference's sentences that the answer repeats with a
-    negation added or removed. It is 0 for an empty answer and if one text begins with yes and the
-    other with no. It is also 0 if the answer repeats the reference with another number or name in
-    place of a fact. Not computed without a reference, if no passage answers the query, or if the
-    reference only repeats the question.
+    The last tenth is for polarity: it is added if the first sentences of both texts contain a
+    negation, or if neither does. Then the value is reduced by the share of the reference's
+    sentences that the answer repeats with a negation added or removed. The value is 0 if the answer
+    is empty, if one text begins with yes and the other with no, or if the answer repeats the
+    reference with another number or name in place of a fact. Not computed without a reference, if
+    no passage answers the query, or if the reference only repeats the question.
 
     Example:
         >>> from mirage import Query, Response
@@ -134,9 +136,9 @@ def fact_precision(item: Answered) -> float | NotComputed:
     """Return the share of the answer's informative content that the evidence states, from 0 to 1.
 
     The evidence is the reference and the relevant passages. The weights are computed as in
-    :func:`fact_recall`. Words that neither a passage nor the reference has are phrasing and do not
-    count, but numbers always count. If nothing counts, the value is 1. Not computed without the
-    text of a relevant passage.
+    :func:`fact_recall`. Words that occur neither in a passage nor in the reference are phrasing and
+    do not count, but numbers always count. If the answer has no content that counts, the value is
+    1. Not computed without the text of a relevant passage.
     """
     sources = _relevant(item.query)
     if not sources:
@@ -187,7 +189,10 @@ def _reference(item: Answered) -> str | NotComputed:
 
 
 def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
-    """Return the weights of the reference's informative words and numbers."""
+    """Return the weight of each informative word and number of the reference.
+
+    If there are none, or no reference, return the reason why the feature has no value.
+    """
     reference = _reference(item)
     if isinstance(reference, NotComputed):
         return reference
@@ -195,7 +200,10 @@ def _reference_weights(item: Answered) -> dict[str, float] | NotComputed:
 
 
 def _weights_by_passages(item: Answered) -> dict[str, float]:
-    """Return weights of the reference's words and numbers that occur in a relevant passage."""
+    """Return the weights of the reference's numbers, and of its words in relevant passages.
+
+    The result is empty without a reference or without the text of a relevant passage.
+    """
     reference, sources = reference_answer(item), _relevant(item.query)
     if isinstance(reference, NotComputed) or not sources:
         return {}
@@ -203,7 +211,7 @@ def _weights_by_passages(item: Answered) -> dict[str, float]:
 
 
 def _content_weights(text: str, query: Query) -> dict[str, float]:
-    """Return the weights of the numbers and content words of a text that the question lacks."""
+    """Return the weights of a text's numbers and content words that are not in the question."""
     language = query.language
     is_unspaced = Language.of(language).tokens == "character"
     number = NUMBER_CHARACTERS if is_unspaced else NUMBER_LETTERS
@@ -227,7 +235,10 @@ def _is_in_question(word: str, question: str, language: str) -> bool:
 
 
 def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
-    """Return the weighted share of terms that a text has; other forms of a word count in part."""
+    """Return the weighted share of terms that occur in a text.
+
+    Another inflected form of a word counts in part.
+    """
     total = sum(weights.values())
     return sum(w * _match(text, term, language) for term, w in weights.items()) / total
 
@@ -247,12 +258,15 @@ def _polarity_agrees(answer: str, reference: str, language: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _opening_negates(text: str, language: str) -> bool:
-    """Return whether the first sentence has a negation; later sentences are ignored."""
+    """Return whether the first sentence of a text contains a negation."""
     return any(negates(sentence, language) for sentence in split_sentences(text, language)[:1])
 
 
 def _denied_share(answer: str, reference: str, language: str) -> float:
-    """Return the share of the reference's sentences that the answer repeats but negates."""
+    """Return the share of the reference's sentences that the answer negates.
+
+    Such a sentence is repeated with a negation added or removed.
+    """
     denials = sum(
         1
         for _ in negation_faults(answer, _sentence_bounds(answer, language), [reference], language)
@@ -292,7 +306,7 @@ def _opening_verdict(text: str, language: str) -> int:
 
 
 def _replaces_fact(item: Answered, reference: str) -> bool:
-    """Return whether the answer has another number or name in place of a fact of the reference.
+    """Return whether the answer replaces a fact of the reference by another number or name.
 
     Both texts are aligned word by word, or by characters in languages written without spaces.
     """
@@ -315,8 +329,14 @@ def _are_same_type(
 ) -> bool:
     """Return whether a number replaces a number, or a name replaces a name.
 
-    Other words may be synonyms. In scripts without capitals, a word that occurs in a passage is
-    assumed to be a name.
+    A replacement of other words may be a synonym. In scripts without capitals, a word that occurs
+    in a passage is assumed to be a name.
+
+    Args:
+        missing: Words or numbers of the reference that the answer lacks.
+        instead: Words or numbers at the same position in the answer.
+        reference: The reference's answer.
+        item: The answered query.
     """
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
     numerals = [term for term in instead if values_in(term, entry.code)]
@@ -347,7 +367,10 @@ def _share(weights: dict[str, float], holds: Callable[[str], bool]) -> float:
 
 
 def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[str, float]:
-    """Return the weights of a text's numbers and of its informative words that are in sources."""
+    """Return the weights of a text's numbers, and of its content words that occur in a source.
+
+    Numbers and words that occur in the question are left out.
+    """
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
@@ -361,14 +384,17 @@ def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[s
 
 @lru_cache(maxsize=65536)
 def _weight(word: str, passages: tuple[str, ...], language: str) -> float:
-    """Return the weight of a word: high if few passages have it."""
+    """Return the weight of a word, which is high if the word occurs in few passages."""
     holders = sum(_holds(passage, word, language) for passage in passages)
     return math.log((len(passages) + 1) / (holders + 0.5)) ** 2
 
 
 @lru_cache(maxsize=65536)
 def _holds(text: str, term: str, language: str) -> bool:
-    """Return whether a text has a term: a number in digits or words, or a word in any form."""
+    """Return whether a term occurs in a text.
+
+    A number may be written in digits or in words, and a word may have another inflected form.
+    """
     if term.isdecimal():
         return term in numbers(text) or float(term[:LONGEST_NUMBER]) in values_in(text, language)
     terms = _words_and_grams(text, language)

@@ -2,8 +2,8 @@
 
 This is BERGEN's LLMeval (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix G): an LLM
 sees the question, the reference answers and the response, and outputs yes or no. The wording of the
-prompts is our own. The graded form has a third label, and the form by log probabilities gives a
-number between 0 and 1.
+prompts is our own. There are two variants. The graded scale has a third label, for answers that are
+right in part. The method by log probabilities gives a number between 0 and 1.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def llm_eval(
     The LLM sees the question, the short answers in all spellings, and the response's answer. If the
     query has no short answers, it sees the reference's answer instead. Its output ends in a label,
     which has to match exactly: "not correct" is not a label. An empty answer gets 0. Not computed
-    if a call fails, or if six outputs have no label at the end; tables print the number of such
-    responses beside the mean.
+    if no passage answers the query, if a call fails, or if six outputs have no label at the end.
+    Tables print the number of responses without a value beside the mean.
 
     Args:
         llm: The judge, with its cache, budget and retries; or its name.
@@ -97,7 +97,10 @@ def llm_eval(
 def _question(
     scale: Scale, form: Form[float], item: Answered
 ) -> Question[float] | float | NotComputed:
-    """Return the question to the judge, or the feature's value if no question is needed."""
+    """Return the question to the judge, or the value if it is known without the judge.
+
+    If the query has nothing to compare the answer with, return the reason.
+    """
     references = reference_lines(item.query)
     if isinstance(references, NotComputed):
         return references
@@ -112,7 +115,11 @@ def _question(
 
 
 def reference_lines(query: Query) -> str | NotComputed:
-    """Return the short answers, one per line with its spellings, or else the reference's answer."""
+    """Return the text with which the judge compares the answer.
+
+    It has one line per short answer, with all spellings of this answer. If the query has no short
+    answers, it is the reference's answer.
+    """
     if query.answerable is False:
         return UNANSWERABLE
     if query.answers:
@@ -207,9 +214,9 @@ def expected_value(
 ) -> float | None:
     """Return the expected value of the labels by their probabilities at the first token with text.
 
-    A token counts for a label if it is the beginning of this label only, regardless of case. A
-    ``<think>`` block before it is skipped. Return ``None`` if the labels' probabilities add up to
-    less than :data:`LEAST_MASS`.
+    A token counts for a label if the label begins with it and no other label does, regardless of
+    case. A ``<think>`` block before it is skipped. Return ``None`` if the probabilities of the
+    labels add up to less than :data:`LEAST_MASS`.
 
     Args:
         logprobs: For each position of the output, the log probability of each likely token.

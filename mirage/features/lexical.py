@@ -85,7 +85,7 @@ def support_lexical(item: Answered) -> float | NotComputed:
     """Return the weighted mean of :func:`sentence_support` over the answer's sentences.
 
     The mean is in [0, 1]. Each sentence is compared with the passages that it cites. Its weight is
-    the number of its content words and numbers that the question does not have. So a sentence
+    the number of its content words and numbers that do not occur in the question. So a sentence
     without content ("Hope that helps!") weighs little and one that repeats the question weighs
     nothing. If all weights are 0, all sentences weigh the same.
 
@@ -98,12 +98,15 @@ def support_lexical(item: Answered) -> float | NotComputed:
 
 
 def support_lexical_all(item: Answered) -> float | NotComputed:
-    """Return :func:`support_lexical` with each sentence compared with all shown passages."""
+    """Return the weighted mean support of the answer's sentences by all shown passages.
+
+    It differs from :func:`support_lexical` in that it does not depend on citations.
+    """
     return _mean_support(item, cited=False)
 
 
 def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
-    """Return the mean support by the cited passages, or by all shown ones."""
+    """Return the mean support of the sentences by their cited passages, or by all passages."""
     gap = nothing_to_cite(item)
     if gap is not None:
         return gap
@@ -132,7 +135,7 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
 
 @lru_cache(maxsize=16384)
 def _count_new_words(text: str, question: str, code: str) -> int:
-    """Return the number of content words and numbers of a sentence that the question lacks."""
+    """Return how many content words and numbers of a sentence do not occur in the question."""
     ordinary = function_words(code)
     words = [word for word in content_words(text, code) if word not in ordinary]
     new = sum(word_match(word, question, code) != 1 for word in words)
@@ -154,18 +157,19 @@ def sentence_support(
 
     Content score: A content word is one that is not a function word of :mod:`mirage.text.lexicon`.
     It is compared with the most similar word of each passage. The similarity is the share of its
-    character n-grams (3, or 2 if a character is a syllable) that the other word has. A similarity
-    up to 0.3 counts 0 and one from 0.7 on counts 1, with linear interpolation between them. In a
-    language without spaces, pairs of characters take the place of words. ``h`` is the mean of two
-    similarities: the best one anywhere in the passages, and the best one in the three neighbouring
-    sentences that match most of the sentence.
+    character n-grams that occur in the other word. The n-grams have 3 characters, or 2 if a
+    character is a syllable. A similarity up to 0.3 counts 0 and one from 0.7 on counts 1, with
+    linear interpolation between them. In a language without spaces, pairs of characters take the
+    place of words. ``h`` is the mean of two similarities. One is the highest similarity anywhere in
+    the passages. The other is the highest within a window of three neighbouring sentences of a
+    passage, namely the window that matches the sentence best.
 
     A word of ``l`` letters adds ``l h`` to the numerator of the score and ``l (h + w (1 - h))`` to
-    the denominator. The weight ``w`` is 2 if one of ``others`` has the word, because its content
-    then comes from there. It is 0.5 if none has, because the word may be phrasing. ``l`` is halved
-    if the question has the word. A number that the question does not state counts as 10 letters and
-    matches exactly or not at all. The ratio is divided by 0.6, up to a score of 1, because the rest
-    is phrasing.
+    the denominator. The weight ``w`` is 2 if the word occurs in one of the passages in ``others``,
+    because its content then comes from there. Otherwise ``w`` is 0.5, because the word may be
+    phrasing. ``l`` is halved if the word occurs in the question. A number that the question does
+    not state counts as 10 letters and matches exactly or not at all. The ratio is divided by 0.6,
+    up to a score of 1, because the rest of a sentence is phrasing.
 
     Wording score: A passage that supports a sentence often shares long runs of characters with it.
     Every character of the sentence outside function words is scored by the longest run around it
@@ -199,7 +203,7 @@ def sentence_support(
 def _support(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return :func:`sentence_support`, from arguments that a cache can hash."""
+    """Return the value of :func:`sentence_support`; all arguments are hashable, for the cache."""
     passages = tuple(passage for passage in passages if _join_tokens(passage, code))
     if not _join_tokens(text, code) or not passages:
         return 0.0
@@ -221,7 +225,10 @@ def _stated_numbers(text: str) -> frozenset[str]:
 def _content_score(
     text: str, passages: tuple[str, ...], code: str, question: str, other_passages: tuple[str, ...]
 ) -> float:
-    """Return the content score of a sentence: the matched share of its words and numbers."""
+    """Return the content score of a sentence, as defined in :func:`sentence_support`.
+
+    It is the weighted share of the sentence's words and numbers that occur in the passages.
+    """
     new_numbers = _stated_numbers(text) - numbers(question)
     matched_numbers = len(new_numbers & frozenset().union(*map(numbers, passages)))
     matched, total = (
@@ -253,7 +260,7 @@ def _content_score(
 def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], passages: tuple[str, ...], code: str
 ) -> list[float]:
-    """Return how well passages match each word, as defined in :func:`sentence_support`."""
+    """Return for each word how well the passages match it: ``h`` in :func:`sentence_support`."""
     if not words:
         return []
     anywhere, windows = np.zeros(len(words)), []
@@ -284,7 +291,10 @@ def _wording(text: str, passages: tuple[str, ...], code: str) -> float:
 
 @lru_cache(maxsize=4096)
 def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
-    """Return whether each character is outside function words; all true if none would be."""
+    """Return for each character of a text whether it is outside function words.
+
+    If all characters are within function words, the result is true for all of them.
+    """
     folded, ordinary = _join_tokens(text, code), function_words(code)
     counts = np.zeros(len(folded), dtype=bool)
     if Language.of(code).tokens == "character":
@@ -301,7 +311,11 @@ def _content_characters(text: str, code: str) -> NDArray[np.bool_]:
 
 
 def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
-    """Return the information of each character in bits, by add-one frequencies in the sources."""
+    """Return the information content of each character of a text in bits.
+
+    It is ``-log2 p``, where ``p`` is the relative frequency of the character in the sources, with
+    one added to each count.
+    """
     total = sum(map(len, sources)) + len(set().union(*sources)) + 1
     bits = {
         char: math.log2(total / (sum(source.count(char) for source in sources) + 1))
@@ -311,7 +325,10 @@ def _information(text: str, sources: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each character the bits of the best run around it that the source contains."""
+    """Return for each character the bits of the best shared run that includes the character.
+
+    A shared run is a sequence of adjacent characters of the text that also occurs in the source.
+    """
     until = np.concatenate(([0.0], np.cumsum(bits)))
     start = np.arange(len(text))
     end = _run_ends(text, source)
@@ -324,7 +341,10 @@ def _run_bits(text: str, source: str, bits: NDArray[np.float64]) -> NDArray[np.f
 
 
 def _run_ends(text: str, source: str) -> NDArray[np.int64]:
-    """Return for each position the end of the longest run from there that the source contains."""
+    """Return for each position of the text the end of the longest shared run that starts there.
+
+    A shared run is a sequence of adjacent characters of the text that also occurs in the source.
+    """
     ends, end = np.empty(len(text), dtype=np.int64), 0
     for start in range(len(text)):
         # The longest run from the next position ends no earlier, so ``end`` never moves back.
@@ -342,12 +362,12 @@ def relevance_lexical(item: Answered) -> float | NotComputed:
     """Return the mean relevance of the cited passages to the query, from 0 to 1.
 
     The relevance of a passage is the weighted share of the query's n-grams that it contains,
-    divided by the share of the best shown passage, which therefore has relevance 1. The n-grams
-    have 2 to 5 characters, folded as in :func:`mirage.text.tokenize`. Each weighs ``log(1 + (n - d
-    + 0.5) / (d + 0.5))`` if ``d`` of the ``n`` shown passages have it, the inverse document
-    frequency of BM25 (Robertson and Zaragoza 2009). If no shown passage shares anything with the
-    query, all have relevance 0. If nothing is cited, the value is 0. Not computed if no passage
-    answers the query.
+    divided by the share of the best shown passage. So the best shown passage has relevance 1. The
+    n-grams have 2 to 5 characters, folded as in :func:`mirage.text.tokenize`. The weight of an
+    n-gram is its inverse document frequency as in BM25 (Robertson and Zaragoza 2009). It is
+    ``log(1 + (n - d + 0.5) / (d + 0.5))``, if ``d`` of the ``n`` shown passages contain the n-gram.
+    If no shown passage shares an n-gram with the query, all passages have relevance 0. If nothing
+    is cited, the value is 0. Not computed if no passage answers the query.
     """
     gap = nothing_to_cite(item)
     if gap is not None:

@@ -1,7 +1,8 @@
 """Support by an NLI model and relevance by a reranker; these features need the extra ``neural``.
 
-MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Support" and "Reranker score". Both
-are means over pairs of texts, and the pairs of many responses are scored together.
+They are defined in MIRAGE-Bench (arXiv 2410.13716), section 4.1 and appendix A, "Support" and
+"Reranker score". Both are means over pairs of texts, and the pairs of many responses are scored
+together.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def support_entailment(nli: NLI) -> NeuralFeature:
 def support_neutral(nli: NLI) -> NeuralFeature:
     """Return the feature that measures how far cited passages neither entail nor contradict.
 
-    It is :func:`support_entailment` with the probability of the label neutral instead of
-    entailment.
+    It is computed like :func:`support_entailment`, but from the probability of the label neutral
+    instead of entailment.
 
     Args:
         nli: The NLI model.
@@ -91,16 +92,18 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NeuralFeature:
-    """The mean score of the text pairs of a response; 0 for a response without pairs.
+    """A feature whose value is the mean score that a model gives to pairs of texts of a response.
 
-    :func:`support_entailment`, :func:`support_neutral` and :func:`reranker_score` make such
-    features. It runs in one process (``n_jobs=1``), but an executor's workers can score the pairs.
+    The value is 0 for a response without pairs. :func:`support_entailment`,
+    :func:`support_neutral` and :func:`reranker_score` create such features. They run in one process
+    (``n_jobs=1``), but an executor's workers can score the pairs.
 
     Attributes:
         name: The name of the feature.
-        pairs: Returns the pairs of a response, or why there are none.
-        score: Returns one score per pair.
-        scorer: The model.
+        pairs: Function that returns the pairs of a response, or the reason why the feature has no
+            value.
+        score: Function that returns one score per pair.
+        scorer: The model that scores the pairs.
     """
 
     name: str
@@ -124,11 +127,11 @@ class NeuralFeature:
         ]
 
     def compute_ahead(self, batches: Iterable[Sequence[Answered]], executor: Executor) -> None:
-        """Let an executor's workers score the pairs that :meth:`compute` will need.
+        """Let an executor's workers score the pairs that later calls of :meth:`compute` need.
 
         Args:
-            batches: The batches that :meth:`compute` will get.
-            executor: Runs the model on its workers.
+            batches: The batches that will be passed to :meth:`compute`, one per call.
+            executor: Executor whose workers run the model.
         """
         pairs = (_flatten_pairs(map(self.pairs, batch)) for batch in batches)
         self.scorer.compute_ahead(pairs, executor)

@@ -1,9 +1,9 @@
 """Nugget recall: the share of the facts of a good answer that an LLM recognises in an answer.
 
 The method is that of TREC's RAG track, AutoNuggetizer (Pradeep et al. 2024, arXiv 2411.09607; 2025,
-arXiv 2504.15068). An LLM lists a query's facts, its nuggets, once. It then labels how far an answer
-supports each nugget. The kinds, labels and scores are the track's; the wording of the prompts is
-our own.
+arXiv 2504.15068). For each query, an LLM lists once the facts of a good answer, called nuggets. For
+each answer, it then labels how far the answer supports each nugget. The kinds of nuggets, the
+labels and the scores are those of the track. The wording of the prompts is our own.
 """
 
 from __future__ import annotations
@@ -78,12 +78,13 @@ def nugget_recall(
 ) -> NuggetRecall:
     """Return the feature that measures the share of a query's nuggets that the answer supports.
 
-    One call lists a query's nuggets, in its language, from the reference's answer and the query's
-    relevant passages: 20 at most, with at least one vital. They are the same for every model and
-    are listed only once. Further calls label ten nuggets at a time as ``support``,
-    ``partial_support`` or ``not_support``, by the answer without its reason and citations. With
-    ``c`` = 1, 0.5 and 0 for these labels (strict: 1, 0, 0), the scores are those of Pradeep et al.
-    2024 (arXiv 2411.09607, section 3.5), from 0 to 1:
+    One call lists the nuggets of a query, in the query's language, from the reference's answer and
+    the relevant passages. It lists 20 at most, of which at least one is vital. The nuggets are the
+    same for every model and are listed only once. Further calls compare ten nuggets at a time with
+    the answer, without its reason and citations. They label each nugget as ``support``,
+    ``partial_support`` or ``not_support``. The credit ``c`` for these labels is 1, 0.5 and 0 (in
+    strict scores 1, 0 and 0). The scores are those of Pradeep et al. 2024 (arXiv 2411.09607,
+    section 3.5), from 0 to 1:
 
     - ``all``, ``all_strict``: the mean of ``c`` over all nuggets.
     - ``vital``, ``vital_strict``: the mean over the vital nuggets. ``vital_strict`` is the default
@@ -104,8 +105,9 @@ def nugget_recall(
         llm: The LLM that lists the nuggets and labels them, or its name.
         score: One of the six scores.
         nuggets: Your own nuggets, by query id; a plain text is a vital nugget. By default the LLM
-            lists the nuggets. If nuggets are given, it lists none. A query without an entry then
-            has no value, and one with an entry has a value even if no passage answers it.
+            lists the nuggets. If you pass nuggets, the LLM lists none. The feature is then not
+            computed for a query without nuggets, and it is computed for a query with nuggets even
+            if no passage answers the query.
 
     Raises:
         UnknownNameError: There is no such score.
@@ -137,13 +139,15 @@ def _check_nuggets(query_id: str, nuggets: Sequence[Nugget | str]) -> Nuggets:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NuggetRecall:
-    """The share of nuggets that an answer supports; :func:`nugget_recall` makes such features.
+    """A feature that measures the share of nuggets that an answer supports.
+
+    :func:`nugget_recall` creates such features.
 
     The responses of a batch are rated concurrently, in one process (``n_jobs=1``).
 
     Attributes:
         name: The name of the feature.
-        llm: Lists the nuggets and labels them.
+        llm: LLM that lists the nuggets and labels them.
         score: One of the six scores.
         nuggets: The user's nuggets by query id; ``None`` if the LLM lists them.
     """
@@ -158,7 +162,10 @@ class NuggetRecall:
         return self.name
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a recall for each answered query; a failed call affects only its own query."""
+        """Return the recall of nuggets for each answered query.
+
+        If a call to the LLM fails, only the query of this call has no value.
+        """
         sources = [self._source(item) for item in batch]
         answering = zip(batch, sources, strict=True)
         # An empty answer gets 0 with any nuggets, so none have to be listed for it.
@@ -174,7 +181,10 @@ class NuggetRecall:
         ]
 
     def _source(self, item: Answered) -> Source:
-        """Return the user's nuggets of a query, or the question that asks the LLM to list them."""
+        """Return the user's nuggets of a query, or a question that asks the LLM to list nuggets.
+
+        If the feature cannot be computed for the query, return the reason.
+        """
         if self.nuggets is None:
             return _listing_question(item)
         nuggets = self.nuggets.get(item.query.id)
@@ -185,7 +195,10 @@ class NuggetRecall:
         return nuggets
 
     def _list_new(self, sources: Iterable[Source]) -> dict[Source, NotComputed]:
-        """List the nuggets of each new question; return the reasons for failures by question."""
+        """Ask the LLM for the nuggets of each new question, and store them.
+
+        Return the reason for each question that failed.
+        """
         failed: dict[Source, NotComputed] = {}
         questions = dict.fromkeys(source for source in sources if isinstance(source, Question))
         new = [question for question in questions if self._key(question) not in self._listed]
@@ -200,7 +213,10 @@ class NuggetRecall:
         return self.llm.digest(question.messages)  # prompts are too long to keep as keys
 
     def _entry(self, item: Answered, source: Source) -> list[_Part] | float | NotComputed:
-        """Return the value if no label is needed, otherwise the nuggets to label, ten per part."""
+        """Return the nuggets to label in parts of ten, or the value if no labels are needed.
+
+        If the feature cannot be computed, return the reason.
+        """
         if isinstance(source, NotComputed):
             return source
         if _is_empty(item):
@@ -217,7 +233,11 @@ class NuggetRecall:
     def _recall(
         self, parts: Sequence[_Part], outcomes: Iterator[Outcome[Labels]]
     ) -> float | NotComputed:
-        """Return the recall from the LLM's labels of these parts, taken from ``outcomes``."""
+        """Return the recall that follows from the LLM's labels of the nuggets of one answer.
+
+        The labels of each part are taken from the iterator ``outcomes``. If a call failed, return
+        the reason.
+        """
         credit = total = 0.0
         missing: list[NotComputed] = []
         for (weights, question), outcome in zip(parts, outcomes, strict=False):
@@ -242,7 +262,7 @@ class NuggetRecall:
 
 
 class _Part(NamedTuple):
-    """Nuggets that are labelled in one call."""
+    """The nuggets that one call labels: their weights, and the question to the LLM."""
 
     weights: list[float]
     question: Question[Labels]
@@ -275,7 +295,11 @@ _NO_SOURCE = NotComputed(
 
 
 def _listing_question(item: Answered) -> Question[Nuggets] | NotComputed:
-    """Return the question that asks the LLM to list a query's nuggets, the same for all models."""
+    """Return the question that asks the LLM to list a query's nuggets.
+
+    It does not depend on the response, so that it is the same for all evaluated models. If nuggets
+    cannot be listed for the query, return the reason.
+    """
     query = item.query
     if query.answerable is False:
         return _NO_FACTS
@@ -350,7 +374,10 @@ LISTS = ((_OPENED_LIST, "("), (_OPENED_LINE, r"\1= "))
 
 
 def _without_end(text: str) -> str:
-    """Return the text without characters after its list, such as the end of a code block."""
+    """Return a text that ends with a list, without the characters after the list.
+
+    Such characters are, for example, the end of a code block.
+    """
     return text.rstrip(" \t\r\n`}")
 
 

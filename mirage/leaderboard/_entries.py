@@ -44,11 +44,12 @@ EQUAL = 10.0**-DECIMALS
 class ScoredModel:
     """A model with its logit, before its rank is known.
 
-    It has the fields of :class:`mirage.ranking.Entry` and these:
+    Fields that are not described here have the same meaning as in :class:`mirage.ranking.Entry`.
 
     Attributes:
         draws: Random draws of the logit; the i-th draws of all models belong together.
-        assumed: Features without a value, for which the training mean is used.
+        assumed: Names of features that the model has on no query. The mean over the training models
+            is used instead.
         unbound: Whether the logit is unbounded, because the model won or lost every judgment.
     """
 
@@ -66,7 +67,10 @@ class ScoredModel:
 
 
 def judged_entry(run: Run, table: FeatureTable, judged: _judged.JudgedPlacement) -> Entry:
-    """Return the row of the ranking for a model that a judge compared; its rank is set later."""
+    """Return the row of the ranking for a model that a judge compared with the anchors.
+
+    The rank in it is a placeholder, which is replaced later.
+    """
     failures = {response.query_id: response.error or "" for response in run.failed}
     return Entry(
         1,
@@ -101,7 +105,7 @@ def build_ranking(
         evidence: Data behind the ranking.
         agreement: Agreement of the judge and the features with people.
         notes: Lines below the table.
-        about: One line on the anchors and the meaning of a rank.
+        about: One line that says what the anchors are and what a rank means.
 
     Raises:
         DatasetError: There is no model.
@@ -176,9 +180,10 @@ def undecided_notes(
 
 
 def _detectable_difference(scored: Sequence[ScoredModel], anchors: Sequence[ScoredModel]) -> float:
-    """Return the difference in logits that a comparison of a model with an anchor detects.
+    """Return the smallest difference in logits that a comparison with an anchor typically detects.
 
-    It is half the middle 95 % of the draws of their difference, as the median over all pairs.
+    For each pair of a model and an anchor, this is half the width of the central 95 % interval of
+    the draws of their difference. The result is the median over all pairs.
     """
     differences = np.stack([system.draws - anchor.draws for system in scored for anchor in anchors])
     low, high = np.quantile(differences, [0.025, 0.975], axis=1)

@@ -54,13 +54,15 @@ class AnchorSet(NamedTuple):
     """The anchors of a leaderboard: reference models with known logits.
 
     Attributes:
-        runs: Their responses, by the names that the ranking shows.
-        anchors: Their logits with the uncertainty; ``influence`` has a row per cluster.
+        runs: Responses of the anchors, by the names that the ranking shows.
+        anchors: Logits of the anchors with their uncertainty. Its ``influence`` has one row per
+            cluster of queries.
         query_ids: Queries of the dataset, followed by other queries on which anchors were judged.
         cluster: Index into ``clusters`` of each query.
-        clusters: Cluster names.
+        clusters: Names of the clusters; a query without related queries is a cluster by itself.
         confidence: Confidence that anchor i is better than anchor j, at ``[i, j]``.
-        degrees: Degrees of freedom of the confidence; infinite if it comes from draws.
+        degrees: Degrees of freedom of the t-distribution behind the confidence; infinite if the
+            confidence comes from draws.
         draws: Draws of the logits, ``(draws, anchors)``; NaN if the uncertainty is not known.
     """
 
@@ -81,8 +83,8 @@ class JudgedPlacement:
     Attributes:
         placement: Logit of the model on the anchors' scale, with its uncertainty.
         judged: Votes and verdicts.
-        widened: Factor by which the interval is widened, because stopping was checked several
-            times.
+        widened: Factor by which the interval is widened, because the stopping rule was checked
+            several times.
         notes: Notes on the placement for the ranking.
     """
 
@@ -98,7 +100,10 @@ class JudgedPlacement:
 def anchors_from_fit(
     runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit
 ) -> AnchorSet:
-    """Return judged anchors, whose logits are uncertain because queries are a sample."""
+    """Return the anchors of a leaderboard whose anchors were judged.
+
+    Their logits and the uncertainty of these logits come from the fit to the judgments.
+    """
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
     cluster, names = _cluster_codes(dataset, query_ids)
     rows = np.zeros((len(query_ids), len(fit.models)))
@@ -121,7 +126,11 @@ def anchors_from_fit(
 def anchors_from_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
 ) -> AnchorSet:
-    """Return anchors with draws of their logits, ``(draws, anchors)``, in the order of the runs."""
+    """Return the anchors of a leaderboard for which only random draws of the logits are known.
+
+    The uncertainty of the logits is computed from ``draws``, an array of shape ``(draws, anchors)``
+    in the order of the runs.
+    """
     query_ids = dataset.query_ids
     cluster, names = _cluster_codes(dataset, query_ids)
     influence = np.zeros((len(names), len(logits)))
@@ -133,7 +142,7 @@ def anchors_from_draws(
 def _cluster_codes(
     dataset: MirageDataset, query_ids: Sequence[str]
 ) -> tuple[Ints, tuple[str, ...]]:
-    """Return the cluster of each query, and the cluster names."""
+    """Return the number of the cluster of each query, and the names of the clusters by number."""
     clusters = clusters_of(dataset)
     names = dict.fromkeys(cluster_names(query_ids, clusters))
     return cluster_codes(query_ids, clusters), tuple(names)
@@ -145,7 +154,9 @@ def _cluster_codes(
 def pairs_for(
     dataset: MirageDataset, run: Run, runs: Mapping[str, Run], judgments: int | None, seed: int
 ) -> tuple[list[Pair], Sample, tuple[Skipped, ...]]:
-    """Return the pairs for a judge in the order to ask, their sample, and the skipped pairs.
+    """Return the pairs for a judge in the order of judging, their sample, and the skipped pairs.
+
+    The sample contains the probability with which each pair is drawn.
 
     Args:
         dataset: The queries.
@@ -248,7 +259,7 @@ def _positions(names: Iterable[str]) -> dict[str, int]:
 
 
 def _look_sizes(pairs: int) -> list[int]:
-    """Return the numbers of judged pairs after which stopping rules are checked."""
+    """Return the numbers of judged pairs after which stopping rules are checked, and ``pairs``."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 
@@ -270,7 +281,7 @@ def _verdicts(
 def _can_stop(
     settings: RankSettings, placement: Placement, anchor_set: AnchorSet, level: float
 ) -> bool:
-    """Return whether a stopping rule is met."""
+    """Return whether one of the stopping rules of the settings is met."""
     low, high = placement.interval
     if settings.until_width is not None and high - low <= settings.until_width:
         return True
@@ -299,7 +310,15 @@ def _answers(run: Run, query_id: str) -> bool:
 def _notes(
     model: str, placement: Placement, judgment_counts: tuple[int, int], looks: int, failed: int
 ) -> Iterator[str]:
-    """Yield notes on the placement of a model."""
+    """Yield notes on the placement of a model.
+
+    Args:
+        model: Name of the model.
+        placement: The logit with its uncertainty.
+        judgment_counts: Numbers of judgments received and requested.
+        looks: How often the stopping rule is checked at most.
+        failed: Number of queries that the model failed on.
+    """
     received, requested = judgment_counts
     more = f" (of {requested} requested)" if received < requested else ""
     worth = f"; with predictions worth {placement.worth:.0f}" if placement.tuning > 0 else ""
@@ -328,7 +347,10 @@ def _notes(
 
 
 def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement]) -> Floats:
-    """Return the confidence that model i is better than j, for anchors and then placed models."""
+    """Return the confidence that model i is better than model j, at ``[i, j]``.
+
+    The models are the anchors, followed by the placed models.
+    """
     count, placed = (
         len(anchor_set.anchors.logits),
         [_widened_placement(placement) for placement in judged_placements],
@@ -350,10 +372,10 @@ def joint_confidence(anchor_set: AnchorSet, judged_placements: Sequence[JudgedPl
 def joint_draws(
     anchor_set: AnchorSet, judged_placements: Sequence[JudgedPlacement], *, seed: int = 0
 ) -> Floats:
-    """Draw logits of anchors and placed models jointly, ``(draws, models)``.
+    """Draw the logits of anchors and placed models jointly; the shape is ``(draws, models)``.
 
-    Draws on the same queries, for instance in several languages, share their random numbers
-    (:func:`mirage.statistics.clusters.multipliers`), as in
+    If rankings in several languages have the same queries, their draws share the random numbers of
+    each query (:func:`mirage.statistics.clusters.multipliers`), as in
     :meth:`mirage.arena.BradleyTerryFit.draws`.
 
     Args:
@@ -376,7 +398,7 @@ def joint_draws(
 
 
 def _widened_placement(judged: JudgedPlacement) -> Placement:
-    """Return the placement with errors widened in the same proportion as its interval."""
+    """Return the placement with its errors multiplied by the factor that widened its interval."""
     return judged.placement._replace(
         errors=judged.placement.errors * judged.widened,
         open_variance=judged.placement.open_variance * judged.widened**2,

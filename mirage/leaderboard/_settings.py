@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class RankOptions(TypedDict, total=False):
-    """Keyword arguments of :meth:`mirage.Leaderboard.rank`, which describes them."""
+    """Keyword arguments of :meth:`mirage.Leaderboard.rank`; its docstring describes them."""
 
     judge: JudgeLike | None
     judgments: int | None
@@ -87,10 +87,10 @@ class RankSettings:
 
 
 def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
-    """Return the systems, after checking that they have names.
+    """Return the systems unchanged, after checking that they are a mapping from name to system.
 
     Raises:
-        SettingError: There are no names.
+        SettingError: ``models`` is not a mapping.
     """
     if not isinstance(models, Mapping):
         raise SettingError(
@@ -101,7 +101,10 @@ def systems_by_name(models: Mapping[str, T]) -> Mapping[str, T]:
 
 
 def with_rank_options(method: Callable[P, T]) -> Callable[P, T]:
-    """Show the names of :class:`RankOptions` in the signature of a method, and check calls.
+    """Decorate a method so that its signature lists the options by name, and calls are checked.
+
+    The options are the keyword arguments of :class:`RankOptions`. A call with a missing, unknown or
+    surplus argument raises a :class:`~mirage.SettingError`.
 
     Args:
         method: A method with ``**options: Unpack[RankOptions]``.

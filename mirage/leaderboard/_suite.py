@@ -12,9 +12,9 @@ TASTES = ("reference_recall", "answer_char3", "answer_length")
 
 
 def offline_suite(dataset: MirageDataset) -> FeatureSuite:
-    """Return a suite of the offline features, with wording and length, that this dataset supports.
+    """Return a suite of the features that need no neural model, including wording and length.
 
-    None of them needs a model.
+    Features that cannot be computed on this dataset are left out.
     """
     suite = FeatureSuite.default(dataset.language)
     for name in TASTES:

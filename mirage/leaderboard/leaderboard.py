@@ -85,7 +85,7 @@ class Leaderboard(NearNames):
             :attr:`PairwiseJudge.agreement <mirage.PairwiseJudge.agreement>`.
         runs: Responses of the anchors, for :meth:`rank` with a judge; or a function that returns
             them when they are first needed.
-        about: What the anchors are and what a rank means, in one line.
+        about: One line for readers of a ranking: what the anchors are, and what a rank means.
         provenance: Sources of the ranker.
 
     Attributes:
@@ -177,7 +177,8 @@ class Leaderboard(NearNames):
         """Return the leaderboard of MIRAGE-Bench: 19 LLMs judged by GPT-4o (extra ``hub``).
 
         The surrogate learns from the recorded outputs of the 19 LLMs and from their logits in 200
-        tournaments of 100 queries (arXiv 2410.13716). It is stored in the folder ``hub`` of the
+        tournaments (arXiv 2410.13716). A tournament is a bootstrap sample of 100 queries, to whose
+        judgments the logits are fitted. The surrogate is stored in the folder ``hub`` of the
         library's cache, and trained again only if its inputs change. :attr:`provenance` records
         these inputs and how well the surrogate predicts held-out models. The dataset contains only
         the queries that GPT-4o judged.
@@ -189,15 +190,15 @@ class Leaderboard(NearNames):
                 computed on the benchmark. They are computed from the recorded outputs with the same
                 code as for a new model.
             path: Folder with copies of the benchmark's datasets, to read instead of the hub.
-            revisions: Commit hashes by name of the dataset. By default the newest revisions at the
-                time of the first download, which are stored.
+            revisions: Commit hash to read of each dataset, by name of the dataset. By default the
+                newest revisions are downloaded once, and later calls use them again.
             judge: The judge whose judgments are used; GPT-4o by default.
-            published: Features of the suite that are taken, for the 19 LLMs, from the published
-                data. This is correct only if the suite uses the same models as the benchmark.
-                Missing values count as 0, as in the paper.
+            published: Features of the suite whose values for the 19 LLMs are read from the
+                published data instead of being computed. This is correct only if the suite uses the
+                same models as the benchmark. Missing values count as 0, as in the paper.
             estimator: Estimator of :class:`~mirage.SurrogateRanker`; by default the surrogate
-                learns from verdicts. ``"forest"`` is the paper's, which is always trained and
-                stored as well, for comparison.
+                learns from verdicts. ``"forest"`` is the random forest of the paper. It is always
+                trained and stored as well, for comparison.
             seed: Random seed of tournaments and surrogate.
             n_jobs: Number of processes that compute features and validate, as in joblib.
             progress: Show progress bars on stderr, if stderr is a terminal.
@@ -257,8 +258,9 @@ class Leaderboard(NearNames):
 
         Its :attr:`ranking` is that of :meth:`Ranking.from_judgments
         <mirage.Ranking.from_judgments>`. The first call of :meth:`rank` fits a surrogate to the
-        judged models, in tournaments of as many queries as were judged. The surrogate then ranks
-        other models among them without a judge. Warnings about weak judgments are in the notes of
+        logits of the judged models in many tournaments. A tournament is a bootstrap sample of the
+        judged queries, with as many queries as were judged. The surrogate then ranks other models
+        among the judged ones without a judge. Warnings about weak judgments are in the notes of
         both rankings.
 
         Args:
@@ -274,8 +276,8 @@ class Leaderboard(NearNames):
             progress: Show progress bars on stderr, if stderr is a terminal.
             suite: The features. By default those of :meth:`~mirage.FeatureSuite.default`,
                 ``reference_recall``, ``answer_char3`` and ``answer_length``, if they can be
-                computed on the dataset. The surrogate does not use a feature that some judged
-                model has on no query, and a note gives its name.
+                computed on the dataset. If a judged model has no value of a feature on any query,
+                the surrogate does not use this feature, and a note gives its name.
             estimator: Estimator of the surrogate, as for :class:`~mirage.SurrogateRanker`.
             n_jobs: Number of processes that compute features, as in joblib.
 
@@ -283,8 +285,9 @@ class Leaderboard(NearNames):
             JudgmentError: As for :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`; or
                 no judged model has a run, because names do not match.
             UnknownNameError: A judged model has no run, or there is no such estimator.
-            FeatureError: Suite and dataset differ in language. :meth:`rank` raises it if there are
-                too few models for a surrogate, or no feature that every model has.
+            FeatureError: Suite and dataset differ in language. Later, :meth:`rank` raises this
+                error if there are too few models for a surrogate, or if there is no feature of
+                which every model has a value.
         """
         from mirage.surrogate.ranker import SurrogateRanker
         from mirage.surrogate.training import require_models
@@ -318,7 +321,11 @@ class Leaderboard(NearNames):
 
     @cached_property
     def ranking(self) -> Ranking:
-        """Ranking of the anchors alone, by their judgments or the surrogate's training logits."""
+        """Ranking of the anchors alone.
+
+        It is based on their judgments or, if there are none, on the logits from which the
+        surrogate learned.
+        """
         if self._anchors.ranking is not None:
             return self._anchors.ranking
         evidence = Evidence(self.dataset, ranker=self.ranker, provenance=self.provenance)
@@ -336,9 +343,9 @@ class Leaderboard(NearNames):
     def published(language: str) -> Ranking:
         """Return the ranking of 19 LLMs that the MIRAGE-Bench paper publishes.
 
-        Logits and 95 % intervals come from its Tables 7 and 8 (arXiv 2410.13716), fitted to the
-        judgments of GPT-4o. The paper has no logits for Yoruba: logits and intervals are NaN then,
-        and ranks come from Figure 4.
+        Logits and 95 % intervals are those of the paper's Tables 7 and 8 (arXiv 2410.13716), which
+        were fitted to the judgments of GPT-4o. The paper has no logits for Yoruba. For this
+        language logits and intervals are NaN, and ranks come from Figure 4.
 
         Args:
             language: Language name or code.
@@ -365,13 +372,15 @@ class Leaderboard(NearNames):
         """Rank one system among the anchors.
 
         Without a judge, the surrogate predicts the logit from the system's features. With a judge,
-        the judge compares ``judgments`` pairs, each of a response of the system and a response of
-        an anchor, and the surrogate's predictions for all pairs supplement the verdicts. This is
+        ``judgments`` pairs are compared, each of a response of the system and a response of an
+        anchor. The surrogate's predictions for all pairs supplement these verdicts. This is
         prediction-powered inference: the interval is valid regardless of the quality of the
         surrogate (:func:`mirage.arena.placement.place`). If all pairs are judged, the surrogate has
-        no effect. The logits of the anchors do not change. Pairs are drawn at random, and all
-        queries are used once before any query is used twice. A longer sample begins with the
-        shorter one, so judgments can be added later.
+        no effect. The logits of the anchors do not change.
+
+        Pairs are drawn at random, and all queries are used once before any query is used twice. A
+        larger number of judgments extends the sample of a smaller number, so judgments can be
+        added later.
 
         Args:
             system: A function of a query, sync or async, that returns a text, a tuple of the text
@@ -387,23 +396,24 @@ class Leaderboard(NearNames):
                 object with the method ``judge`` of :class:`~mirage.arena.judge.PairJudge`.
                 :meth:`estimate` predicts its cost.
             judgments: Number of pairs for the judge; all pairs by default; with 0 the judge is not
-                asked.
+                called.
             until_width: Stop when the interval of the logit is at most this wide.
-            until_against: Stop when it is statistically significant whether the model is better
-                than this anchor. A stopping rule is checked at most eight times, and intervals are
-                wider to compensate.
+            until_against: Name of an anchor. Stop when the system is significantly better or
+                significantly worse than this anchor. A stopping rule is checked at most eight
+                times, and intervals are wider to compensate.
             out: File to which votes are appended, as for :class:`~mirage.PairwiseJudge`.
             seed: Random seed of the choice of pairs.
             progress: Show progress bars on stderr, if stderr is a terminal.
             n_jobs: Number of processes that compute features, as in joblib.
-            concurrency: Number of simultaneous calls of an async function; a generator has its own.
+            concurrency: Number of simultaneous calls of an async function. A generator uses its own
+                setting.
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
 
         Returns:
             The ranking. Queries that the model fails on are listed under the table and excluded
-            from its features. For its logit, each of them counts as the worst result of a training
-            model on this query. With a judge, a note gives the number of judgments used, and how
-            many judgments would be as precise without the predictions.
+            from its features. In its logit, each of these queries counts as the worst result that
+            a training model had on it. With a judge, a note gives the number of judgments used, and
+            how many judgments would be needed for the same precision without the predictions.
 
         Raises:
             GenerationError: The model failed on every query.
@@ -585,7 +595,7 @@ class Leaderboard(NearNames):
         )
 
     def _check_anchors(self, settings: RankSettings) -> None:
-        """Raise an error if anchors cannot be judged, or the anchor to compare with is unknown."""
+        """Raise an error if anchors lack responses to judge, or ``until_against`` is no anchor."""
         runs = self._anchors.runs()
         if settings.until_against is not None and settings.until_against not in runs:
             raise UnknownNameError("anchor of this leaderboard", settings.until_against, runs)

@@ -1,4 +1,4 @@
-"""Audit of how high systems can rank that optimise the features without answering.
+"""Audit of a leaderboard: how high can a system rank that only optimises the features?
 
 Systems that knew how they would be measured reached near-perfect scores in shared tasks (Dietz et
 al. 2026, arXiv 2601.13227), and a null model won most comparisons of a leaderboard (Zheng et al.
@@ -37,7 +37,8 @@ class Leak(NamedTuple):
     """The rank of one optimiser: a system that raises the features without answering.
 
     Attributes:
-        optimiser: Its name; the docstring of its function in :data:`OPTIMISERS` describes it.
+        optimiser: Name of the optimiser. The function with this name in :data:`OPTIMISERS` has a
+            docstring that describes it.
         rank: Rank among the leaderboard's other systems, without the other optimisers.
         logit: Logit on the leaderboard.
         interval: Lower and upper end of the logit's interval.
@@ -55,7 +56,7 @@ class Leak(NamedTuple):
 
     @property
     def leaks(self) -> bool:
-        """Whether it ranks above half of the board's systems without being flagged."""
+        """Whether the optimiser ranks above half of the board's systems without being flagged."""
         return self.above > 0.5 and not self.unfamiliar
 
 

@@ -159,7 +159,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
     ) -> Estimate:
         """Estimate the largest number and cost of the judge's calls in :meth:`rank`.
 
-        It is the sum of :meth:`Leaderboard.estimate` over the languages, with the same errors.
+        It is the sum of :meth:`Leaderboard.estimate` over the languages, and raises the same
+        errors.
 
         Args:
             system: As for :meth:`rank`.
@@ -227,8 +228,9 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
 
 
 def _language_seed(code: str, seed: int) -> int:
-    """Return the random seed with which a language's pairs are drawn.
+    """Return the random seed for drawing the pairs of a language.
 
-    It differs by language, because on parallel questions different pairs are more informative.
+    Languages may have parallel questions. Verdicts on different pairs are then more informative, so
+    each language gets another seed.
     """
     return seed + int.from_bytes(code.encode())

@@ -1,7 +1,8 @@
 """The arena of MIRAGE-Bench, read from the hub, and the surrogate trained on it.
 
-Its models are those that the judge compared (19 LLMs, by GPT-4o). The surrogate learns their logits
-in 200 tournaments of 100 queries (MIRAGE-Bench, arXiv 2410.13716).
+Its models are those that the judge compared: 19 LLMs if the judge is GPT-4o. The surrogate learns
+their logits in 200 tournaments, which are bootstrap samples of 100 queries (MIRAGE-Bench, arXiv
+2410.13716).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Benchmark(NamedTuple):
         runs: Recorded outputs by model, including two models that were not judged.
         tables: Published feature values by model, under this library's names; NaN if the data has
             no value.
-        counted: The same tables, with 0 for missing values, as in the paper.
+        counted: The same tables, but missing values are 0, as in the paper.
         judgments: Verdicts of one judge.
         revisions: Revision of each dataset: a commit hash, or the SHA-256 of files on disk.
     """
@@ -70,7 +71,11 @@ class Benchmark(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """The parts of a leaderboard of the benchmark; ``provenance`` records their sources."""
+    """The surrogate for the benchmark, with the other parts that a leaderboard needs.
+
+    ``provenance`` records the inputs from which the surrogate was trained, and how well it predicts
+    held-out models.
+    """
 
     dataset: MirageDataset
     suite: FeatureSuite
@@ -156,10 +161,10 @@ def surrogate(
 
     It is stored in the folder ``hub`` of the library's cache with a ``provenance.json``. Later
     calls read it from there if its inputs are the same: revisions, judge, features, estimator, seed
-    and version of this library. Features that this library does not define by name (a function, or
-    a feature with a model) are computed in every call, to check that their values are unchanged.
-    The paper's random forest is trained on the same inputs and stored too, so that the provenance
-    can compare how well both predict held-out models.
+    and version of this library. A suite may also contain features that this library does not define
+    by name (a function, or a feature with a model). Their values are computed in every call, to
+    check that they are unchanged. The paper's random forest is trained on the same inputs and
+    stored too, so that the provenance can compare how well both predict held-out models.
 
     Args:
         suite: The features; by default those of :func:`offline_suite`.
@@ -275,7 +280,10 @@ def _select_queries(dataset: MirageDataset, query_ids: Collection[str]) -> Mirag
 
 
 def _is_library_feature(item: Feature) -> bool:
-    """Return whether a feature is one of this library, so its values depend only on the version."""
+    """Return whether this library defines the feature by name.
+
+    If so, the values of the feature depend only on the version of this library.
+    """
     try:
         return feature(item.name) is item
     except MirageError:
@@ -319,7 +327,7 @@ def _join_columns(tables: Sequence[FeatureTable]) -> FeatureTable:
 
 
 def _digest(tables: Sequence[FeatureTable]) -> str:
-    """Return a hash of the values of these tables."""
+    """Return the SHA-256 hash of the values of these tables."""
     digest = hashlib.sha256()
     for table in tables:
         digest.update(np.ascontiguousarray(table.values).tobytes())
@@ -330,13 +338,13 @@ def _digest(tables: Sequence[FeatureTable]) -> str:
 
 
 def _folder(code: str, inputs: Mapping[str, Any]) -> Path:
-    """Return the cache folder for these inputs."""
+    """Return the cache folder for a surrogate trained from these inputs."""
     key = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
     return default_cache_path().parent / "hub" / f"{code}-{key[:16]}"
 
 
 def _read_cached(folder: Path) -> tuple[SurrogateRanker, dict[str, Any]] | None:
-    """Return the cached surrogate and its provenance, or ``None`` if there is none."""
+    """Return the cached surrogate and its provenance; ``None`` if missing or unreadable."""
     if not folder.is_dir():
         return None
     try:
@@ -396,7 +404,7 @@ def _fit_and_store(
 
 
 def _store(folder: Path, ranker: SurrogateRanker, provenance: Mapping[str, Any]) -> None:
-    """Write the surrogate to the cache folder, replacing an unreadable one."""
+    """Write the surrogate and its provenance to the cache folder, replacing an unreadable one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-", dir=folder.parent) as temporary:
         new_folder = Path(temporary) / folder.name

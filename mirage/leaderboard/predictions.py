@@ -27,7 +27,8 @@ def from_logits(
 ) -> Floats:
     """Predict a model's score against each anchor on each query, by a surrogate of logits.
 
-    The logit of each response is predicted as if all responses of its model had its features.
+    For each single response, the surrogate predicts the logit that a model would have if all its
+    responses had the features of this one. The difference of two such logits gives the score.
 
     Args:
         ranker: The surrogate.
@@ -48,16 +49,17 @@ def from_verdicts(
 ) -> Floats:
     """Predict a model's score against each anchor on each query, from verdicts on the anchors.
 
-    To learn the prediction, each anchor in turn takes the role of the model. Its scores against
-    another anchor are learned, by logistic regression, from the difference of their features and
-    from the other anchor's form. The form is the other anchor's score against the rest on this
-    query, compared with its mean. No verdict on the model itself is used.
+    To learn the prediction, each anchor in turn takes the role of the model. A logistic regression
+    learns its scores against each other anchor from two kinds of inputs. The first is the
+    difference of the two anchors' features. The second, called form, tells how well the other
+    anchor did on this query: its score against the remaining anchors minus its mean score over all
+    queries. No verdict on the model itself is used.
 
     Args:
         own: Features of the model.
         anchors: Features of each anchor.
         judgments: Judgments on the anchors.
-        form: Whether to use the form in addition to features.
+        form: Whether to use the form in addition to the difference of features.
     """
     queries = own.query_ids
     tables = [table.select(queries) for table in anchors]
@@ -88,7 +90,10 @@ def from_verdicts(
 
 
 def _standardise(rows: Floats) -> Floats:
-    """Return features ``(models, queries, features)`` in standard units; missing values are 0."""
+    """Standardise each feature to mean 0 and standard deviation 1; missing values become 0.
+
+    The shape of the argument and of the result is ``(models, queries, features)``.
+    """
     centre = np.nanmean(rows, axis=(0, 1))
     spread = np.nanstd(rows, axis=(0, 1))
     scaled = (rows - centre) / np.where(spread > 0, spread, 1.0)
@@ -96,7 +101,10 @@ def _standardise(rows: Floats) -> Floats:
 
 
 def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence[str]) -> Floats:
-    """Return the mean score of model i against j at ``[i, j, query]``; NaN without a verdict."""
+    """Return model i's mean score against model j on each query, at ``[i, j, query]``.
+
+    The value is NaN if there is no verdict on the two models for the query.
+    """
     model = np.array([names.index(n) if n in names else -1 for n in judgments.models])
     row_of_query = {query: row for row, query in enumerate(query_ids)}
     query = np.array([row_of_query.get(q, -1) for q in judgments.query_ids])[judgments.query]
@@ -111,7 +119,10 @@ def _mean_scores(judgments: Judgments, names: Sequence[str], query_ids: Sequence
 
 
 def _score_deviations(scores: Floats) -> Floats:
-    """Return each model's score on a query minus its usual score: ``(models, queries)``."""
+    """Return each model's mean score on each query minus its mean over all judged queries.
+
+    The result has shape ``(models, queries)``. It is 0 for queries without a verdict on the model.
+    """
     has_score = ~np.isnan(scores)
     mean = np.where(has_score, scores, 0).sum(axis=1) / np.maximum(has_score.sum(axis=1), 1)
     judged = has_score.any(axis=1)
@@ -120,5 +131,5 @@ def _score_deviations(scores: Floats) -> Floats:
 
 
 def _chance(logits: Floats) -> Floats:
-    """Return the probability of winning for a difference in logits."""
+    """Convert the difference between two models' logits to the first model's chance of winning."""
     return np.asarray(0.5 + 0.5 * np.tanh(logits / 2))
