@@ -1,9 +1,9 @@
 """Parse a model's raw text into sections, citations, sentences and tokens.
 
 The expected form of a response is ``##Reason: ... ##Answer: ...`` with passages cited in brackets.
-Models follow it only roughly. Therefore every function here returns a defined result for every
-string, in time linear in its length, and the same result each time. Returned texts are in Unicode's
-NFC form.
+Models follow this form only roughly. Therefore every function here returns a result for every
+string, without an error. The time is linear in the length of the string, and the result is the same
+each time. Returned texts are in Unicode's NFC form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Find the mentions of candidate answers in a text, with their exact offsets."""
+"""Find the mentions of candidate answers in a text, with their exact offsets.
+
+A candidate answer is a short answer, right or wrong, that a text may give to a question.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class Occurrence(NamedTuple):
     Attributes:
         start: Offset of the first character.
         end: Offset behind the last character.
-        verbatim: Whether the text has the candidate letter by letter, apart from case and accents.
+        verbatim: Whether the span contains the candidate letter by letter, apart from case and
+            accents.
         candidate: Index of the candidate; set by the caller.
     """
 
@@ -42,7 +46,7 @@ _CHARACTERS = re.compile(r"[0-9a-z\u00df-\u024f]+(?:[.,:/-][0-9]+)*|\w[^\w\s]?")
 
 @lru_cache(maxsize=4096)
 def locate(forms: Forms, text: str, language: str) -> tuple[Occurrence, ...]:
-    """Return the spans of a text that mention a candidate answer, in any of its accepted spellings.
+    """Return the spans of a text that mention a candidate answer in one of its spellings.
 
     The text must be in NFC. The spans do not overlap.
     """
@@ -68,10 +72,9 @@ def sentence_spans(text: str, language: str) -> tuple[Span, ...]:
 
 
 def select_occurrences(occurrences: Iterable[Occurrence]) -> list[Occurrence]:
-    """Return a subset of the occurrences that do not overlap, in the order of the text.
+    """Select occurrences that do not overlap, and return them in the order of the text.
 
-    Of overlapping occurrences, the longest verbatim one is kept, or the longest if none is
-    verbatim.
+    If occurrences overlap, the longest verbatim one is kept, or the longest if none is verbatim.
     """
     chosen: list[Occurrence] = []
     ranked = sorted(
@@ -116,9 +119,10 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
 
 
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """Yield the shortest runs of words that mention a spelling of the answer.
+    """Yield the start and end of each shortest sequence of words that mentions a spelling.
 
-    Both ends are found by bisection, because a longer run never matches less than a shorter one.
+    Both ends are found by bisection, because a longer sequence never matches less than a shorter
+    one.
     """
     pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
     words = [match.span() for match in pattern.finditer(fold(sentence).text)]

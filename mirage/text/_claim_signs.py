@@ -1,8 +1,8 @@
 """Compute the signs of a mention: numbers that describe the words around a candidate answer.
 
 A sign is an input feature of the boosted trees in ``claims``. The trees predict how the text
-presents the mentioned candidate: whether it asserts it, denies it, reports it, and so on. Other
-candidates in the text are called rivals.
+presents the mentioned candidate: whether it asserts, denies or reports the candidate, and so on.
+Other candidates in the text are called rivals.
 """
 
 from __future__ import annotations
@@ -134,10 +134,9 @@ def _build_scene(
 
 @lru_cache(maxsize=2048)
 def _content_words(text: str, entry: Language) -> frozenset[str]:
-    """Return the stems of a text's content words.
+    """Return the stems of a text's content words, that is, of all words but function words.
 
-    Function words are left out. In a language whose tokens are characters, return pairs of
-    neighbouring characters instead.
+    In a language whose tokens are characters, return pairs of neighbouring characters instead.
     """
     function_words = lexicon(entry.code).function_words
     tokens = [stem(token, entry) for token in tokenize(text, entry)]
@@ -284,8 +283,8 @@ def _marking_signs(scene: _Scene, mention: Mentioned, sentence: Span) -> Iterato
 def _comparison_score(scene: _Scene, mention: Mentioned, sentence: Span) -> float:
     """Return how near a mention is to a word of comparison, such as "than".
 
-    The score is above 0 if the mention is the lesser of two ("longer than the Nile") and below 0 if
-    it is the greater.
+    The score is above 0 if the mentioned candidate is the lesser of two ("longer than the Nile"),
+    below 0 if it is the greater, and 0 without such a word.
     """
     lesser = _marking_nearness(scene, mention, CUES.index("comparison"), sentence)
     greater = _marking_nearness(scene, mention, CUES.index("inferiority"), sentence)
@@ -297,8 +296,8 @@ def _side_nearness(
 ) -> tuple[float, float]:
     """Return how near cue words of one kind are to a mention, before it and after it.
 
-    Only cues in the same clause count. Only cues in the same clause count. Each value is 1 if the
-    cue is the next word, less if it is farther away, and 0 if there is none.
+    Only cues in the same clause count. Each of the two values is 1 if the cue is the next word,
+    less if it is farther away, and 0 if there is none.
     """
     clause = _clause(scene.folded, sentence, mention)
     nearness = [0.0, 0.0]
@@ -311,10 +310,11 @@ def _side_nearness(
 
 
 def _marking_nearness(scene: _Scene, mention: Mentioned, kind: int, sentence: Span) -> float:
-    """Return the nearness of a cue word on the side of the mention where the language marks nouns.
+    """Return how near a cue word is to a mention, on the side where the language marks nouns.
 
-    Only cues without another candidate in between count. The value is 1 if the cue is the next
-    word, less if it is farther away, and 0 if there is none.
+    In languages with postpositions, such as Japanese, this is the side after the mention; in others
+    it is the side before. Only cues without another candidate in between count. The value is 1 if
+    the cue is the next word, less if it is farther away, and 0 if there is none.
     """
     if scene.entry.code in _POSTPOSED:
         ends = [m.start for m in scene.mentions if m.start >= mention.end]

@@ -1,4 +1,4 @@
-"""Find cues: words that show how a text takes a statement, such as negations and attributions."""
+"""Find cues: words that show how a text presents a statement, such as "not" and "many say"."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Cue(NamedTuple):
 
 
 def cues(folded: FoldedText, text: str, entry: Language) -> Iterator[Cue]:
-    """Yield the cue words and phrases of a text, kind by kind.
+    """Yield the cue words and phrases of a text, one kind after another.
 
-    English cues count in every language if the text has Latin letters.
+    If the text contains Latin letters, English cues are also found in texts of other languages.
     """
     is_english = entry is LANGUAGES["en"] or not _has_latin(folded.text)
     for code in (entry.code,) if is_english else (entry.code, "en"):
@@ -94,7 +94,10 @@ def cues_of(code: str) -> tuple[re.Pattern[str], ...]:
 
 @cache
 def _accented_patterns(code: str) -> tuple[re.Pattern[str], ...]:
-    """Return the patterns of :func:`cues_of` with accents, for languages in which these matter."""
+    """Return the patterns of :func:`cues_of` with accents.
+
+    They are used for languages in which accents distinguish a cue from another word.
+    """
     entry, words = Language.of(code), lexicon(code)
     return tuple(_pattern(getattr(words, kind), entry, str.lower) for kind in CUES)
 

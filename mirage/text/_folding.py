@@ -14,7 +14,7 @@ __all__ = ["FoldedText", "fold"]
 
 
 class FoldedText(NamedTuple):
-    """A text without case, accents and non-ASCII digits, with the origin of each character.
+    """A folded text: in lower case, without accents, with ASCII digits; and its original offsets.
 
     Attributes:
         text: The folded text. Punctuation and spaces are kept.

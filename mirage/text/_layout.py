@@ -1,8 +1,9 @@
 """Separate the content of a response from its layout.
 
 Layout is Markdown (headings, rules, tables, bullets, emphasis, links), emoji, labels such as
-"**Answer:**", lists of sources, signatures, and "According to passage 2,". Two wrappers are removed
-before a response is split into sections: a block of thoughts, and a JSON object around the answer.
+"**Answer:**", lists of sources, signatures, and phrases such as "According to passage 2,". Two
+wrappers are removed before a response is split into sections: a block of thoughts (``<think>``),
+and a JSON object around the answer.
 
 Layout is masked, not deleted: each of its characters is replaced with :data:`GAP`. Therefore
 offsets in the masked text are offsets in the original text.
@@ -78,7 +79,7 @@ def unwrap_response(text: str, language: Language) -> tuple[str, list[tuple[str,
 
 
 def _remove_thoughts(text: str) -> str:
-    """Return the text without blocks of thoughts; an unclosed block extends to the end."""
+    """Return the text without blocks of thoughts; a block that is not closed extends to the end."""
     pieces: list[str] = []
     cursor = 0
     opened = ""
@@ -158,7 +159,7 @@ def _iter_sections(value: dict[str, Any], language: Language) -> Iterator[tuple[
 
 
 def _strings(value: Any, *, scalars: bool) -> Iterator[str]:
-    """Yield the strings in a JSON value, in order; with ``scalars``, also the numbers."""
+    """Yield the strings in a JSON value, in order; if ``scalars`` is true, also its numbers."""
     if isinstance(value, str):
         yield nfc(value)
     elif isinstance(value, list):
@@ -255,9 +256,9 @@ _SIGNS = re.compile(
 def mask_layout(
     text: str, language: Language, brackets: Sequence[Citation], context: Context | None
 ) -> str:
-    """Return an answer with :data:`GAP` for each character of layout, at unchanged length.
+    """Return an answer in which each character of layout is replaced with :data:`GAP`.
 
-    The cells of a table become lines.
+    The length does not change. The cells of a table become lines.
     """
     page = _Page(text, language, brackets, context)
     for step in _STEPS if _SIGNS.search(text) else _PLAIN_STEPS:
@@ -267,7 +268,7 @@ def mask_layout(
 
 
 def blank_layout(text: str) -> str:
-    """Return a masked text with spaces for its layout, at unchanged length."""
+    """Return a masked text in which each mask is replaced with a space; the length is unchanged."""
     return text.replace(GAP, " ").replace(CELL, "\n")
 
 
@@ -297,7 +298,7 @@ _GAPS = re.compile(f"{GAP}+")
 
 
 def _replace_gap(gap: re.Match[str]) -> str:
-    """Return the replacement of masked layout: a space for a long run, nothing for a few marks."""
+    """Return the replacement of adjacent masks: a space if there are many, nothing if few."""
     return " " if len(gap[0]) > 3 else ""
 
 
@@ -484,12 +485,19 @@ def _mask_sources(page: _Page) -> None:
 
 
 def _blank_emphasis(text: str) -> str:
-    """Return the text with a space for each ``*`` and ``_``, at unchanged length."""
+    """Return the text with each ``*`` and ``_`` replaced with a space."""
     return re.sub(r"[*_]", " ", text)
 
 
 def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> bool:
-    """Return whether a span is an entry of a list of sources: passages, a title or a link."""
+    """Return whether a span is an entry of a list of sources: passages, a title or a link.
+
+    Args:
+        page: The text.
+        start: Start of the span.
+        end: End of the span.
+        may_be_empty: Value to return for a span without words.
+    """
     raw = page.text[start:end]
     has_link = bool(_REFERENCE.search(raw)) or page.has_citation(start, end)
     rest = _URL.sub(" ", _LINK.sub(lambda m: f" {m[0].partition(']')[0][1:]} ", raw))
@@ -514,7 +522,7 @@ def _is_reference(page: _Page, start: int, end: int, *, may_be_empty: bool) -> b
 
 
 def _is_title_like(words: str) -> bool:
-    """Return whether a text with a link looks like a title and not like a sentence."""
+    """Return whether words beside a link look like a title and not like a sentence."""
     return not re.search(r"[.!?。！？।]\s*\S", words) and not has_number(words)
 
 
@@ -578,7 +586,10 @@ def _is_signature_line(page: _Page, start: int, end: int) -> bool:
 
 
 def _asserts_nothing(text: str, context: Context) -> bool:
-    """Return whether a few words contain no number and no word of the question or the passages."""
+    """Return whether a text contains no number and no word of the question or the passages.
+
+    Short words and words for headings do not count.
+    """
     context_text = " ".join((context.question, *context.passages)).casefold()
     return not has_number(text) and not any(
         len(word) > 3
@@ -655,10 +666,10 @@ def _mask_attributions(page: _Page) -> None:
 
 
 def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
-    """Mask a span except for its citations if it begins a line.
+    """Mask a span without the citations in it.
 
-    A citation at the start of a line belongs to the following sentence. If the span does not begin
-    a line and has a citation, nothing is masked.
+    If the span has a citation and does not begin a line, nothing is masked. At the start of a line,
+    the citation is kept, because it belongs to the following sentence.
     """
     brackets = page.citations_between(start, end)
     if brackets and not opens_line:
@@ -684,7 +695,7 @@ _PASSAGE_NUMBER = r"(?<!\d)\d{1,2}(?![\d.,]\d|\d)"
 def _attribution_pattern(language: Language) -> re.Pattern[str]:
     """Return a pattern for attributions such as "According to passage 2,".
 
-    It matches a template that ships with mirage, or a clause with a passage's number.
+    It matches a template that ships with mirage, or a clause that contains the number of a passage.
     """
     templates, passage_words = attributions(language.code)
     spaced = language.tokens == "word"

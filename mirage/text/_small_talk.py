@@ -4,8 +4,8 @@
 of phrases covers all such sentences. Therefore the words of a sentence are put into three classes:
 talk words, function words, and all others. Talk words are greetings, thanks, and words about
 questions, answers and documents. They come from ``data/small_talk.json`` and the phrases that ship
-with mirage. A sentence is small talk if it has no number and no name, shares no other word with the
-question or the passages, and consists mostly of talk words.
+with mirage. A sentence is small talk if it consists mostly of talk words, contains no number and no
+name, and shares no words with the question or the passages except talk and function words.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _data() -> Mapping[str, Mapping[str, list[str]]]:
 
 @cache
 def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
-    """Return the phrases around an answer that ship with mirage, by kind.
+    """Return the phrases that models write around an answer, by kind, such as openers.
 
-    Empty if there are none for the language.
+    They ship with mirage. The result is empty if there are none for the language.
     """
     source = resources.files("mirage") / "data" / "phrases" / f"{code}.json"
     if not source.is_file():
@@ -124,7 +124,7 @@ def _shipped_phrases(code: str) -> Mapping[str, list[str]]:
 def attributions(code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a language's templates for naming a source, and its words for passages.
 
-    A template such as "According to passage {n}," has ``{n}`` for the passage's number.
+    In a template such as "According to passage {n},", ``{n}`` stands for the number of the passage.
     """
     entry = Language.with_board(code)
     templates = tuple(_shipped_phrases(code).get("attributions", ()))
@@ -253,7 +253,10 @@ def _classify_characters(text: str, words: Vocabulary) -> _WordClasses:
 
 @lru_cache(maxsize=1024)
 def _comparable_forms(text: str, entry: Language) -> frozenset[str]:
-    """Return the units of a text for comparison: words and their stems, or runs of characters."""
+    """Return the units of a text that are compared: words and their stems.
+
+    In languages without spaces, return the sequences of a few characters instead.
+    """
     if entry.tokens == "character":
         folded, length = _fold_phrase(text), RUN.get(entry.script, 2)
         return frozenset(folded[i : i + length] for i in range(len(folded) - length + 1))
@@ -283,7 +286,7 @@ _DIGIT = re.compile(r"\d")
 
 
 def has_number(text: str) -> bool:
-    """Return whether a text has a number that is not the number of a ticket."""
+    """Return whether a text contains a number other than a ticket number or a version."""
     return bool(_DIGIT.search(_TICKET.sub("", text)))
 
 

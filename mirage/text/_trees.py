@@ -1,8 +1,8 @@
 """Boosted trees stored as JSON: small models that ship without a machine learning library.
 
-The trees come from gradient boosting (Friedman 2001, *Greedy function approximation*). A sign is a
-numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``. A node
-passes a text to its left child if the sign is at most the threshold.
+The trees are trained by gradient boosting (Friedman 2001, *Greedy function approximation*). A sign
+is a numeric input feature. A node is ``[sign, threshold, left, right]`` and a leaf ``[value]``. The
+path through a tree continues at the left child if the sign is at most the threshold.
 """
 
 from __future__ import annotations

@@ -39,10 +39,11 @@ FormValue = frozenset[Day] | int | re.Pattern[str] | _Amount
 def states_equal(value: FormValue, text: str, language: str) -> bool:
     """Return whether a text states a date, year, amount or name that equals the given value.
 
-    A date equals another if every part of the value is the same. So ``15.04.1912`` states ``April
-    1912``, but not the reverse. Amounts with different units are converted. Metric and non-metric
-    amounts count as equal if they agree within the rounding of the stated digits. A name may be
-    abbreviated to an initial: ``M. de Cervantes``.
+    A date in the text equals the given date if each part (day, month, year) of the given date is
+    the same. So ``15.04.1912`` states ``April 1912``, but not the reverse. Amounts with different
+    units are converted. Metric and non-metric amounts count as equal if they agree within the
+    rounding of the stated digits. A first name may be abbreviated to an initial: ``M. de
+    Cervantes``.
 
     Args:
         value: Value of one spelling of an answer, from :func:`form_values`.
@@ -72,7 +73,7 @@ def form_values(forms: tuple[str, ...], language: str) -> tuple[FormValue, ...]:
 
 @lru_cache(maxsize=4096)
 def is_marked(text: str, entry: Language) -> bool:
-    """Return whether a number has separators or a multiplier, as in 5,500 and 3 million."""
+    """Return whether a text has a number with a separator or multiplier: 5,500 or 3 million."""
     return _MARKED.search(text) is not None or multiplies(text, entry)
 
 
@@ -81,10 +82,10 @@ _MARKED = re.compile(r"\d[.,٫]\d")
 
 @lru_cache(maxsize=4096)
 def plain_values(text: str, entry: Language) -> frozenset[Decimal]:
-    """Return the numbers in digits that are not dates, multiplied by the words behind them.
+    """Return the values of the numbers that a text states in digits, without dates.
 
-    ``5,500.00``, ``5500`` and ``5.5 thousand`` are equal. Digits that are part of a name or code
-    (``K2``) are left out.
+    A number is multiplied by a word behind it: ``5.5 thousand`` is 5500, like ``5,500.00`` and
+    ``5500``. Digits that are part of a name or code (``K2``) are left out.
     """
     return frozenset(value for _, _, value, _ in _plain_amounts(text, entry))
 
@@ -134,7 +135,7 @@ _SMALL_WORDS = frozenset(_SMALL.split())
 
 
 def _gregorian(text: str, entry: Language) -> str:
-    """Return the text with years of Japanese eras and the Buddhist calendar as Gregorian years."""
+    """Convert years of Japanese eras and of the Buddhist calendar in a text to Gregorian years."""
     if entry.script in ("Han", "Japanese"):
         return _ERA.sub(lambda m: f"{_ERAS[m[1]] + (1 if m[2] == '元' else int(m[2]))}年", text)
     if entry.script == "Thai":
@@ -149,7 +150,10 @@ def _common_year(year: int, entry: Language) -> int:
 
 @lru_cache(maxsize=4096)
 def _days(text: str, entry: Language) -> frozenset[Day]:
-    """Return every date of a text; a date in digits with two readings gives both."""
+    """Return every date of a text.
+
+    If a date in digits can be read in two ways, such as 4/5/1912, both dates are returned.
+    """
     text = _gregorian(text, entry)
     days: set[Day] = set(_numeric_days(text, entry))
     for date in dates(text, entry):
@@ -186,7 +190,8 @@ def _numeric_days(text: str, entry: Language) -> Iterator[Day]:
 def _from_persian(year: int, month: int, day: int) -> Day:
     """Convert a day of the Persian solar calendar, using its 33-year cycle of leap years.
 
-    The algorithm is the arithmetic one of jdf (Tizhoosh and Keshavarz), right for 1178 to 1633.
+    The arithmetic algorithm of the library jdf (Tizhoosh and Keshavarz) is used. It is correct for
+    the Persian years 1178 to 1633.
 
     Returns:
         Day, month and year of the Gregorian calendar.
@@ -215,7 +220,10 @@ def _years(text: str, entry: Language) -> frozenset[int]:
 
 
 def _covers(day: Day, wanted: Day) -> bool:
-    """Return whether a date agrees with another in each part (day, month, year) that it states."""
+    """Return whether a date is the same as ``wanted`` in each part that ``wanted`` states.
+
+    The parts are day, month and year.
+    """
     return all(
         wanted_part is None or wanted_part == day_part
         for day_part, wanted_part in zip(day, wanted, strict=True)
@@ -286,7 +294,8 @@ def _decimal(number: str) -> tuple[Decimal, Decimal] | None:
 def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
     """Parse a number with two decimals that may also be a time; return value and rounding step.
 
-    ``5.50`` is read as a number. ``15.00`` is more likely a time, and gives ``None``.
+    ``5.50`` is read as a number. For ``15.00``, which is more likely a time, the result is
+    ``None``.
     """
     match = re.fullmatch(r"(\d{1,2})[.,٫](\d{2})", number)
     if match is None or not int(match[2]):
@@ -295,7 +304,7 @@ def _time_or_decimal(number: str) -> tuple[Decimal, Decimal] | None:
 
 
 class _Units(NamedTuple):
-    """Patterns for a unit after and before a number, and the unit of each written name."""
+    """Patterns for a unit after and before a number, and the unit that each written name means."""
 
     after: re.Pattern[str]
     before: re.Pattern[str]
@@ -344,7 +353,12 @@ _NEVER = re.compile("(?!)")
 
 
 def _unit_at(text: str, start: int, end: int, entry: Language) -> tuple[int, int, str]:
-    """Return the span of a number together with its unit, and the unit; empty if there is none."""
+    """Find the unit of a number.
+
+    Returns:
+        Start and end of the number together with its unit, and the unit; an empty text if there is
+        no unit.
+    """
     if entry.gram_length == 2 and (degrees := _DEGREES_OF_KIND.match(text, end)):
         for kind, unit in _KINDS_BEFORE.items():
             if text[max(start - 4, 0) : start].rstrip().endswith(kind):
@@ -406,9 +420,10 @@ _SHORTEST_NAME = 4
 
 
 def _initials(form: str) -> re.Pattern[str] | None:
-    """Return a pattern for a name with initials: ``M. de Cervantes``, ``Cervantes, M.``.
+    """Return a pattern that matches a person's name with initials.
 
-    ``None`` if the form does not look like a person's name.
+    For ``Miguel de Cervantes``, it matches ``M. de Cervantes`` and ``Cervantes, M.``. The result is
+    ``None`` if the spelling does not look like a person's name.
     """
     words = form.split()
     name_words = [word for word in words if word.casefold() not in _PARTICLES]

@@ -1,15 +1,16 @@
 """Estimate whether an answer abstains, that is, states that the question is not answered.
 
-A list of set phrases does not cover the answers of models ("that figure is missing here", "Pisa's
-stairs nobody counts in these texts"). A phrase alone also cannot distinguish an abstention from an
-answer with a caveat.
+A list of fixed phrases ("there is no information on") does not cover the answers of models ("that
+figure is missing here", "Pisa's stairs nobody counts in these texts"). A phrase alone also cannot
+distinguish an abstention from an answer with a caveat.
 
 Therefore each sentence is searched for words of a few classes: negation, telling (such as
-"mention"), sources, lacking, the speaker, limits, contrast, and nobody or never. From these, signs
-are computed. A sign is a number that describes which classes occur together, which words come
-before and after them, or how many new words the answer has. Boosted trees (Friedman 2001, *Greedy
-function approximation*) combine the signs. The trees use no words and are the same for all
-languages; ``corpora/abstentions.py`` trains them.
+"mention"), sources (such as "passage"), lacking (such as "missing"), the speaker, limits, contrast,
+and nobody or never. From these words, numeric features called signs are computed. A sign describes
+which classes occur together, which words come before and after them, or how many new words the
+answer has. Boosted trees (Friedman 2001, *Greedy function approximation*) predict from the signs
+whether the answer abstains. The trees use no words and are the same for all languages;
+``corpora/abstentions.py`` trains them.
 """
 
 from __future__ import annotations
@@ -63,12 +64,13 @@ def abstains(text: str, language: str | Language, *, question: str = "") -> floa
     An answer abstains if the probability is at least :data:`ABSTAINS_AT`. An abstention may mention
     related facts ("they tell when it was built, but not by whom"). An answer with a caveat ("it is
     the Nile; its length is not given") and an answer that denies a fact are not abstentions.
-    English sentences are understood in every language.
+    Sentences in English are recognised whatever the language is.
 
     Args:
         text: Answer, without its citations.
         language: Language that the answer should be in.
-        question: Question. It helps to distinguish its own words from new information.
+        question: Question. It helps to distinguish repeated words of the question from new
+            information.
 
     Returns:
         A probability from 0 to 1; 0 if the text has no words.
@@ -189,10 +191,10 @@ def _words(code: str, marked: bool = False) -> _Words:
 def _contrast_patterns(
     contrast: Iterable[str], limits: Sequence[str], entry: Language, marked: bool
 ) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return two patterns that split a piece at words of contrast.
+    """Return two patterns that split a part of a sentence at words of contrast.
 
-    The first pattern matches before a word that opens a part, such as "but". The second matches
-    after an ending that closes a part.
+    The first pattern matches before a word that begins a new part, such as "but". The second
+    matches after an ending of a word that marks the end of a part.
     """
     opening_words, ending_words = set[str](), set[str]()
     for word in set(contrast).difference(limits):
@@ -206,7 +208,7 @@ def _contrast_patterns(
 
 
 def _iter_classified_words(entry: Language) -> Iterator[tuple[int, str]]:
-    """Yield each word of a word class, with the bit of the class."""
+    """Yield the words of all word classes, each with the bit that stands for its class."""
     language_lexicon, extra_lists = (
         lexicon(entry.code),
         packaged_json("abstentions.json")[entry.code],
@@ -229,9 +231,9 @@ def _phrases(texts: Iterable[str], entry: Language, marked: bool) -> Iterator[_P
 
 
 def _forms(word: str, entry: Language, marked: bool) -> list[str]:
-    """Return a word or phrase, folded like a text.
+    """Return the folded forms of a word or phrase, to be searched for in folded texts.
 
-    If ``marked``, the form with accents is returned in addition to the form without.
+    There is a form without accents and, if ``marked``, also a form with accents.
     """
     gap = "" if entry.tokens == "character" else " "
     variants = [
@@ -267,7 +269,7 @@ def _word_classes(token: str, code: str, marked: bool) -> int:
 
 
 def _contains_phrase(text: str, words: _Words) -> bool:
-    """Return whether a folded text contains a set phrase."""
+    """Return whether a folded text contains a fixed phrase that states an abstention."""
     candidates = [phrase for phrase in words.phrases if phrase.parts[0] in text]
     return any(_matches_phrase(text, phrase, words) for phrase in candidates)
 
@@ -285,7 +287,16 @@ def _matches_phrase(text: str, phrase: _Phrase, words: _Words) -> bool:
 
 
 def _phrase_end(text: str, at: int, phrase: _Phrase, reach: int) -> int:
-    """Return where a phrase that begins at ``at`` ends; 0 if its later parts are missing."""
+    """Return the offset at which a phrase with several parts ends.
+
+    The result is 0 if a later part of the phrase does not follow closely.
+
+    Args:
+        text: Folded text.
+        at: Offset at which the first part of the phrase begins.
+        phrase: The phrase.
+        reach: Largest number of characters between two parts.
+    """
     end = at + len(phrase.parts[0])
     for part in phrase.parts[1:]:
         at = text.find(part, end, end + reach + len(part))
@@ -353,7 +364,10 @@ def _statements(sentences: Sequence[str]) -> Sequence[str]:
 
 
 def _parts(piece: str, words: _Words) -> list[str]:
-    """Fold a piece and split it at words of contrast: "little of its size | but 3 m high"."""
+    """Fold a part of a sentence and split it at words of contrast.
+
+    For example, "little of its size but 3 m high" is split before "but".
+    """
     text = words.gap.join(_fold(piece, words.entry, words.marked))
     opening, ending = words.contrast_patterns
     return [part for half in ending.split(text) for part in opening.split(half) if part]
@@ -381,7 +395,7 @@ def _is_english(text: str, target_words: _Words, english: _Words) -> bool:
     """Return whether a sentence is in English rather than in the expected language.
 
     The language with more of its function words in the sentence wins. In a tie, the sentence is
-    English if it contains an English set phrase.
+    English if it contains a fixed English phrase of abstention.
     """
     letters = sum(map(str.isalpha, text))
     if target_words is english or 2 * sum(c.isascii() and c.isalpha() for c in text) <= letters:
@@ -448,7 +462,11 @@ def _union(sets: Iterable[int]) -> int:
 def _negation_nearness(positions: Sequence[tuple[float, int]]) -> float:
     """Return how near a negation is to a word for telling, such as "mention".
 
-    The value is 1 at the same position, less if they are farther apart, and 0 if either is missing.
+    The value is 1 if both are at the same position, less if they are farther apart, and 0 if there
+    is no negation or no word for telling.
+
+    Args:
+        positions: Position of each word in the text, with the bits of its word classes.
     """
     denials = [position for position, bits in positions if bits & _NEGATION]
     if not denials:
@@ -473,8 +491,8 @@ def signs(
         text: Answer, as in :func:`abstains`.
         language: Language, as in :func:`abstains`.
         question: Question, as in :func:`abstains`.
-        phrases: Whether to search for set phrases. Training uses texts with and without them, so
-            that the trees do not depend on set phrases alone.
+        phrases: Whether to search for fixed phrases. Training uses features with and without this
+            search, so that the trees do not depend on fixed phrases alone.
     """
     entry = Language.of(language)
     sentences = list(_sentences(text, entry, question))
@@ -505,7 +523,10 @@ def _signs_of_first(first: _Sentence, verdict: bool) -> Iterator[float]:
 
 
 def _flags(sentence: _Sentence) -> tuple[bool, ...]:
-    """Return a sentence's features from ``negation`` to ``not_told_in_sources`` (:data:`SIGNS`)."""
+    """Return the features ``negation`` to ``not_told_in_sources`` of :data:`SIGNS`.
+
+    They describe which word classes occur together in the sentence.
+    """
     classes = [piece.classes for piece in sentence.pieces]
     all_classes = _union(classes)
     lacks = bool(all_classes & _LACKING)
@@ -562,7 +583,12 @@ _REPEATED_PER_NEW = 3  # words of the question for each new word
 
 
 def _is_cue(piece: _Piece, phrase: bool) -> bool:
-    """Return whether a part of a sentence may be the one that states that there is no answer."""
+    """Return whether a part of a sentence may state that there is no answer.
+
+    Args:
+        piece: The part.
+        phrase: Whether the sentence contains a fixed phrase of abstention.
+    """
     mentions_telling = phrase or piece.classes & _TELLING_CLASSES
     return bool(piece.classes & _DENIAL and mentions_telling)
 
@@ -570,9 +596,10 @@ def _is_cue(piece: _Piece, phrase: bool) -> bool:
 def _piece_kinds(sentence: _Sentence) -> list[str]:
     """Return the kind of each part of a sentence.
 
-    A ``cue`` may state that there is no answer. A ``denied`` part only has a negation. A ``told``
-    part only has words for telling or sources, such as "mention" or "passage". A ``plain`` part has
-    neither; before a cue, it counts as a part of the cue if it mostly repeats the question.
+    A ``cue`` may state that there is no answer. A ``denied`` part contains a negation, but no words
+    for telling or sources such as "mention" or "passage". A ``told`` part contains such words, but
+    no negation. A ``plain`` part contains neither. If a plain part directly before a cue mostly
+    repeats the question, it counts as a cue too.
     """
     kinds = [_piece_kind(piece, sentence.phrase) for piece in sentence.pieces]
     for index in reversed(range(len(kinds) - 1)):
@@ -612,7 +639,10 @@ def _signs_of_plain(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[
 
 
 def _signs_of_denials(pieces: Sequence[_Piece], kinds: Sequence[str]) -> Iterator[float]:
-    """Yield the features of denials: ``denied_new`` to ``limited_first`` in :data:`SIGNS`."""
+    """Yield the features ``denied_new`` to ``limited_first`` of :data:`SIGNS`.
+
+    They describe the parts of the sentences that deny something or limit what is told.
+    """
     denied = _of_kind("denied", pieces, kinds)
     yield math.log1p(sum(p.new for p in denied))
     yield math.log1p(sum(p.repeated for p in denied))

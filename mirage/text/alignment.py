@@ -1,4 +1,4 @@
-"""Replacements: stretches that differ between an answer and its reference in the same context."""
+"""Replacements: words of a reference that an answer replaces with others in the same context."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Replacement(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, ...]:
-    """Return the short differences between a reference and an answer in a context that both share.
+    """Return the words of a reference that an answer replaces with other words.
 
-    Each difference pairs a few words of the reference with the answer's words in their place. The
+    Only short differences count, and only if both texts have the same words around them. The
     alignment uses the algorithm of Ratcliff and Obershelp (:mod:`difflib`).
     """
     entry = Language.of(code)
@@ -66,8 +66,8 @@ def replacements(reference: str, answer: str, code: str) -> tuple[Replacement, .
 def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tuple[str, ...]:
     """Return the words in a range of tokens.
 
-    If tokens are single characters, return every pair of neighbouring characters that overlaps the
-    range, then the numbers in the range.
+    In a language whose tokens are single characters, return pairs of neighbouring characters
+    instead: every pair with a character in the range, followed by the numbers in the range.
     """
     if entry.tokens == "word":
         return tokens[start:end]

@@ -95,7 +95,7 @@ class Passages(NamedTuple):
         )
 
     def with_footnotes(self, text: str, entry: Language) -> Passages:
-        """Return a copy that also has the footnotes of a text, such as ``[^1]: Passage 3``."""
+        """Return a copy with the footnotes that a text defines, such as ``[^1]: Passage 3``."""
         if "]:" not in text:
             return self
         text = nfc(text)
@@ -113,7 +113,11 @@ class Passages(NamedTuple):
         )
 
     def by_title_or_label(self, token: str) -> tuple[str, ...] | None:
-        """Return the passage with this title, or the passages of the footnote with this label."""
+        """Return the passage with a title, or the passages that a footnote with a label refers to.
+
+        Args:
+            token: Title or label of a footnote, folded. If it is neither, the result is ``None``.
+        """
         if token in self.by_title and token not in self.by_id:
             return (self.by_title[token],)
         return self.footnotes.get(token)
@@ -169,7 +173,7 @@ _REFERENCE = re.compile(r"\[(\^[\w-]{1,20}|\d{1,3})\\?\](?!:)")
 
 
 def _fold_key(text: str) -> str:
-    """Normalise an id or its citation, so that digits, width, case and spaces do not matter."""
+    """Normalise an id, title or citation, so that digits, width, case and spaces do not matter."""
     text = _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
@@ -200,8 +204,8 @@ def _citation_forms(entry: Language) -> _Forms:
 def citations(text: str, entry: Language, passages: Passages) -> Iterator[Citation]:
     """Yield every span of a text that looks like a citation, in order.
 
-    It is a bracket, a parenthesis, a superscript or a footnote. The definition of a footnote cites
-    the passages that the footnote refers to.
+    A citation is a bracket, a parenthesis, a superscript or a footnote. The definition of a
+    footnote cites the passages that the footnote refers to.
     """
     position = 0
     for match in _DEFINITION.finditer(text) if passages.footnotes else ():
@@ -283,7 +287,10 @@ _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 def _ids_in_parentheses(
     match: re.Match[str], entry: Language, passages: Passages
 ) -> tuple[str, ...] | None:
-    """Return the passages that ``(1)`` or ``(Passage 3)`` cites; ``None`` for other remarks."""
+    """Return the passages that ``(1)`` or ``(Passage 3)`` cites.
+
+    The result is ``None`` if the content of the parentheses is not a citation.
+    """
     content = match[3]
     if not _NUMBER_OR_HASH.search(content):
         return None
@@ -430,7 +437,10 @@ def _ids_in(content: str, forms: _Forms, passages: Passages) -> tuple[str, ...] 
 
 
 def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]:
-    """Yield the parts of a bracket's content; an id that contains commas or spaces is one part."""
+    """Split the content of a bracket into its parts, such as ids and numbers, and yield them.
+
+    An id or title is one part even if it contains commas or spaces.
+    """
     parts = [key] if passages.has(key) else _SEPARATOR.split(forms.glued.sub(",", key))
     for part in map(str.strip, parts):
         if passages.has(part):
@@ -440,10 +450,15 @@ def _split_bracket(key: str, forms: _Forms, passages: Passages) -> Iterator[str]
 
 
 def _ids_of(token: str, passages: Passages, numbers: list[int]) -> list[str] | None:
-    """Return the passages that one id, number or range cites; ``None`` if it is none of these.
+    """Return the passages that one part of a bracket cites: an id, a number or a range of numbers.
 
-    ``numbers`` has the passage numbers that no earlier range in the bracket covers. The numbers of
-    a range are removed from it.
+    The result is ``None`` if the part is none of these.
+
+    Args:
+        token: The part.
+        passages: The passages of the prompt.
+        numbers: Passage numbers that no earlier range in this bracket covers. If the part is a
+            range, the function removes the numbers of this range from the list.
     """
     if token in passages.by_id:
         return [passages.by_id[token]]
@@ -498,7 +513,10 @@ def without_citations(
 
 
 def _group_citations(text: str, entry: Language, passages: Passages) -> list[Citation]:
-    """Return the citations with parentheses around them; neighbouring ones are merged."""
+    """Return the citations of a text, each merged with the citations directly beside it.
+
+    The spans include parentheses that enclose a citation.
+    """
     groups: list[tuple[int, int, list[str]]] = []
     for start, end, ids in citations(text, entry, passages):
         if _only_defines(text, start, end, passages):

@@ -1,14 +1,15 @@
-"""Read the claims of a text about candidate answers: their mentions, stances and commitment.
+"""Determine which of several candidate answers a text gives as its answer.
 
-A mention is not an assertion. "Contrary to popular belief, the Nile is not the longest river"
-denies its candidate. "Many say 1969" reports it, and "Nile, Congo, Niger" lists candidates without
-a choice.
+A text may mention a candidate answer without asserting it. "Contrary to popular belief, the Nile is
+not the longest river" denies the candidate Nile. "Many say 1969" only reports a candidate, and
+"Nile, Congo, Niger" lists candidates without a choice. The way in which a text presents a mentioned
+candidate is called the stance of the mention.
 
-Therefore numbers describe the words around each mention: negations, attributions, corrections,
-comparisons, other candidates, and repeated words of the question. From these, boosted trees predict
-the stance of the mention. A second set of trees uses the stances of all mentions to decide which
-candidate the text commits to, that is, gives as its answer. The trees use no words and are the same
-for all languages; ``corpora/claims.py`` trains them.
+Numeric features describe the words around each mention: negations, attributions, corrections,
+comparisons, other candidates, and repeated words of the question. From these features, boosted
+trees predict the stance of the mention. A second set of trees uses the stances of all mentions to
+decide which candidate the text commits to, that is, gives as its answer. The trees use no words and
+are the same for all languages; ``corpora/claims.py`` trains them.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class Claims(NamedTuple):
         mentions: All mentions of candidates, in the order of the text.
         certainty: For each candidate, the probability that the text gives it as the answer; 0 if it
             is not mentioned.
-        committed: Indices of the candidates that the text gives as the answer. Several only if they
-            belong to one group.
+        committed: Indices of the candidates that the text gives as the answer. If there are
+            several, all of them belong to one group of candidates that can be true together.
     """
 
     text: str
@@ -157,7 +158,10 @@ def _read(
 
 
 def located(text: str, candidates: Sequence[Forms], code: str) -> list[tuple[int, int, int]]:
-    """Return the start, end and candidate index of each mention, in order and without overlaps."""
+    """Return the start, end and candidate index of each mention of a candidate.
+
+    The mentions are in the order of the text and do not overlap.
+    """
     occurrences = [
         occurrence._replace(candidate=index)
         for index, forms in enumerate(candidates)
@@ -191,8 +195,8 @@ def _find_present(
 ) -> frozenset[int]:
     """Return the candidates that a text mentions.
 
-    A candidate also counts if it only occurs in overlap with the mention of another candidate of
-    its group. Candidates of one group can be true together.
+    Among overlapping candidates, only one is in ``mentions``. An overlapping candidate also counts
+    as mentioned if it belongs to the same group. Candidates of one group can be true together.
     """
     present = {mention.candidate for mention in mentions}
     spans = {(m.start, m.end, groups[m.candidate]) for m in mentions}
@@ -211,7 +215,10 @@ def _find_present(
 def _certainty(
     mentions: Sequence[Mention], groups: Sequence[int], present: frozenset[int]
 ) -> tuple[float, ...]:
-    """Return each candidate's probability (its group's) to be the answer; 0 if not mentioned."""
+    """Return for each candidate the probability that the text gives it as the answer.
+
+    Mentioned candidates have the probability of their group, all others have 0.
+    """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     group_probability = {
         number: _sigmoid(_models()[1].margin(signs))
@@ -223,9 +230,10 @@ def _certainty(
 
 
 def _select_committed(certainty: Sequence[float], groups: Sequence[int]) -> frozenset[int]:
-    """Return the candidates that the text gives as its answer: all of the most probable group.
+    """Return the indices of the candidates that the text gives as its answer.
 
-    The set is empty if the probability of this group is low, or close to that of another group.
+    They are the mentioned candidates of the most probable group. The set is empty if the
+    probability of this group is low, or close to that of another group.
     """
     by_group: dict[int, float] = {}
     for group, value in zip(groups, certainty, strict=True):

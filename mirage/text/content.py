@@ -1,4 +1,4 @@
-"""Content words of texts, and how well a passage matches a word in any of its forms."""
+"""Content words of texts, and how well a passage matches a word in any inflected form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ NO_MATCH_SHARE, FULL_MATCH_SHARE = 0.3, 0.7
 
 @lru_cache(maxsize=4096)
 def content_words(text: str, code: str) -> tuple[str, ...]:
-    """Return the distinct words of a text without function words, or all words if no others exist.
+    """Return the distinct words of a text without function words.
+
+    If the text consists of function words only, return all its words.
 
     Numbers are left out and accents removed. In languages that are written without spaces the words
     are pairs of characters.
@@ -60,12 +62,13 @@ def word_match(word: str, passage: str, code: str) -> float:
 
 @lru_cache(maxsize=65536)
 def word_match_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
-    """Return how well each sentence of a passage matches a word in any form, from 0 to 1.
+    """Return for each sentence of a passage how well it contains a word, from 0 to 1.
 
-    The similarity of two words is the share of the first word's character n-grams that the second
-    word also has; a space before the word is part of its n-grams. A similarity up to 0.3 counts as
-    0 and one from 0.7 on as 1, with linear interpolation between them. Pairs of characters match
-    exactly or not at all.
+    The word of the sentence that is most similar counts. The similarity of two words is the share
+    of the first word's character n-grams that occur in the second word; a space before a word
+    belongs to its n-grams. A similarity up to 0.3 counts as 0 and one from 0.7 on as 1, with linear
+    interpolation between them. In languages written without spaces, the words are pairs of
+    characters, which match exactly or not at all.
     """
     index = _index_passage(passage, code)
     values = [0.0] * index.sentences
@@ -114,7 +117,7 @@ def _index_passage(passage: str, code: str) -> _Index:
 
 
 def _count_shared_grams(grams: frozenset[str], index: _Index) -> Counter[int]:
-    """Return how many of these n-grams each word of a passage has, by word number."""
+    """Return how many of these n-grams occur in each word of a passage, by word number."""
     none: list[int] = []
     return Counter(chain.from_iterable(index.holders.get(gram, none) for gram in grams))
 
@@ -123,7 +126,7 @@ def _similarity(shared: int, grams: frozenset[str]) -> float:
     """Return the similarity of two words from their number of shared n-grams, from 0 to 1.
 
     Args:
-        shared: Number of n-grams that the second word shares.
+        shared: Number of the first word's n-grams that occur in the second word.
         grams: The n-grams of the first word.
     """
     share = shared / len(grams) if grams else 0.0
@@ -131,7 +134,10 @@ def _similarity(shared: int, grams: frozenset[str]) -> float:
 
 
 def _word_grams(word: str, code: str) -> frozenset[str]:
-    """Return the character n-grams that match inflected forms of a word."""
+    """Return the character n-grams by which inflected forms of a word are matched.
+
+    The result is empty for a pair of characters, in languages written without spaces.
+    """
     entry = Language.of(code)
     return frozenset() if entry.tokens == "character" else grams(word, entry.gram_length)
 

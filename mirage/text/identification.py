@@ -18,12 +18,13 @@ __all__ = ["Identification", "identify"]
 
 
 class Identification(NamedTuple):
-    """The share of a text in each language, and the doubtful part of it.
+    """The share of a text in each language, and how uncertain these shares are.
 
     Attributes:
-        shares: The probable share of the text in each language, by ISO 639-1 code; empty if nothing
-            in it belongs to a language.
-        doubts: The share of the text of which it is uncertain whether it is in each language.
+        shares: The probable share of the text in each language, by ISO 639-1 code; empty if no word
+            of the text belongs to a language.
+        doubts: For each language, the share of the text for which it is uncertain whether it is in
+            this language.
     """
 
     shares: Mapping[str, float]
@@ -31,12 +32,12 @@ class Identification(NamedTuple):
 
 
 def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
-    """Return the languages of an answer without citations.
+    """Identify the languages of an answer.
 
     Args:
-        text: The answer.
+        text: The answer, without citations.
         code: ISO 639-1 code of the expected language.
-        context: The question and the passages, from which an answer copies names.
+        context: The question, followed by the passages, from which an answer may copy names.
     """
     shares: defaultdict[str, float] = defaultdict(float)
     doubts: defaultdict[str, float] = defaultdict(float)
@@ -99,7 +100,10 @@ Word = tuple[str, str]  # script and word
 
 
 def _stretches(text: str) -> list[list[Word]]:
-    """Return the words of each sentence, with short sentences joined to gain evidence."""
+    """Return the words of each sentence; a short sentence is joined with the next one.
+
+    The language of a few words alone would be uncertain.
+    """
     stretches: list[list[Word]] = [[]]
     letters = 0
     for match in _WORD.finditer(text):
@@ -117,7 +121,11 @@ def _stretches(text: str) -> list[list[Word]]:
 
 
 def _by_script(words: Sequence[Word]) -> Mapping[str, Sequence[str]]:
-    """Return the words by script, without short runs in a minor script, which are mostly names."""
+    """Return the words of each script.
+
+    Up to three consecutive words in another script than the main one are left out, because they are
+    mostly names.
+    """
     words_by_script: dict[str, list[str]] = {}
     longest: dict[str, float] = {}
     run, before = 0.0, ""
@@ -162,7 +170,11 @@ _FEW_LETTERS = 12  # letters of other words below which capitalised words count 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return the log priors of a script's languages if ``code`` is expected, and if none is."""
+    """Return two log prior probabilities of each language of a script.
+
+    In the first mapping, the language ``code`` is expected and therefore the most probable. In the
+    second one, no language is expected.
+    """
     writers, neighbours = _candidates(script, code)
     uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
     informed = uniform | dict.fromkeys(writers, _PRIOR_OTHER)
@@ -175,7 +187,7 @@ def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, f
 def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the supported languages of a script, and the neighbours of the expected language.
 
-    Neighbours are unsupported languages that are easily mistaken for it.
+    Neighbours are unsupported languages that are easily mistaken for the expected language.
     """
     shared = {"Han": ("Han", "Japanese")}.get(script, (script,))
     # A language without a board is a candidate only if it is expected.
@@ -186,7 +198,12 @@ def _candidates(script: str, code: str) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _posterior(prior: Mapping[str, float], evidence: Mapping[str, float]) -> dict[str, float]:
-    """Return the probability of each language."""
+    """Return the posterior probability of each language.
+
+    Args:
+        prior: Log prior probability of each language.
+        evidence: Log likelihood of the words in each language.
+    """
     logs = {key: log + evidence.get(key, 0.0) for key, log in prior.items()}
     most = max(logs.values())
     odds = {key: math.exp(log - most) for key, log in logs.items()}
@@ -212,7 +229,11 @@ def _evidence(
 def _alphabet_evidence(
     script: str, words: Sequence[str], code: str, context: tuple[str, ...]
 ) -> Mapping[str, float] | None:
-    """Return log likelihoods from trigrams, words and context; ``None`` if all may be names."""
+    """Return the log likelihood of words in each language of a script with an alphabet.
+
+    It is computed from trigrams, word lists and words of the context. The result is ``None`` if all
+    words may be names.
+    """
     writers, neighbours = _candidates(script, code)
     extra = _extra_language(code)
     sample = _sample(context, script, code)
@@ -268,7 +289,7 @@ def _is_name(words: Sequence[str], position: int, sample: _Sample) -> bool:
 
 
 def _trigrams(text: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the logarithms of lingua's confidence in each language."""
+    """Return the logarithm of the confidence that lingua's trigrams give to each language."""
     if len(languages) < 2:
         return {}
     values = _detector(languages).compute_language_confidence_values(text)
@@ -303,17 +324,19 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u065f]")
 
 
 def _extra_language(code: str) -> str:
-    """Return an expected language that has no board, or an empty text."""
+    """Return the expected language if no bundled leaderboard has it, or else an empty text."""
     return "" if code in LANGUAGES else code
 
 
 @cache
 def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, float]]:
-    """Return the evidence of each word in the lexicons of a script's languages, by language.
+    """Return for each word in the lexicons of a script's languages its evidence for each language.
+
+    Evidence is an addition to the log likelihood of the language.
 
     Args:
         script: The script.
-        extra: A language without a board that is expected, from :func:`_extra_language`.
+        extra: An expected language without a bundled leaderboard, from :func:`_extra_language`.
     """
     evidence: dict[str, dict[str, float]] = {}
     for language in _candidates(script, extra)[0]:
@@ -330,7 +353,7 @@ def _word_evidence(script: str, extra: str = "") -> Mapping[str, Mapping[str, fl
 
 @cache
 def _alphabets(script: str, extra: str = "") -> Mapping[str, frozenset[str]]:
-    """Return the letters of each language of a script, taken from its listed words."""
+    """Return the letters that each language of a script uses, taken from its word lists."""
     return {
         language: frozenset(_ANYWHERE).union(
             *(word for word, entry in _word_evidence(script, extra).items() if language in entry)
@@ -348,9 +371,10 @@ def _whole_words(phrases: Iterable[str]) -> Iterator[str]:
 
 @lru_cache(maxsize=8192)
 def _evidence_of_word(script: str, word: str, extra: str = "") -> Mapping[str, float]:
-    """Return a word's evidence by language.
+    """Return the evidence of a word for each language.
 
-    If the word is not listed, its part at an apostrophe or its form without accents counts.
+    If the word is in no word list, the part before or after an apostrophe is looked up, or the word
+    without accents.
     """
     evidence = _word_evidence(script, extra)
     if word in evidence:
@@ -374,8 +398,8 @@ class _Sample(NamedTuple):
     """The words and names of the question and the passages.
 
     Attributes:
-        words: The words, each with its language.
-        names: The capitalised words.
+        words: The words that are not names, each with its language.
+        names: The words that occur only with a capital.
         phrases: The names with a particle, such as "Leonardo da Vinci".
     """
 
@@ -386,7 +410,10 @@ class _Sample(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
-    """Return the words and names of the context; the passages may be in another language."""
+    """Return the words and names of the question and the passages.
+
+    The question is in the expected language. The language of the passages is identified.
+    """
     extra = _extra_language(code)
     words: dict[str, str] = {}
     names: set[str] = set()
@@ -407,7 +434,7 @@ def _sample(context: tuple[str, ...], script: str, code: str) -> _Sample:
 
 
 def _language_of(words: Iterable[str], script: str, extra: str) -> str:
-    """Return the language with the most evidence among words, or an empty text."""
+    """Return the language for which words give the most evidence; empty if there is none."""
     logs: defaultdict[str, float] = defaultdict(float)
     for word in sorted(words):
         for language, weight in _evidence_of_word(script, word, extra).items():
@@ -423,9 +450,9 @@ _KANA_LETTER = re.compile(f"[{_KANA}]")
 def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
     """Return the log evidence for Japanese against Chinese.
 
-    Chinese has no kana, and Japanese has some between every few characters. Some characters are in
-    only one country's standard: GB 2312 for simplified characters, Big5 for traditional ones and
-    JIS X 0208 for Japanese ones.
+    Two facts are used. Chinese is written without kana, and Japanese contains kana between every
+    few characters. And some characters are in only one country's standard: GB 2312 for simplified
+    characters, Big5 for traditional ones and JIS X 0208 for Japanese ones.
     """
     text = "".join(words)
     kana = len(_KANA_LETTER.findall(text))
@@ -437,7 +464,10 @@ def _han_evidence(words: Sequence[str]) -> Mapping[str, float]:
 
 @cache
 def _japanese_evidence(character: str) -> float:
-    """Return a character's log evidence for Japanese, by the national standards that encode it."""
+    """Return the log evidence for Japanese that a character gives.
+
+    It depends on the national standards that include the character.
+    """
     in_japan, in_china, in_taiwan = (
         _encodes(character, standard) for standard in ("shift_jis", "gb2312", "big5")
     )

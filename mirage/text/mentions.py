@@ -28,10 +28,11 @@ _KEPT_MARKS = {*range(0x0900, 0x1AB0), 0x3099, 0x309A}
 
 
 def mention(phrase: str, text: str, language: str | Language) -> float:
-    """Return how much of a short phrase is mentioned in one stretch of a text, from 0 to 1.
+    """Return how much of a short phrase occurs in one place of a text, from 0 to 1.
 
-    The numbers of the phrase must be in the text, or the result is 0. They may be in any script's
-    digits, with or without marks between them, or as equal values (``5.5 thousand`` for ``5,500``).
+    The numbers of the phrase must be in the text, or the result is 0. They may be written in the
+    digits of any script, with or without separators, or as equal values (``5.5 thousand`` for
+    ``5,500``).
 
     For the rest of the phrase, the result is the share of its character n-grams that occur within a
     window of the text that is 1.5 times as long as the phrase. An n-gram has 3 characters, or 2 if
@@ -58,7 +59,7 @@ def mention(phrase: str, text: str, language: str | Language) -> float:
 
 
 def _mention_score(phrase: str, text: str, entry: Language, minimum: float) -> float:
-    """Return the score of :func:`mention`; 0 if it is certainly less than ``minimum``."""
+    """Return the score of :func:`mention`, or 0 if the score is certainly less than ``minimum``."""
     phrase_numbers = numbers(phrase)
     if not phrase_numbers <= numbers(text) and not _has_values(phrase, text, entry):
         return 0.0
@@ -109,7 +110,10 @@ def mentioned(forms: tuple[str, ...], text: str, language: str) -> bool:
 
 
 def _has_values(phrase: str, text: str, entry: Language) -> bool:
-    """Return whether a text has all numbers of a phrase, in any notation, such as 5.5 thousand."""
+    """Return whether a text contains all numbers of a phrase, possibly in another notation.
+
+    For example, a text with "5.5 thousand" contains the number of the phrase "5,500 km".
+    """
     if not (is_marked(phrase, entry) or is_marked(text, entry)):
         return False  # without marks and multipliers, equal values have equal digits
     values = plain_values(phrase, entry)
@@ -126,7 +130,8 @@ _HALF = re.compile(
 def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
     """Return whether phrase and text state different numbers with a half, in words.
 
-    "Three and a half hours" and "four and a half hours" have most n-grams in common.
+    Such phrases need a check of their own. "Three and a half hours" and "four and a half hours"
+    have most n-grams in common.
     """
     if entry.tokens == "character" or not _HALF.search(phrase) or not _HALF.search(text):
         return False
@@ -136,7 +141,7 @@ def _has_other_half(phrase: str, text: str, entry: Language) -> bool:
 
 @lru_cache(maxsize=4096)
 def _word_values(text: str, entry: Language) -> frozenset[float]:
-    """Return the numbers above 1 that a text has as words, such as 3 in ``dreieinhalb``."""
+    """Return the numbers above 1 that a text states in words, such as 3 in ``dreieinhalb``."""
     values = lexicon(entry.code).numbers
     words = []
     for token in tokenize(text, entry):
@@ -146,7 +151,13 @@ def _word_values(text: str, entry: Language) -> frozenset[float]:
 
 
 def _most_ngrams_in_window(text: str, grams: set[str], width: int) -> int:
-    """Return the largest number of different n-grams that begin within ``width`` characters."""
+    """Return the largest number of different n-grams that begin within one window of a text.
+
+    Args:
+        text: The text.
+        grams: The n-grams to count.
+        width: Number of characters of the window.
+    """
     window: deque[tuple[int, str]] = deque()
     counts: Counter[str] = Counter()
     best_count = 0
@@ -173,10 +184,10 @@ def _find_all(gram: str, text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def folded(text: str, entry: Language) -> str:
-    """Return the stems of a text's words without its numbers, each with a space before it.
+    """Return the stems of a text's words, without numbers, each with a space before it.
 
-    No space follows a word, so that a phrase also matches the beginning of a longer word and
-    endings cost nothing. In scripts without spaces, no spaces are added.
+    No space follows the last word. Therefore a phrase also matches if its last word has an ending
+    in the text. In scripts without spaces, no spaces are added.
     """
     tokens = tokenize(without_numbers(text), entry)
     gap = "" if entry.tokens == "character" else " "

@@ -1,4 +1,4 @@
-"""Sentences that contradict a sentence of a passage by adding or omitting a negation."""
+"""Find sentences that contradict a passage because they add or omit a negation."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _CHARACTER = re.compile(r"[A-Za-z0-9]+|\w[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*")
 def negation_faults(
     text: str, places: Sequence[tuple[int, int]], passages: Sequence[str], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans in which a sentence and its likely source differ by a negation.
+    """Yield the spans of a text in which a sentence and its likely source differ by a negation.
 
     Args:
         text: The text to check.
         places: Start and end of each sentence of the text.
-        passages: The texts that the sentences may be taken from.
+        passages: The texts from which the sentences may be taken.
         code: ISO 639-1 code of the language.
     """
     sources = [source for passage in passages for source in _sentences(passage, code)]
@@ -64,14 +64,17 @@ def negation_faults(
 
 
 def negates(text: str, code: str) -> bool:
-    """Return whether a text has a negation, either a word or an affix."""
+    """Return whether a text contains a negation, either a word or an affix."""
     return any(token.negates for token in _tokens(text, code))
 
 
 def _likely_sources(
     sentence_words: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]
 ) -> Iterator[str]:
-    """Yield up to two source sentences that contain most words of a sentence, or the reverse."""
+    """Yield up to two source sentences from which a sentence may be taken.
+
+    The source sentence and the sentence must share most words of the shorter one of them.
+    """
     near = []
     for words, sentence in sources:
         shorter = min(len(words), len(sentence_words))
@@ -84,7 +87,11 @@ def _likely_sources(
 def _negation_differences(
     tokens: Sequence[_Token], source: Sequence[_Token], code: str
 ) -> Iterator[tuple[int, int]]:
-    """Yield the spans that differ from the source in which only one of the two has a negation."""
+    """Yield the spans of a sentence that differ from the source by a negation.
+
+    Apart from the negation, the span and the corresponding words of the source have about the same
+    number of tokens, and the words around them are equal.
+    """
     # autojunk would ignore frequent words in long sentences, and negations are frequent.
     matcher = SequenceMatcher(
         None, [t.text for t in tokens], [t.text for t in source], autojunk=False
@@ -122,7 +129,7 @@ def _sentences(passage: str, code: str) -> tuple[tuple[frozenset[str], str], ...
 
 
 def _word_set(text: str, code: str) -> frozenset[str]:
-    """Return the words of a sentence, or its pairs of characters if it has no spaces."""
+    """Return the words of a sentence, or pairs of characters in languages without spaces."""
     parts = _pattern(code).findall(text.casefold())
     if Language.of(code).tokens == "character":
         return frozenset(map("".join, pairwise(parts)))

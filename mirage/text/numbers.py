@@ -27,7 +27,7 @@ def numbers(text: str) -> frozenset[str]:
 
 
 def plain_numbers(text: str) -> str:
-    """Return the text with every number as ASCII digits only, with a space on either side."""
+    """Return the text with every number as ASCII digits only, with a space before and after it."""
     return _NUMBER.sub(lambda match: f" {_digits(match[0])} ", text)
 
 
@@ -43,13 +43,13 @@ def _canonical(number: str) -> str:
 
 
 def decimal_parts(number: str) -> tuple[str, str] | None:
-    """Return the ASCII digits before and after the decimal mark.
+    """Split a number at its decimal mark, and return the digits before and after it.
 
     A single mark before three digits separates thousands: 5,500 and 5.500 are 5500.
 
     Returns:
-        The two parts, the second one empty if there are no decimals. ``None`` if the marks are
-        ambiguous, such as in ``15.00``, which may be a time.
+        The two parts as ASCII digits, the second one empty if there are no decimals. ``None`` if
+        the marks are ambiguous, such as in ``15.00``, which may be a time.
     """
     marks = [char for char in number if not char.isdecimal()]
     groups = [_digits(part) for part in _MARK.split(number)]
@@ -68,7 +68,7 @@ def decimal_parts(number: str) -> tuple[str, str] | None:
 
 
 def _is_grouped(groups: list[str]) -> bool:
-    """Return whether digits are in groups of three, or as in India 12,34,567."""
+    """Return whether digits are in groups of three, or grouped as in India: 12,34,567."""
     return len(groups[0]) <= 3 and len(groups[-1]) == 3 and {len(g) for g in groups[1:]} <= {2, 3}
 
 

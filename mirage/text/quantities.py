@@ -115,9 +115,9 @@ def quantities(text: str, language: str | Language) -> tuple[Quantity, ...]:
 def values_in(text: str, language: str | Language) -> Values:
     """Return every value that any reading of the numbers in a text may have.
 
-    In addition to the values of :func:`quantities`, these are: the parts of times, dates and
-    compound number words; numbers in names; hours counted from noon; neighbouring digits as one
-    number.
+    The result contains the values of :func:`quantities`, and in addition the parts of times, dates
+    and compound number words, numbers in names, hours counted from noon, and numbers separated by
+    spaces as one number.
 
     Raises:
         UnknownNameError: If there is no such language.
@@ -209,9 +209,10 @@ def _multiplier_pattern(entry: Language) -> re.Pattern[str]:
 
 
 def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
-    """Return the end and the value of a word, as in "3 million", that multiplies a number.
+    """Return the end and the factor of a word that multiplies the number before it.
 
-    The value is 1 if there is no such word.
+    In "3 million" the factor is 1,000,000. If there is no such word, return ``end`` and the factor
+    1.
 
     Args:
         text: Text with the number.
@@ -223,7 +224,7 @@ def multiplier_at(text: str, end: int, entry: Language) -> tuple[int, int]:
 
 
 def multiplies(text: str, entry: Language) -> bool:
-    """Return whether a word of a text multiplies the digits before it, as in 3 million."""
+    """Return whether a text contains a number multiplied by a word, as in "3 million"."""
     return _multiplied_number_pattern(entry).search(text) is not None
 
 
@@ -345,7 +346,10 @@ def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: b
 
 @lru_cache(maxsize=1 << 15)
 def word_values(word: str, entry: Language) -> tuple[float, ...]:
-    """Return the value of each number word within a compound word; empty if it is not a number."""
+    """Return the value of each number word within a compound word, such as 7 and 20.
+
+    The result is empty if the word is not a number.
+    """
     number_values = lexicon(entry.code).numbers
     value = number_values.get(word)
     if value is not None:
@@ -453,7 +457,17 @@ def dates(text: str, language: str | Language) -> tuple[Date, ...]:
 
 
 def _day_beside(text: str, start: int, end: int, entry: Language) -> tuple[int, int, int | None]:
-    """Return the start and end of a month with the day beside it, and the day or ``None``."""
+    """Find the day before or after the name of a month.
+
+    Args:
+        text: Text with the month.
+        start: Start of the month.
+        end: End of the month.
+        entry: Language of the text.
+
+    Returns:
+        Start and end of the month together with the day, and the day; ``None`` if there is no day.
+    """
     if _numbers_months(entry):
         after = _HAN_DAY.match(text, end)
         return (start, after.end(), _parse_small_number(after[1])) if after else (start, end, None)
@@ -475,7 +489,10 @@ def _parse_small_number(number: str) -> int:
 
 @lru_cache(maxsize=4096)
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
-    """Return every (day, month) that a text may state in any reading, and every month.
+    """Return every day and every month that a text may state, whichever way it is read.
+
+    The first set contains pairs ``(day, month)``, the second one months. For example, 4/5/1912 may
+    be in April or in May.
 
     Raises:
         UnknownNameError: If there is no such language.

@@ -29,14 +29,14 @@ class ParsedResponse:
     Attributes:
         reason: Reason section as written, stripped; empty if there is none.
         answer: Answer section as written, stripped; empty if there is none.
-        answer_text: Content of the answer without layout and citations, including citations of
-            passages that were not shown.
+        answer_text: Content of the answer without layout and without citations. Citations of
+            passages that were not shown are removed too.
         citations: Passage ids that the whole response cites, in order of first occurrence.
         sentences: Sentences of the answer, split as by :func:`split_sentences`.
         well_formed: Whether the response has one reason heading, then one answer heading, and an
             answer that is not empty.
-        content: Answer with a space for each character of layout or small talk. It still has the
-            citations, and its offsets equal those of ``answer``.
+        content: Answer in which each character of layout or small talk is replaced with a space. It
+            still contains the citations, and its offsets equal those of ``answer``.
     """
 
     reason: str
@@ -61,22 +61,22 @@ def parse(
     """Parse a response to a prompt that showed passages in the order of ``shown``.
 
     Sections: A heading is ``Reason`` or ``Answer``, in English or in ``language``. Case does not
-    matter. It may have one to six ``#`` and marks (bold, ``【】``). Without ``#``, it must begin a
-    line. Without a colon, it must end the line and have ``#`` or marks. If some heading of a
-    section has ``#``, the same word without ``#`` is ordinary text. Sections of one kind are joined
-    in the order of the text. The text before the first heading belongs to the answer if no answer
-    heading follows. Therefore a text without headings is an answer.
+    matter. A heading may have one to six ``#`` and marks (bold, ``【】``). Without ``#``, it must
+    begin a line. Without a colon, it must end the line and have ``#`` or marks. If some heading of
+    a section has ``#``, the same word without ``#`` is ordinary text. Sections of one kind are
+    joined in the order of the text. The text before the first heading belongs to the answer if no
+    answer heading follows. Therefore a text without headings is an answer.
 
     Citations: A bracket may contain passage ids, positions in ``shown`` (from 1, in any script's
     digits), ranges of positions, or several of these. Each may follow a word such as ``Passage``.
     If an id equals a position, the id counts. A bracket with a title in ``titles`` cites the
     passage with that title, unless several shown passages share it. A bracket that matches no shown
-    passage is not a citation. It is still removed from ``answer_text`` if it has the form of one
-    (numbers of up to three digits, ids with ``#``): ``[17]`` and ``[123#4]`` are removed,
+    passage is not a citation. It is still removed from ``answer_text`` if it has the form of a
+    citation (numbers of up to three digits, ids with ``#``): ``[17]`` and ``[123#4]`` are removed,
     ``[1969]`` and ``[sic]`` are not. ``(Passage 3)`` and ``(1001#2)`` are citations too. ``(1)`` is
-    one at the end of a sentence or clause, and ``¹`` is one if it is not a power as in km². A line
-    ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``; without such a line they are
-    positions.
+    a citation at the end of a sentence or clause, and ``¹`` is a citation if it is not a power as
+    in km². A line ``[^1]: Passage 3`` defines the passages of ``[^1]`` and ``¹``. Without such a
+    line, these numbers are positions.
 
     Sentences: A citation belongs to the sentence that contains or precedes it. If it begins a line,
     it belongs to the next sentence on that line. In a language without full stops, a citation ends
@@ -142,7 +142,11 @@ def parse(
 def _sections_of_json(
     parts: list[tuple[str, str]], entry: Language
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the sections of a JSON object, whose strings may have headings themselves."""
+    """Split the strings of a JSON object further, because they may contain headings.
+
+    Returns:
+        The kinds of the headings and the parts of the text, as :func:`sections` returns them.
+    """
     kinds: list[str] = []
     bodies: list[tuple[str, str]] = []
     for kind, body in parts:

@@ -31,10 +31,9 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
     """Split a text into its sentences, stripped; a line break always ends a sentence.
 
     The sentencex library finds the sentences. It has no rules for Thai, which has no full stop. In
-    Thai, a space between two letters ends a sentence if both sides have at least 20 characters;
-    shorter sides are often clauses, names and numbers. Letters of scripts with capitals and digits
-    do not count. A number such as ``1.`` belongs to the item after it. A piece without any letter
-    or digit is left out.
+    Thai, a space between two Thai letters ends a sentence if the texts on both sides have at least
+    20 characters; shorter texts are often clauses, names and numbers. A number such as ``1.``
+    belongs to the item of a list after it. A piece without any letter or digit is left out.
 
     Args:
         text: Text to split.
@@ -52,7 +51,7 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:
-    """Return the sentences of :func:`split_sentences`, each with the text up to the next one.
+    """Return the sentences of :func:`split_sentences`, each with the text up to the next sentence.
 
     The joined pieces equal the text in NFC. A text without a sentence has no pieces.
 
@@ -80,9 +79,15 @@ _CLOSERS = re.compile(r"[\"'*_”’»)）\]】」』]+(?=\s|\Z)")
 def cited_sentences(
     text: str, marks: Sequence[tuple[int, tuple[str, ...]]], entry: Language
 ) -> tuple[Sentence, ...]:
-    """Split a text into sentences and assign the citations at the offsets in ``marks``.
+    """Split a text into sentences, and assign the citations to them.
 
-    A citation belongs to the sentence before it, or, if it begins a line, to the one after it.
+    A citation belongs to the sentence before it. If it begins a line, it belongs to the sentence
+    after it.
+
+    Args:
+        text: Text without its citations.
+        marks: Offset of each citation in the text, with the cited ids.
+        entry: Language of the text.
     """
     # At a combining mark a sentence cannot end: the mark belongs to the letter before it.
     ends = (offset for offset, _ in marks if not _is_mark(text[offset : offset + 1]))
@@ -111,7 +116,7 @@ def _is_mark(char: str) -> bool:
 def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Return the start and end of each sentence.
 
-    A sentence also ends at the offsets in ``stops``, unless only a word or two came before.
+    A sentence also ends at the offsets in ``stops``, unless only a word or two precede.
     """
     spans = []
     start = 0
