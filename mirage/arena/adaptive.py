@@ -1,16 +1,17 @@
-"""Adaptive choice of pairs: the exhaustive ranking from a fraction of its judgments.
+"""Adaptive choice of pairs: estimate the exhaustive ranking from a fraction of its judgments.
 
-The exhaustive ranking compares every pair of models on every query. It is a fixed result; only the
-verdicts that were not requested are unknown. Each round here
+The exhaustive ranking compares every pair of models on every query. It is treated as a fixed
+result, of which some verdicts are not known because they were not requested. Each round here
 
 1. fits Bradley-Terry logits to the verdicts so far, with a normal prior, and takes their covariance
    from the curvature (Laplace's approximation);
 2. computes how much variance the missing verdicts leave in each difference of two exhaustive
    logits. By the law of total variance this is the variance now, minus the variance that remains
    when every verdict is known;
-3. chooses, one after the other, the pairs that are expected to put most models in order, each as if
-   the pairs before it had been answered. A pair is shown on a query on which its models were
-   compared least, because a model's verdicts on one query are correlated.
+3. chooses, one after the other, the pairs whose judgment is expected to correct the order of most
+   models. Each pair is chosen as if the pairs before it had been judged already. A pair is judged
+   on a query on which its models were compared least, because the verdicts on a model's response
+   to one query are correlated.
 
 The queries are divided into two halves with separate fits, and pairs on one half are chosen by the
 verdicts on the other. If a half were chosen by its own verdicts, two models that look far apart by
@@ -26,10 +27,11 @@ variance u. The two models end up in the wrong order with probability E[Phi(-abs
 u is small compared with v, that is about sqrt(2 u / pi) times phi(d / sqrt(v)) / sqrt(v), the
 density of D at 0. Its derivative with respect to u, at u = v, is proportional to phi(d / sqrt(v)) /
 v. With these weights, the expected number of wrong orders falls as the weighted sum of the
-variances of all differences does. This makes the choice an L-optimal design (Chaloner & Verdinelli
+variances of all differences falls. This makes the choice an L-optimal design (Chaloner & Verdinelli
 1995, Bayesian Experimental Design: A Review, Statistical Science 10, section 2): judging models a
-and b, with win probability p, adds p (1 - p) to the information along their difference. Models that
-are in order already have no weight, and neither have near-ties without unjudged pairs.
+and b, with win probability p, adds p (1 - p) to the information along their difference. Models
+whose order is certain have no weight. Models with close logits have no weight either if all their
+pairs are judged.
 
 Kendall's tau as the target of active ranking comes from Chen, Jiao & Lin (2016), Bayesian Decision
 Process for Cost-Efficient Dynamic Ranking via Crowdsourcing, JMLR 17. They use its expectation; a
@@ -87,8 +89,8 @@ class AdaptivePairs:
         query_ids: One or more queries on which models can be compared.
         earlier_judgments: Judgments of an earlier run, such as those of an arena that a new model
             joins. They are not requested again.
-        closed: Pairs that cannot be judged, for instance because a model has no response. They are
-            never chosen, and are not part of the exhaustive ranking.
+        closed: Pairs that cannot be judged on a query, for instance because a model has no
+            response. They are never chosen, and are not part of the exhaustive ranking.
         clusters: Cluster name by query id. All queries of a cluster are in one half, because their
             verdicts are correlated.
         seed: Random seed of the choice between equal pairs, and of which model is shown first.
@@ -157,14 +159,15 @@ class AdaptivePairs:
         self._add_judgments(
             earlier_judgments,
             _FREE,
-            "is known twice, or closed; pass one judgment per pair and query",
+            "has two earlier judgments, or is in closed=; pass one judgment per pair and query",
         )
 
     @property
     def judgments(self) -> Judgments:
-        """All judgments so far, including the earlier ones, each with its half.
+        """All judgments so far, including the earlier ones, each with the half of its query.
 
-        If no pair is left to judge, they have no halves, because nothing was chosen adaptively.
+        If no pair is left to judge, the judgments have no halves. They are then complete, so it
+        does not matter how the pairs were chosen.
 
         Raises:
             JudgmentError: There is no judgment yet.
@@ -177,20 +180,20 @@ class AdaptivePairs:
 
     @property
     def halves(self) -> Mapping[str, Half]:
-        """The half (0 or 1) of each query by id, as in :attr:`mirage.Judgment.half`."""
+        """The half (``first`` or ``second``) of each query, by query id; see :class:`Judgment`."""
         names: tuple[Half, Half] = ("first", "second")
         return {query_id: names[self._half[position]] for query_id, position in self._query.items()}
 
     @property
     def tau_bound(self) -> float:
-        """Lower 95 % bound of Kendall's tau of the current ranking with that by all possible pairs.
+        """Lower 95 % bound of Kendall's tau between the current ranking and the exhaustive ranking.
 
-        It is the 5 % quantile of tau over draws of the logits that all pairs would give. Their
-        distribution is normal, with the covariance that the missing verdicts cause. The bound is 0
-        before the first judgment and 1 when no pair is left to judge. In simulations, tau is at
-        least as high in 95 % of the arenas or more when judging stops at a bound. If verdicts on
-        one query are correlated (a poor response loses to every other), the bound tends to be too
-        low.
+        The exhaustive ranking uses the judgments on all possible pairs. The bound is the 5 %
+        quantile of tau over random draws of the exhaustive logits. Their distribution is normal,
+        with the covariance that the missing verdicts cause. The bound is 0 before the first
+        judgment and 1 when no pair is left to judge. In simulations in which judging stops at a
+        bound, tau is at least as high in 95 % of the arenas or more. If verdicts on one query are
+        correlated (a poor response loses to every other), the bound tends to be too low.
         """
         wins, missing = self._wins.sum(axis=0), (self._pending + self._unasked).sum(axis=0)
         logits = fit_bradley_terry(wins, _RIDGE, self._logits.mean(axis=0))
@@ -212,8 +215,8 @@ class AdaptivePairs:
     def next(self, n: int | None = None) -> list[Pair]:
         """Return the next pairs for the judge, to be judged together.
 
-        There are fewer pairs than requested if fewer are left, and none when all were chosen. Pairs
-        that still await a verdict are not returned again.
+        The list is shorter than ``n`` if fewer pairs are left, and empty if all pairs were chosen.
+        Pairs that still await a verdict are not returned again.
 
         Args:
             n: Number of pairs; by default the number of models.
@@ -228,7 +231,7 @@ class AdaptivePairs:
         return [pair for half in (0, 1) for pair in self._choose(half, shares[half])]
 
     def _shares(self, wanted: int) -> list[int]:
-        """Return how many pairs to choose in each half, so that both halves have equally many."""
+        """Return how many pairs to choose in each half, so that both halves get equally many."""
         unasked = [int(self._unasked[half].sum()) for half in (0, 1)]
         behind = self._handed_out[1] - self._handed_out[0]
         first = min(max((wanted + behind + 1) // 2, wanted - unasked[1], 0), wanted, unasked[0])
@@ -250,7 +253,11 @@ class AdaptivePairs:
         return pairs
 
     def _halves(self, earlier_judgments: Sequence[Judgment], cluster: Ints) -> Ints:
-        """Return each query's half: as in its cluster's earlier judgments, else the smaller one."""
+        """Return the number (0 or 1) of each query's half.
+
+        If earlier judgments assign a half to the query or to its cluster, it is kept. Otherwise the
+        query's cluster is assigned to the half that has fewer queries so far.
+        """
         sizes = np.bincount(cluster)
         half_of_cluster = np.full(len(sizes), -1)
         half = np.full(len(cluster), -1)
@@ -329,7 +336,11 @@ class AdaptivePairs:
         self._shown_counts[[a, b], query] += 1
 
     def _hand_out(self, half: int, a: int, b: int) -> Pair:
-        """Return models a and b on the unused query of a half on which they were compared least."""
+        """Return a pair of models a and b on a query of a half, and record that it was chosen.
+
+        Of the queries on which the two models were not compared with each other, the query is
+        chosen on which they were compared least with any models.
+        """
         comparisons = (
             self._shown_counts[a] + self._shown_counts[b] + self._rng.random(len(self.query_ids))
         )
@@ -343,7 +354,7 @@ class AdaptivePairs:
         return Pair(self.query_ids[query], self.models[first], self.models[second])
 
     def _fit(self) -> None:
-        """Fit the logits of each half, and the information in one more judgment on each pair."""
+        """Fit the logits of each half, and compute the information in one judgment on each pair."""
         self._logits = fit_bradley_terry(self._wins, _RIDGE, self._logits)
         self._logit_differences = self._logits[:, :, None] - self._logits[:, None, :]
         for half in (0, 1):

@@ -31,12 +31,12 @@ class PairAgreement(VoteStatistic):
     Attributes:
         judges: Names of the two judges.
         value: Cohen's kappa; NaN if every verdict is a tie or no item was judged by both.
-        interval: Lower and upper end of its interval at ``level``. NaN with fewer than 14 queries,
-            if the agreement is equal on all queries, or if kappa is undefined on some bootstrap
-            samples.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``. NaN with
+            fewer than 14 queries, if the agreement is equal on all queries, or if kappa is
+            undefined on some bootstrap samples.
         agreement: Share of items on which both judges gave the same verdict.
-        items: Number of pairs of responses to one query that both judged. They are responses to
-            ``queries`` queries.
+        items: Number of items, that is, of pairs of responses to one query, that both judged. They
+            are responses to ``queries`` queries.
     """
 
     judges: tuple[str, str]
@@ -59,8 +59,9 @@ class JudgeAgreement(VoteStatistic):
         value: Fleiss' kappa; NaN if every verdict is a tie or no item was judged by all.
         interval: Interval of the value, as for :class:`PairAgreement`.
         agreement: Share of the pairs of judges that gave the same verdict, averaged over items.
-        items: Number of pairs of responses to one query that all judges judged. The other numbers
-            about all judges use only these items. They are responses to ``queries`` queries.
+        items: Number of items, that is, of pairs of responses to one query, that all judges judged.
+            ``value``, ``interval`` and ``agreement`` use only these items. They are responses to
+            ``queries`` queries.
         partly_judged: Number of items that some judges judged, but not all.
         left_out: Number of votes that are invalid or failed.
         pairs: Agreement of every two judges, on the items that both judged.

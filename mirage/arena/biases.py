@@ -58,10 +58,10 @@ class PositionBias(VoteStatistic):
     Attributes:
         value: ``first - second``: 1 if the first response always wins, -1 if the second always
             does, 0 if neither position is favoured.
-        interval: Lower and upper end of its interval at ``level``; NaN with fewer than 14 queries,
-            or if all have the same result.
-        first: Share of pairs of responses in which the response shown first won in both orders.
-        second: Share of pairs in which the response shown second won in both orders.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
+            fewer than 14 queries, or if all have the same result.
+        first: Share of pairs of responses in which, in both orders, the response shown first won.
+        second: Share of pairs in which, in both orders, the response shown second won.
         consistent: Share of pairs with the same verdict in both orders. In the remaining pairs, one
             order was a tie and the other was not.
         pairs: Number of pairs of responses that one judge saw in both orders, summed over judges.
@@ -96,7 +96,8 @@ def position_bias(
     """Measure how far verdicts follow the position, from pairs judged in both orders.
 
     Consistency and the bias toward the first response are defined as in Zheng et al. 2023 (arXiv
-    2306.05685, Table 2). The value is the bias toward the first minus the bias toward the second.
+    2306.05685, Table 2). The result is the bias toward the first response minus the bias toward the
+    second.
 
     Args:
         votes: Votes, some of them on the same two models and query in both orders.
@@ -155,7 +156,12 @@ def position_bias(
 
 
 def _difference(sums: Floats) -> Floats:
-    """Return the difference of two means, from their sums and, last, the number of values."""
+    """Return the difference of two means.
+
+    Args:
+        sums: The last axis has the sum of the first values in place 0, the sum of the second values
+            in place 1, and the number of values in the last place.
+    """
     return ratio(sums[..., 0] - sums[..., 1], sums[..., -1])
 
 
@@ -167,11 +173,13 @@ class VerbosityBias(VoteStatistic):
     """The extent to which the longer answer wins, beyond the quality of its model.
 
     Attributes:
-        value: Log-odds of winning per unit of ``(own length - other's length) / (own + other's)``.
-            This length difference is 0 for answers of equal length, 1/3 for an answer twice as
-            long, and near 1 for one many times as long. A positive value favours the longer answer,
-            a negative one the shorter.
-        interval: Lower and upper end of its interval at ``level``; NaN with fewer than two queries.
+        value: Change in the log-odds of winning per unit of the length difference ``(own length -
+            other's length) / (own length + other's length)``. This difference is 0 for answers of
+            equal length, 1/3 for an answer twice as long as the other, and near 1 for an answer
+            many times as long. If the value is positive, the longer answer is favoured; if it is
+            negative, the shorter.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
+            fewer than two queries.
         votes: Number of votes with a verdict; they are on ``queries`` queries.
         left_out: Number of votes that are invalid or failed.
     """
@@ -203,14 +211,14 @@ def verbosity_bias(
     """Measure how far the longer answer wins, with a Bradley-Terry model that includes length.
 
     The log-odds that a wins over b are ``logit_a - logit_b + value * (length_a - length_b) /
-    (length_a + length_b)``: the logits hold the overall quality of each model, and the last term
-    the effect of length beyond it. Chatbot Arena (Li et al. 2024, Does Style Matter?) and
+    (length_a + length_b)``. The logits describe the overall quality of the models, and the last
+    term the additional effect of length. Chatbot Arena (Li et al. 2024, Does Style Matter?) and
     AlpacaEval (Dubois et al. 2024, arXiv 2404.04475) control for length in this way, each on its
     own scale. Lengths are in tokens of the answer (:func:`mirage.text.tokenize`), without its
-    reason section and its citations. A tie is half a win for both. The ridge of
+    reason section and its citations. A tie is half a win for both. The ridge penalty of
     :class:`BradleyTerry` shrinks logits and value, and keeps them finite if the longer answer
-    always wins. The interval includes the uncertainty that the ridge hides when there are few
-    votes.
+    always wins. With few votes, the penalty makes estimates look too certain; the interval includes
+    a variance for this.
 
     Logits fitted to few votes are too far apart, which also makes the value too large. The
     jackknife reduces this bias (Quenouille 1956, Notes on Bias in Estimation, Biometrika 43,
@@ -220,14 +228,16 @@ def verbosity_bias(
     than there are clusters, or fewer if clusters differ in size
     (:func:`mirage.statistics.clusters.small_sample`).
 
-    The result is an association: a model's longer answers may be its better ones.
+    The result is an association and not necessarily an effect of length: a model's longer answers
+    may also be its better ones.
 
     Args:
         votes: Votes of one or several judges, which are not distinguished.
         dataset: The queries that were answered; their passages resolve the citations.
         runs: The runs that were judged, one per model; other runs are ignored.
-        cluster: How to group related queries if :attr:`Query.cluster <mirage.Query>` does not, as
-            for :meth:`Ranking.from_judgments <mirage.Ranking.from_judgments>`.
+        cluster: Groups of related queries, if they differ from :attr:`Query.cluster
+            <mirage.Query>`, as for :meth:`Ranking.from_judgments
+            <mirage.Ranking.from_judgments>`.
         level: Confidence level of the interval.
 
     Returns:
@@ -236,9 +246,10 @@ def verbosity_bias(
     Raises:
         UnknownNameError: A query with votes is not in the dataset, a model has no run, or a run has
             no response to such a query.
-        JudgmentError: Such a response failed; two runs are of one model; lengths hardly vary beyond
-            the difference between models, or one of every two models always wins; no vote has a
-            verdict; or a judge voted twice on the same models in the same order.
+        JudgmentError: A response to such a query failed; two runs are of one model; no vote has a
+            verdict; or a judge voted twice on the same models in the same order. Also if votes
+            cannot separate length from quality: in every pair of models one model always wins, or
+            the answers of one are always longer by about the same factor.
     """
     table, queries = _votes.tabulate(votes), list(dataset)
     rows = _PairVotes.of(table, _lengths(table, queries, runs))
@@ -287,7 +298,8 @@ class _PairVotes:
     """Votes summed over judges and orders, one row per pair of answers to one query.
 
     Rows with the same two models are adjacent. The rows from ``starts[k]`` on compare the models
-    ``low[k]`` and ``high[k]``.
+    ``low[k]`` and ``high[k]``, which are indices of models. The low model is the one with the lower
+    index.
 
     Attributes:
         models: Number of models.
@@ -325,21 +337,27 @@ class _PairVotes:
         return cls(models, query, votes, won, longer, starts, low[starts], high[starts])
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values per pair of models, repeated for each row of the pair: ``(..., rows)``."""
+        """Repeat values per pair of models for each row of the pair; shape ``(..., rows)``."""
         return np.repeat(values, np.diff(self.starts, append=len(self.query)), axis=-1)
 
     def sums(self, values: Floats) -> Floats:
-        """Return sums over the rows with the same two models, from ``(..., rows)``."""
+        """Return the sums of values over the rows with the same two models.
+
+        Values have the shape ``(..., rows)``, sums ``(..., pairs of models)``.
+        """
         return np.add.reduceat(values, self.starts, axis=-1)
 
     def slopes(self, values: Floats) -> Floats:
-        """Return derivatives by logits and bias, from derivatives by the log-odds of each row."""
+        """Convert derivatives by the log-odds of each row to derivatives by the parameters.
+
+        The parameters are the logits of the models, followed by the verbosity bias.
+        """
         sides = np.eye(self.models)[self.low] - np.eye(self.models)[self.high]
         by_length = self.sums(values * self.longer).sum(axis=-1, keepdims=True)
         return np.concatenate([self.sums(values) @ sides, by_length], axis=-1)
 
     def information(self, curvature: Floats, penalty: float) -> Floats:
-        """Return the information about logits and bias, from the curvature of each row."""
+        """Return the information matrix of logits and bias, from the curvature of each row."""
         models = self.models
         between = np.zeros((len(curvature), models, models))
         between[:, self.low, self.high] = between[:, self.high, self.low] = self.sums(curvature)
@@ -353,7 +371,10 @@ class _PairVotes:
 
 
 def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
-    """Return the fitted logits, with the bias last, for each row of ``weights`` (of the votes)."""
+    """Fit logits and verbosity bias once for each row of ``weights``, which weighs the votes.
+
+    Return one row per fit, with the logits of the models, followed by the bias.
+    """
     votes, won = weights * rows.votes, weights * rows.won
 
     def derivatives(params: Floats, live: Ints) -> tuple[Floats, Floats]:
@@ -367,7 +388,7 @@ def _fit(rows: _PairVotes, weights: Floats, start: Floats) -> Floats:
 
 
 def _chances(rows: _PairVotes, params: Floats) -> Floats:
-    """Return the probability that ``low`` is preferred, from logits and bias."""
+    """Return the probability that the low model wins, for each row and each set of parameters."""
     from scipy.special import expit
 
     log_odds = rows.spread(params[:, rows.low] - params[:, rows.high])
@@ -376,17 +397,18 @@ def _chances(rows: _PairVotes, params: Floats) -> Floats:
 
 
 def _variance_of_ridge(rows: _PairVotes, fit: Floats) -> float:
-    """Return the variance that the ridge adds to the bias, if it is treated as observations."""
+    """Return the variance of the bias that is due to the ridge, treated as observations."""
     chance = _chances(rows, fit)
     information = rows.information(rows.votes * chance * (1 - chance), _PENALTY)[0]
     return float(_PENALTY * np.square(np.linalg.inv(information)[-1]).sum())
 
 
 def _check_lengths_vary(rows: _PairVotes) -> None:
-    """Raise an error if, given the logits, the votes contain less information than the ridge.
+    """Raise an error if the votes say less about the verbosity bias than the ridge penalty does.
 
-    The information is about the verbosity bias. Votes on two models of which one always wins do not
-    count, because the logits alone can explain them.
+    What the votes say is measured by the information about the bias once the logits are estimated.
+    Votes on two models of which one always wins do not count, because the logits alone can explain
+    them.
     """
     won, votes = rows.sums(rows.won), rows.sums(rows.votes)
     contested = rows.spread((won > 0) & (won < votes))
@@ -403,7 +425,9 @@ def _check_lengths_vary(rows: _PairVotes) -> None:
 
 
 def _lengths(table: VoteTable, dataset: Iterable[Query], runs: Iterable[Run]) -> Floats:
-    """Return the number of tokens of each answer that has votes, ``(queries, models)``; else 0.
+    """Return the number of tokens of each answer on which a judge voted, and 0 for other answers.
+
+    The shape of the result is ``(queries, models)``.
 
     Raises:
         UnknownNameError: A query is not in the dataset, or a model has no run.
@@ -442,12 +466,12 @@ class SelfPreference(VoteStatistic):
         family: Family of the judge.
         value: ``family_score - neutral_score``, from -1 to 1; above 0 the judge favours its
             family. NaN if no neutral judge judged the same responses.
-        interval: Lower and upper end of its interval at ``level``; NaN with fewer than 14 queries,
-            or if all have the same result.
+        interval: Lower and upper end of the confidence interval of ``value`` at ``level``; NaN with
+            fewer than 14 queries, or if all have the same result.
         family_score: Mean score that the judge gave to its family's models against models of
             other families: 1 for a win, 0.5 for a tie, 0 for a loss.
-        neutral_score: Mean score that judges of neither family gave to the same models, on the same
-            queries against the same opponents.
+        neutral_score: Mean score that neutral judges gave to the same models, on the same queries
+            against the same opponents. A judge is neutral if it belongs to neither model's family.
         pairs: Number of pairs of responses behind the means; they are on ``queries`` queries.
         left_out: Number of votes of all judges that are invalid or failed.
     """
@@ -556,11 +580,17 @@ def self_preference(
 
 
 def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Ints, Floats]:
-    """Return scores of the judge and mean scores of neutral judges, for items that both judged.
+    """Compare the scores of a judge with the mean scores of neutral judges on the same items.
+
+    Args:
+        query: Query of each item.
+        judge_scores: Scores of the judge, ``(items,)``; NaN if the judge has no verdict.
+        peers: Scores of neutral judges, ``(items, judges)``; NaN for others and without a verdict.
 
     Returns:
-        The query of each item, and a row per item: the judge's score, the mean score of ``peers``,
-        and 1 (to count items in a bootstrap sample).
+        The query of each item that the judge and a neutral judge judged, and a row per item: the
+        judge's score, the mean score of neutral judges, and 1 (to count items in a bootstrap
+        sample).
     """
     voted = ~np.isnan(peers)
     common = ~np.isnan(judge_scores) & voted.any(axis=1)
@@ -571,7 +601,7 @@ def _paired_means(query: Ints, judge_scores: Floats, peers: Floats) -> tuple[Int
 
 
 def _scores_of_family(items: Items, member: Bools) -> tuple[Floats, Ints]:
-    """Return each judge's score of the family's model, and the model that it was compared with.
+    """Return each judge's score of the family's model in each item, and the index of its opponent.
 
     The scores are NaN if both models are of the family, or neither is.
     """

@@ -1,4 +1,7 @@
-"""Entries of models that were judged, with intervals by Student's t or by tournaments."""
+"""Entries of models that were judged, with intervals by Student's t or by tournaments.
+
+A tournament is a fit of the logits to a bootstrap sample of the queries.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ __all__ = [
 
 
 class Estimates(NamedTuple):
-    """Logits with intervals and confidences, each array in the order of the models.
+    """Logits with intervals, rank intervals and confidences, each in the order of the models.
 
-    ``winner`` is the interval of the largest logit that allows for its selection.
+    ``winner`` is the interval of the largest logit, corrected for its selection as the largest.
     """
 
     logits: Floats
@@ -37,10 +40,12 @@ class Estimates(NamedTuple):
 
 
 def clusters_by_query(dataset: MirageDataset | None, cluster: Cluster) -> Mapping[str, str]:
-    """Return the cluster of each query that has one, by query id.
+    """Return the name of the cluster of each query, by query id.
+
+    Queries that belong to no cluster are left out.
 
     Raises:
-        SettingError: ``cluster`` needs the queries, and there is no dataset.
+        SettingError: There is no dataset, but ``cluster`` is a key or function of the queries.
     """
     if dataset is not None:
         return clusters_of(dataset, cluster)
@@ -65,9 +70,10 @@ def estimates_by_tournaments(
 ) -> Estimates:
     """Return the mean logits of tournaments with their intervals.
 
-    The uncertainty is that of the fit if it has unbound models. A model that won everything wins
-    every tournament, so its order would look certain. The other intervals would be too narrow,
-    because all logits are relative to a mean that contains it.
+    If the fit has unbound models, which won or lost everything, the uncertainty is that of the fit.
+    Such a model wins or loses every tournament, so its order would look certain. The intervals of
+    the other models would be too narrow, because all logits are relative to a mean that includes
+    the unbound model.
     """
     mean = tournaments.mean
     return estimates_by_t(replace(fit, logits=mean) if fit.unbound else tournaments, mean, level)

@@ -16,10 +16,12 @@ __all__ = ["mean_logit_errors"]
 
 
 def mean_logit_errors(rankings: Sequence[Ranking], models: Sequence[str]) -> Floats | None:
-    """Draw the errors of the mean logits over languages, ``(draws, models)``.
+    """Draw random errors of the mean logits over languages; the shape is ``(draws, models)``.
 
-    Rankings from judgments have one covariance, which is clustered by query over all languages.
-    For others, the errors are the means over languages of their draws, which are paired by query.
+    If all rankings come from judgments, the errors are drawn from the covariance of the mean
+    logits. In it, a query is one cluster even if it occurs in several languages. Otherwise the
+    rankings' own draws are averaged over the languages. In each draw, a query has the same weight
+    in all languages.
 
     Args:
         rankings: Ranking of each language.
@@ -50,10 +52,10 @@ def _mean_uncertainty(
 ) -> tuple[Floats, float]:
     """Return the covariance of the mean logits over languages, and its degrees of freedom.
 
-    Languages that share queries form a group, in which a query is one cluster. Groups are
-    independent, and their degrees of freedom are combined by the formula of Welch (1947), The
-    Generalization of Student's Problem when Several Different Population Variances are Involved,
-    Biometrika 34, 28-35.
+    Languages that share queries form a group. Within a group, a query is one cluster. Groups are
+    independent of each other, and their degrees of freedom are combined by the formula of Welch
+    (1947), The Generalization of Student's Problem when Several Different Population Variances are
+    Involved, Biometrika 34, 28-35.
     """
     total, variances, degrees = np.zeros((len(models),) * 2), [], []
     for group in _groups(fits):

@@ -32,9 +32,10 @@ class Presentable(NearNames):
     ) -> None:
         """Write the report of the ranking as one self-contained HTML file for any browser.
 
-        The report has the leaderboard, features and win probabilities. A page for each model has
-        its best, worst and failed responses. If there are too many responses, the report shows
-        some of them and lists the limits. The same ranking gives the same file.
+        The report shows the leaderboard, the features and the win probabilities. A page for each
+        model shows its best, worst and failed responses. If there are too many responses, the
+        report shows some of them, and states how many it shows at most. The same ranking always
+        gives the same file.
 
         Args:
             path: Path of the file.
@@ -43,13 +44,14 @@ class Presentable(NearNames):
                 :func:`~mirage.arena.verbosity_bias`, :func:`~mirage.arena.self_preference` (its
                 single results), and :func:`mirage.metaeval.evaluate`.
             details: Further facts for the provenance, by name, such as ``{"cost": "4.20 USD"}``.
-            retrieval: The retrieval run of each model (``pipeline.retrieve``), or its runs by
-                language if the ranking has several. The report shows the scores beside the
-                passages, and a table of retrieval quality (extra ``retrieval``).
+            retrieval: The retrieval run (``pipeline.retrieve``) of each model, by model name. If
+                the ranking has several languages, each model has a mapping from language code to
+                retrieval run. The report shows the retrieval scores beside the passages, and a
+                table of retrieval quality (extra ``retrieval``).
 
         Raises:
-            MirageError: If the file cannot be written, ``judges`` contains something else than a
-                result on judges, or a retrieval run names a model that is not in the ranking.
+            MirageError: If the file cannot be written, if ``judges`` contains an object that is not
+                a result on judges, or if ``retrieval`` names a model that is not in the ranking.
 
         Example:
             >>> from mirage import Leaderboard
@@ -64,9 +66,10 @@ class Presentable(NearNames):
         )
 
     def plot(self) -> Figure:
-        """Plot the logits with their intervals; for several languages, the rank in each of them.
+        """Plot the logits of the models with their intervals.
 
-        Models are sorted, best first. :func:`mirage.report.plot_features` plots their features.
+        For several languages, plot the rank of each model in each language instead. Models are
+        sorted, best first. :func:`mirage.report.plot_features` plots their features.
 
         Returns:
             A matplotlib figure, which notebooks show and ``savefig`` writes.

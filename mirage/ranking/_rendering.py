@@ -34,12 +34,12 @@ UNFAMILIAR = "(?)"
 
 
 def failure_notes(entries: Iterable[Entry], limit: int) -> list[str]:
-    """Return a line for each model that failed on queries, with up to ``limit`` reasons."""
+    """Return a line for each model that failed on queries; ``limit`` is the number of reasons."""
     return [_failure_note(entry, limit) for entry in entries if entry.failures]
 
 
 def _failure_note(entry: Entry, limit: int) -> str:
-    """Return the line on one model's failures."""
+    """Return the line that describes one model's failures."""
     total = (entry.answered or 0) + entry.failed
     listed = list(entry.failures.items())[:limit]
     reasons = ", ".join(f"{query_id} ({_shorten(reason)})" for query_id, reason in listed)
@@ -62,7 +62,8 @@ def winner_notes(
 ) -> tuple[str, ...]:
     """Return a line with the best model's interval, corrected for its selection as the best.
 
-    The result is empty if the printed interval equals the one in the model's row.
+    The result is empty if the corrected interval, as printed, equals the interval in the model's
+    row.
     """
     texts = [f"[{low:.2f}, {high:.2f}]" for low, high in (interval, winner_interval)]
     if math.isnan(winner_interval[0]) or texts[0] == texts[1]:
@@ -74,7 +75,7 @@ def winner_notes(
 
 
 def finding_notes(findings: Mapping[str, Sequence[Finding | PooledFinding]]) -> Iterator[str]:
-    """Yield a line for each model with findings."""
+    """Yield a line for each model that has findings, that is, faults in its responses."""
     from mirage.features.findings import summary
 
     for model, model_findings in findings.items():

@@ -29,17 +29,20 @@ class Entry:
         model: Name of the model.
         logit: Natural-log odds; NaN in a ranking that was published without logits.
         interval: 95 % interval of the logit, lower and upper end; NaN if there is none.
-        rank_interval: Best and worst rank. With a confidence of 95 % these hold jointly, for all
-            models of the ranking. ``None`` if there is none.
-        features: Mean of each feature over the queries that have it; empty for published models.
+        rank_interval: Best and worst plausible rank. With a confidence of 95 %, the true ranks of
+            all models of the ranking are within their intervals at once. ``None`` if there is no
+            interval.
+        features: Mean of each feature over the queries for which it has a value; empty for
+            published models.
         anchor: Whether the model was ranked before: a training model, or a published one.
         answered: Number of queries with a response; ``None`` for anchors, whose responses are not
             available.
         failures: Reason of each failure, by query id. Failed queries are excluded from the
             features' means.
         unfamiliar: How the model's features differ from those of every training model of the
-            surrogate, in words; empty if they do not, or if there is no surrogate.
-        uncontrolled: The logit without the controls of a fit; ``None`` if there were none.
+            surrogate, in words; empty if they do not differ, or if there is no surrogate.
+        uncontrolled: The logit of a fit without control variables such as length; ``None`` if the
+            ranking has no control variables.
     """
 
     rank: int
@@ -56,7 +59,7 @@ class Entry:
 
     @property
     def failed(self) -> int:
-        """Number of queries that the model failed on."""
+        """Number of queries on which the model failed."""
         return len(self.failures)
 
 
@@ -67,13 +70,14 @@ class Evidence:
     Attributes:
         dataset: The queries, with their passages.
         runs: Responses of the models that are not anchors, by model name.
-        tables: Their features, one row per query, by model name.
+        tables: Features of these responses, one row per query, by model name.
         ranker: The surrogate, with the mean features and logits of the anchors.
         provenance: Sources and settings of the surrogate or the fit, if they are known.
         judgments: Verdicts on pairs of models.
         fit: The fit to these judgments.
-        votes: Votes of each judge, from which these judgments follow.
-        bradley_terry: The model that was fitted; ``None`` if logits come from tournaments.
+        votes: Votes of each judge, from which these judgments were computed.
+        bradley_terry: The Bradley-Terry model that was fitted; ``None`` if the logits are means
+            over tournaments (bootstrap samples of the queries).
     """
 
     dataset: MirageDataset | None = None

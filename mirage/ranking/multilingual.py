@@ -41,9 +41,10 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     It is a mapping from language code to :class:`Ranking`. Models are ordered by mean logit, or by
     mean rank if a language was published with ranks only. Intervals are those of the mean logit.
-    The same query id in several languages, as of parallel questions, is one cluster: a query that
-    is hard in one language is hard in the others, so more languages are not more independent
-    queries. Different queries make languages independent.
+
+    Parallel questions have the same query id in several languages, and count as one cluster: a
+    query that is hard in one language is hard in the others, so more languages do not mean more
+    independent queries. Languages without common query ids count as independent.
 
     Args:
         rankings: Rankings by language code.
@@ -126,19 +127,19 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @property
     def mean_ranks(self) -> Mapping[str, float]:
-        """Mean rank over the languages, for each model that all of them have, best first.
+        """Mean rank over the languages, for each model that is ranked in all of them, best first.
 
-        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716), and has no interval: in
-        each language the rank of a model depends on small differences to all others, so that any
-        valid interval is nearly as wide as the table.
+        It is computed as in Figure 4 of MIRAGE-Bench (arXiv 2410.13716). It has no interval: in
+        each language the rank of a model depends on small differences to all other models, so that
+        a valid interval would contain nearly all ranks.
         """
         return MappingProxyType(self._mean_ranks)
 
     @property
     def mean_logits(self) -> Mapping[str, float]:
-        """Mean logit over the languages of each model, in the order of :attr:`models`.
+        """Mean logit of each model over the languages, in the order of :attr:`models`.
 
-        NaN if a language was published with ranks only.
+        It is NaN if a language was published with ranks only.
         """
         return MappingProxyType(self._mean_logits)
 
@@ -153,8 +154,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def intervals(self) -> Mapping[str, Interval]:
         """Interval of each model's mean logit, in the order of :attr:`models`.
 
-        ``validation/coverage/rank_sets.py`` prints the coverage. NaN if the model has no interval
-        in a language.
+        Both ends are NaN if the model has no interval in some language.
+        ``validation/coverage/rank_sets.py`` prints the coverage of the intervals.
         """
         if self._errors is None:
             return MappingProxyType(dict.fromkeys(self.models, NO_INTERVAL))
@@ -168,8 +169,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def rank_intervals(self) -> Mapping[str, tuple[int, int] | None]:
         """Best and worst rank of each model by mean logit, in the order of :attr:`models`.
 
-        They hold jointly for all models (:func:`mirage.statistics.rank_sets.rank_sets`). ``None``
-        if the uncertainty in a language is not known.
+        The true ranks of all models are within these bounds at once, with the confidence
+        :attr:`level` (:func:`mirage.statistics.rank_sets.rank_sets`). ``None`` if the uncertainty
+        in a language is not known.
         """
         if self._errors is None:
             return MappingProxyType(dict.fromkeys(self.models))
@@ -204,7 +206,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @cached_property
     def _errors(self) -> Floats | None:
-        """Draws of the errors of the mean logits; ``None`` if a language has none."""
+        """Random draws of the errors of the mean logits; ``None`` if a language has no draws."""
         if not self._has_logits:
             return None
         errors = mean_logit_errors([*self.values()], self.models)
@@ -213,8 +215,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's mean logit is larger than b's, from 0 to 1.
 
-        It is the share of draws in which a's mean logit is larger, with equal ones counted half. A
-        draw gives a query the same weight in all languages that share it.
+        It is the share of random draws in which a's mean logit is larger; draws with equal logits
+        count half. In each draw, a query has the same weight in all languages in which it occurs.
 
         Args:
             a: Name of a model.
@@ -241,8 +243,8 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         """Return a table of at most 80 columns: mean logit, intervals, best and worst language.
 
         To save space, the mean rank and the best language are left out if there are intervals.
-        ``*`` marks the models that are not anchors. Failures, findings and the meaning of the
-        rankings are below the table.
+        ``*`` marks the models that are not anchors (reference models). Lines below the table
+        describe failures, findings and the meaning of the rankings.
         """
         rows = []
         for model, ranked in self._ranked_cells():
@@ -282,8 +284,9 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame of ranks indexed by model, best first.
 
-        Columns: one per language, mean (rank), rank and logit (the mean), and lower, upper,
-        rank_best and rank_worst, the ends of :attr:`intervals` and :attr:`rank_intervals`.
+        The columns are: the rank in each language, by language code; ``mean``, the mean rank;
+        ``rank``, the rank by ``logit``, the mean logit; ``lower`` and ``upper``, the ends of
+        :attr:`intervals`; ``rank_best`` and ``rank_worst``, the ends of :attr:`rank_intervals`.
 
         Raises:
             MissingPackageError: pandas is not installed.
@@ -305,7 +308,7 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
         return frame_by_model(columns, self.models).astype(integer_columns)
 
     def _notes_on_judgments(self) -> Iterator[str]:
-        """Yield the number of judgments by which a judge placed models."""
+        """Yield a note on the number of judgments by which a judge placed models, if any."""
         judgment_counts = {
             code: ranking.evidence.provenance["judgments"]
             for code, ranking in self.items()
@@ -331,11 +334,11 @@ class MultilingualRanking(Presentable, Mapping[str, Ranking]):
 
     @property
     def _header(self) -> tuple[str, ...]:
-        """Header of :meth:`_ranked_cells`."""
+        """Names of the columns of :meth:`_ranked_cells`."""
         return tuple(word.replace("95", f"{100 * self.level:g}") for word in RANKED)
 
     def _ranked_cells(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each model with the cells of its mean logit."""
+        """Yield each model with its cells in a table: rank, name, mean logit and intervals."""
         for model, mean in self._mean_logits.items():
             ends, rank_ends = self.intervals[model], self.rank_intervals[model]
             yield model, ranked_cells(self.ranks[model], model, mean, ends, rank_ends)

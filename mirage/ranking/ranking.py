@@ -68,24 +68,25 @@ UNDETERMINED = "und"
 class Ranking(Presentable):
     """Models ordered by logit, best first.
 
-    It iterates over its :class:`Entry` objects; ``ranking["my-rag"]`` is the entry of one model,
-    and ``ranking[0]`` that of the best.
+    Iterating over a ranking yields its :class:`Entry` objects. ``ranking["my-rag"]`` is the entry
+    of one model, and ``ranking[0]`` that of the best.
 
     Args:
         entries: One entry per model, with its rank.
         language: ISO 639-1 code.
         title: Line above the table, usually about the dataset.
-        draws: Draws of each model's logit, for instance in tournaments; arrays of the same length,
-            paired with each other.
-        confidence: Result of :meth:`p_better` by the first and the second model. By default
-            :meth:`p_better` uses the draws, or, if there are none, the intervals.
+        draws: Random draws of each model's logit, by model name. All arrays have the same length;
+            their i-th elements belong to the same draw, such as a bootstrap sample of the queries.
+        confidence: Confidence that one model is better than another: ``confidence[a][b]`` is the
+            result of ``p_better(a, b)``. By default :meth:`p_better` uses the draws or, if there
+            are none, the intervals.
         notes: Lines below the table.
-        about: Line about the anchors and the meaning of a rank.
+        about: Line that says what the anchors (reference models) are and what a rank means.
         evidence: Data behind the ranking; ``None`` if the ranking was published.
         agreement: Measured agreement of the judge, and of the features, with people.
         level: Confidence level of the intervals.
-        winner_interval: Interval of the first model's logit that allows for its selection
-            (:func:`mirage.statistics.rank_sets.winner_interval`); NaN if it is not known.
+        winner_interval: Interval of the first model's logit, corrected for its selection as the
+            best (:func:`mirage.statistics.rank_sets.winner_interval`); NaN if it is not known.
 
     Raises:
         MirageError: A model is listed twice, or there is no model.
@@ -149,12 +150,13 @@ class Ranking(Presentable):
         """Rank models by verdicts on pairs of their responses.
 
         Logits are those of :meth:`BradleyTerry.fit <mirage.BradleyTerry.fit>`. Intervals and
-        confidences use the covariance of the logits, which is robust to dependence within a query.
-        They use Student's t with one degree of freedom less than there are queries.
+        confidences use the covariance of the logits, which is robust to dependence within a query,
+        and Student's t with one degree of freedom less than there are queries.
         ``validation/coverage/judged_ranking.py`` measures their coverage. Rank intervals hold
-        jointly for all models. If only the ridge bounds a logit, as for a model that won
-        everything, it has no interval, and rank intervals include this uncertainty. :attr:`notes`
-        lists such models and other weaknesses: few queries, only ties, or votes that failed.
+        jointly for all models. A model that won everything has a finite logit only because of the
+        ridge penalty. Such a logit has no interval, and rank intervals include this uncertainty.
+        :attr:`notes` lists such models and other weaknesses: few queries, only ties, or votes that
+        failed.
 
         Args:
             judgments: Result of :meth:`PairwiseJudge.compare <mirage.PairwiseJudge.compare>`,
@@ -162,15 +164,16 @@ class Ranking(Presentable):
                 ``query_id``, ``model_a``, ``model_b`` and ``verdict``.
             dataset: The queries, or the language of bundled ones, for the report.
             runs: The responses, for the report; those of models without judgments are ignored.
-            cluster: How to group related queries, such as queries about one document, if
-                :attr:`Query.cluster <mirage.Query>` does not: a key of their metadata, a function
-                of the query, or a mapping from query id. Without a dataset it must be a mapping.
-                With fewer than four clusters there are no intervals.
+            cluster: Groups of related queries, such as queries about one document, if they differ
+                from :attr:`Query.cluster <mirage.Query>`: a key of the queries' metadata, a
+                function of the query, or a mapping from query id. Without a dataset it must be a
+                mapping. With fewer than four clusters there are no intervals.
             agreement: Agreement of the judge with people, such as :attr:`PairwiseJudge.agreement
                 <mirage.PairwiseJudge.agreement>`.
-            tournaments: If above 0, logits are the means, and intervals those, of this many
-                tournaments on as many queries as were judged (:meth:`BradleyTerry.bootstrap
-                <mirage.BradleyTerry.bootstrap>`).
+            tournaments: Number of bootstrap samples of the queries, called tournaments. If above 0,
+                logits and intervals are computed from fits to these samples, each with as many
+                queries as were judged (:meth:`BradleyTerry.bootstrap
+                <mirage.BradleyTerry.bootstrap>`). By default there is one fit to all judgments.
             seed: Random seed of the tournaments.
             progress: Show a progress bar of the tournaments on stderr, if stderr is a terminal.
             bradley_terry: The model to fit; ``BradleyTerry()`` by default.
@@ -184,7 +187,8 @@ class Ranking(Presentable):
                 that were never compared with each other (the message lists them).
             SettingError: ``level`` is not between 0 and 1, or ``cluster`` is not a mapping although
                 there is no dataset.
-            UnknownNameError: No query has this key of metadata.
+            UnknownNameError: ``cluster`` is a key that the metadata of no query has, or a mapping
+                with an id that no query has.
 
         Example:
             >>> from mirage import Judgments, Ranking
@@ -312,7 +316,7 @@ class Ranking(Presentable):
 
     @property
     def best(self) -> Entry:
-        """The first entry; of several models with rank 1 the first by name."""
+        """The first entry. If several models have rank 1, it is the first of them by name."""
         return self.entries[0]
 
     def __getitem__(self, model: str | int) -> Entry:
@@ -340,11 +344,11 @@ class Ranking(Presentable):
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's, from 0 to 1.
 
-        For judged rankings it is one-sided, from Student's t. For predicted rankings it is the
-        share of draws in which a is ahead of b, with ties counted half. Published rankings have
-        only intervals; each logit is then taken as normal with a standard deviation of the
-        interval's length / (2 * 1.96). The two logits are then taken as independent, although both
-        models answered the same queries.
+        For judged rankings it is the one-sided confidence by Student's t. For predicted rankings it
+        is the share of draws in which a is ahead of b, with ties counted half. Published rankings
+        have only intervals. For them, the two logits are assumed to be normal, with a standard
+        deviation of the interval's length / (2 * 1.96), and independent, although both models
+        answered the same queries.
 
         Args:
             a: Name of a model.
@@ -385,8 +389,8 @@ class Ranking(Presentable):
     def drawn(self) -> Mapping[str, Floats] | None:
         """Return random draws of each model's logit, or ``None`` if the ranking has no draws.
 
-        Draws of rankings on the same queries, for instance in several languages, are paired: each
-        draw gives a query the same weight in all of these rankings.
+        Draws of rankings on the same queries, for instance in several languages, are paired: in the
+        i-th draw, a query has the same weight in all of these rankings.
         """
         fit = None if self.evidence is None else self.evidence.fit
         if fit is None or not fit.degrees:
@@ -394,17 +398,19 @@ class Ranking(Presentable):
         return dict(zip(fit.models, fit.draws(DRAWS).T, strict=True))
 
     def kendall_tau(self, other: Ranking | Mapping[str, float]) -> float:
-        """Return Kendall's tau-b between two orders of the models that both have, -1 to 1.
+        """Return Kendall's tau-b between two orders of the models, from -1 to 1.
+
+        Only models that are in both orders count.
 
         Args:
-            other: A ranking, or numbers by model; larger numbers are better.
+            other: A ranking, or a mapping from model name to a number; larger numbers are better.
 
         Returns:
             tau-b (Kendall 1945, The treatment of ties in ranking problems, Biometrika 33); NaN if
             all models are equal in one of the orders.
 
         Raises:
-            MirageError: Fewer than two models are in both, or a number is NaN.
+            MirageError: Fewer than two models are in both orders, or a number is NaN.
 
         Example:
             >>> from mirage import Leaderboard
@@ -432,8 +438,9 @@ class Ranking(Presentable):
     def to_text(self) -> str:
         """Return a table of at most 80 columns; ``*`` marks the models that are not anchors.
 
-        ``(?)`` marks models that are unlike every training model of the surrogate. Long names are
-        shortened. Failures, findings, the meaning of the ranking, and notes are below the table.
+        Anchors are the reference models of a leaderboard. ``(?)`` marks models that are unlike
+        every training model of the surrogate. Long names are shortened. Lines below the table
+        describe failures, findings and the meaning of the ranking, and give the notes.
         """
         return to_text(self._table())
 
