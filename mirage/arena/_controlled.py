@@ -1,4 +1,4 @@
-"""Joint fit of Bradley-Terry logits and the coefficients of controls."""
+"""Joint fit of Bradley-Terry logits and the coefficients of control variables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ def with_controls(
     score = columns.score.astype(np.float64)
 
     def net_weights(weight: Floats) -> Floats:
-        """Return the sum of weights where each model is a, minus the sum where it is b."""
+        """Return for each model its weights as first model a, minus its weights as model b.
+
+        ``weight`` has one value per judgment; the values are summed over judgments.
+        """
         won, lost = (np.bincount(side, weight, models) for side in (a, b))
         return np.asarray(won - lost, dtype=np.float64)
 
@@ -101,7 +104,11 @@ def with_controls(
 def _check_identifiable(
     information: Floats, models: int, names: Sequence[str], ridge: float
 ) -> None:
-    """Raise an error if the judgments contain no more information on a control than the ridge."""
+    """Raise an error if the judgments say no more about some control than the ridge does.
+
+    What they say is measured by the information about its coefficient once all other parameters
+    are estimated.
+    """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column
         # Schur complement: the information about this control once all else is estimated.

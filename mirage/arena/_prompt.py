@@ -115,17 +115,17 @@ def judge_question(
 
     The prompt contains all passages of the query in full, with their ids. If both systems got the
     passages in the same order, the prompt lists them in this order and numbers them. Otherwise it
-    lists them in the query's order and adds the order that each system got. If the responses store
-    their own passages, as responses of pipelines do, the prompt contains only the passages that
-    either system got.
+    lists them in the query's order, and adds the order in which each system got them. Responses of
+    pipelines store their own passages. For such responses, the prompt contains only the passages
+    that at least one of the two systems got.
 
     Args:
         query: The query.
         a: Response A.
         b: Response B.
-        template: The user's prompt; by default the prompt that ships.
-        reference: Whether the prompt that ships shows the right answer. A template shows it if it
-            has the field.
+        template: The user's prompt; by default the prompt that ships with the library.
+        reference: Whether the prompt that ships with the library shows the right answer. A template
+            shows the right answer if it has the field for it.
     """
     query = _with_shown_passages(query, a, b)
     orders = {"a": query.shown_to(a), "b": query.shown_to(b)}
@@ -154,7 +154,10 @@ def judge_question(
 
 
 def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
-    """Return the query with the passages that either system got, if the responses store them."""
+    """Return the query with the passages that at least one of the two systems got.
+
+    If the responses do not store passages, the query is returned unchanged.
+    """
     if not (a.passages or b.passages):
         return query
     shown_ids = {*query.shown_to(a), *query.shown_to(b)}
@@ -163,7 +166,7 @@ def _with_shown_passages(query: Query, a: Response, b: Response) -> Query:
 
 
 def _ordered_passages(query: Query, order: tuple[str, ...]) -> tuple[Passage, ...]:
-    """Return the passages of the query, with the ids in ``order`` first."""
+    """Return the passages of the query in the order of the ids in ``order``, others at the end."""
     position = {id_: n for n, id_ in enumerate(order)}
     return tuple(
         sorted(query.passages, key=lambda passage: position.get(passage.id, len(position)))

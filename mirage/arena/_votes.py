@@ -1,4 +1,4 @@
-"""Votes as columns, shared by the diagnostics of judges."""
+"""Votes as columns, which the measurements of agreement and biases of judges use."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class BootstrapSettings(NamedTuple):
 def bootstrap_fields(
     query: Ints, values: Floats, statistic: Callable[[Floats], Floats], settings: BootstrapSettings
 ) -> tuple[float, Interval, float, int]:
-    """Return value, interval, level and number of queries of a statistic, by name of the field.
+    """Return the value of a statistic, its interval, the level and the number of queries.
 
-    These are the fields of :class:`VoteStatistic`. The interval comes from
+    These are the fields of :class:`VoteStatistic`, in this order. The interval comes from
     :func:`mirage.statistics.bootstrap.bootstrap`.
     """
     arguments = {**settings._asdict(), "cluster": settings.cluster[query]}
@@ -108,7 +108,10 @@ class VoteTable:
 
     @property
     def both_orders(self) -> Bools:
-        """Rows with the same query, models and judge as the previous row, but the other order."""
+        """Whether each row is the same judge's vote on the same pair as the previous row.
+
+        Such a row has the responses in the other order.
+        """
         return equals_previous(self.query, self.low, self.high, self.judge)
 
 
@@ -188,7 +191,10 @@ def _check_distinct(table: VoteTable) -> None:
 
 
 def equals_previous(*columns: NDArray[np.generic]) -> Bools:
-    """Return which rows equal the previous row in all these columns; the first row does not."""
+    """Return for each row whether it equals the previous row in all these columns.
+
+    The value of the first row is false.
+    """
     equal = np.zeros(len(columns[0]), dtype=bool)
     equal[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
     return equal

@@ -31,10 +31,11 @@ def shown_pairs(pairs: Iterable[Pair], both_orders: bool) -> list[Pair]:
 class Voting:
     """The process of asking judges for votes on pairs of responses, and storing the votes.
 
-    Votes are appended to a journal (a file). Votes that it already holds are not requested again,
-    unless they failed. ``bar`` shows the number of votes so far. If pairs are chosen adaptively,
-    ``halves`` maps query ids to halves of the queries (see :class:`mirage.arena.AdaptivePairs`),
-    and each vote stores its half. With an ``executor``, its workers call the judges.
+    Votes are appended to a journal (a file). A vote that the journal already contains is not
+    requested again, unless it failed. ``bar`` shows the number of votes so far. If pairs are chosen
+    adaptively, ``halves`` maps query ids to halves of the queries (see
+    :class:`mirage.arena.AdaptivePairs`), and each vote stores the half of its query. If there is an
+    ``executor``, its workers call the judges.
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class Voting:
             self._ask_on(self._executor, by_judge)
 
     def recall(self, pairs: Iterable[Pair]) -> bool:
-        """Return whether the journal holds all votes on these pairs; if so, advance the bar."""
+        """Return whether the journal contains all votes on these pairs.
+
+        If so, the votes are counted, and the progress bar advances.
+        """
         keys = [ballot.vote_key for ballot in self._ballots(pairs)]
         complete = all(key in self._earlier for key in keys)
         for key in keys if complete else ():
@@ -83,7 +87,7 @@ class Voting:
         return complete
 
     def votes_on(self, pairs: Iterable[Pair]) -> list[Vote]:
-        """Return the votes on these pairs, in their order."""
+        """Return the votes on these pairs, in the order of the pairs."""
         return [
             self._votes[(*pair, judge.model)]
             for pair in shown_pairs(pairs, self.both_orders)
@@ -145,7 +149,7 @@ class Voting:
 
 
 class _Ballot(NamedTuple):
-    """A request for one judge's vote on one pair; ``digest`` identifies the prompt."""
+    """A request for one judge's vote on one pair of responses; ``digest`` identifies the prompt."""
 
     judge: LLM
     pair: Pair
@@ -157,7 +161,7 @@ class _Ballot(NamedTuple):
         return (*self.pair, self.judge.model, self.digest)
 
     def to_vote(self, outcome: Outcome[Verdict]) -> Vote:
-        """Return the outcome of asking the judge (verdict, no verdict or error) as a vote."""
+        """Convert the outcome of the request (verdict, no verdict or error) to a vote."""
         verdict = outcome.value or ("failed" if outcome.failed else "invalid")
         return Vote(
             **self.pair._asdict(),
@@ -173,7 +177,7 @@ def _key(vote: Vote) -> _Key:
 
 
 def vote_order(vote: Vote) -> tuple[str, ...]:
-    """Return the sort key of a vote, with which both orders of a pair become adjacent."""
+    """Return the sort key of a vote; sorted votes have both orders of a pair side by side."""
     return (
         vote.query_id,
         *sorted((vote.model_a, vote.model_b)),

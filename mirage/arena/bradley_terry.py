@@ -1,4 +1,7 @@
-"""Bradley-Terry fits with intervals, by maximum likelihood or by bootstrapped tournaments."""
+"""Bradley-Terry fits with intervals, by maximum likelihood or by a bootstrap over queries.
+
+A fit to one bootstrap sample of the queries is called a tournament, as in MIRAGE-Bench.
+"""
 
 from __future__ import annotations
 
@@ -60,16 +63,16 @@ class BradleyTerry:
             paper's code does; ``"davidson"`` models the probability of a tie (Davidson 1970), with
             one parameter for all pairs.
         ridge: Strength of an L2 penalty that limits the logits of models that won or lost
-            everything. Its unit is judgments: each model's logit is drawn towards the mean as
-            strongly as by that many tied judgments against a model at the mean. The default of 0.1
-            moves the logits of ordinary models by about 0.1 % if each has 100 judgments, and by
-            less if there are more. A model that won 1,800 of 1,800 gets a logit about 9 above the
+            everything. Its unit is judgments: a ridge of r pulls each logit towards the mean as
+            strongly as r tied judgments against a model at the mean would. The default of 0.1 moves
+            the logits of ordinary models by about 0.1 % if each has 100 judgments, and by less if
+            there are more. A model that won 1,800 of 1,800 judgments gets a logit about 9 above the
             mean. 0 is plain maximum likelihood.
         controls: Influences on verdicts other than quality, such as
             :func:`mirage.arena.controls.length`. Logits are then estimated for answers with equal
-            controls, such as equal length, and the fit also holds the logits without controls. The
-            effect of a control is an association. If the control is part of what makes answers
-            better, controlling for it removes quality.
+            controls, such as equal length, and the fit also contains the logits without controls.
+            The effect of a control is an association. If the control is part of what makes answers
+            better, controlling for it removes quality from the logits.
 
     Example:
         >>> from mirage import BradleyTerry, Judgments
@@ -103,9 +106,10 @@ class BradleyTerry:
 
         If pairs were chosen adaptively (:attr:`Judgments.halves`), each half of the queries is
         fitted separately, and logits are the means of both fits. Pairs of each half were chosen by
-        verdicts on the other half, so no verdict influenced its own comparisons. A single fit to
-        all of these judgments would exaggerate logits by a factor of 1.2 to 2, and its 95 %
-        intervals would cover only 70 to 90 % (``validation/coverage/adaptive_intervals.py``).
+        verdicts on the other half, so no verdict influenced which pairs its own half compares. A
+        single fit to all of these judgments would exaggerate logits by a factor of 1.2 to 2, and
+        its 95 % intervals would contain the true logit in only 70 to 90 % of cases
+        (``validation/coverage/adaptive_intervals.py``).
 
         Args:
             judgments: Columns, records, or a pandas DataFrame as for :meth:`Judgments.from_pandas`.
@@ -113,10 +117,10 @@ class BradleyTerry:
                 that is not listed is a cluster by itself.
 
         Raises:
-            JudgmentError: Ties are dropped and nothing is left; the models fall into groups that
-                were never compared with each other (in all judgments or in a half of the queries);
-                or, without a ridge, some models won or lost everything. The message lists the
-                models.
+            JudgmentError: All judgments are ties, which are dropped; the models fall into groups
+                that were never compared with each other (in all judgments, or in one half of the
+                queries); or, without a ridge, some models won or lost everything. The message lists
+                the models.
         """
         if self.controls:
             return self._fit_with_controls(judgments, clusters)
@@ -225,15 +229,16 @@ class BradleyTerry:
         seed: int = 0,
         progress: bool = True,
     ) -> Tournaments:
-        """Fit the logits in many tournaments, each on queries drawn with replacement.
+        """Fit the logits in many tournaments, that is, to bootstrap samples of the queries.
 
         As in the paper (MIRAGE-Bench, arXiv 2410.13716), a tournament draws ``queries`` of the
-        judged queries ("a maximum of 100" in the paper), and every judgment on a query counts as
-        often as the query was drawn. A tournament never draws more queries than were judged,
-        because that would invent evidence. All tournaments are fitted together. If a tournament
-        happens to separate a model (it won or lost everything) or to disconnect it (it was never
-        compared), only the ridge bounds its logit, and
-        :attr:`Tournaments.separated` marks it.
+        judged queries with replacement ("a maximum of 100" in the paper). Every judgment on a query
+        counts as often as the query was drawn. A tournament never draws more queries than were
+        judged, because that would invent evidence. All tournaments are fitted together.
+
+        In some tournament, a model may win or lose everything, or may not be compared at all. Only
+        the ridge then bounds its logit in this tournament, and :attr:`Tournaments.separated` marks
+        it.
 
         Args:
             judgments: Judgments, as for :meth:`fit`.
@@ -250,7 +255,7 @@ class BradleyTerry:
         Raises:
             JudgmentError: As for :meth:`fit`, for all judgments together; without a ridge, also if
                 a single tournament has no finite logits.
-            SettingError: There is less than one tournament or query, or the model has controls.
+            SettingError: ``tournaments`` or ``queries`` is below 1, or the model has controls.
 
         Example:
             >>> from mirage import BradleyTerry, Judgments
@@ -287,7 +292,7 @@ class BradleyTerry:
         clusters: tuple[str, ...],
         progress: bool,
     ) -> Tournaments:
-        """Return the fits of all tournaments; ``counts[t, q]`` is how often t drew query q."""
+        """Fit all tournaments; ``counts[t, q]`` is how often tournament t drew query q."""
         tournaments = len(counts)
         sampler = _Sampler.of(columns)
         tied = int(sampler.ties.sum())
@@ -346,7 +351,10 @@ class BradleyTerry:
         )
 
     def _check(self, wins: Floats, tied: int, judgments: Judgments, where: str = "") -> None:
-        """Raise an error if judgments and ridge do not determine all logits on a common scale."""
+        """Raise an error if judgments and ridge do not determine all logits on a common scale.
+
+        ``tied`` is the number of ties. Error messages begin with ``where``.
+        """
         pieces = estimation.comparison_pieces(wins)
         if len(pieces) > 1:
             groups_text = "; ".join(_format_group(judgments.models, piece) for piece in pieces[:10])
@@ -383,7 +391,11 @@ class BradleyTerry:
 
 @dataclass(frozen=True, eq=False)
 class _Sampler:
-    """A source of tournaments' win matrices, from matrices of queries or (if large) from rows."""
+    """A source of the win matrices of tournaments.
+
+    It adds up one win matrix per query or, if these matrices would be too large, the single
+    judgments.
+    """
 
     judgments: Judgments
     by_query: Floats | None
@@ -414,10 +426,11 @@ class _Sampler:
 
 
 def _halves(columns: Judgments) -> list[tuple[str, Judgments]]:
-    """Return the judgments of each half of the queries if pairs were chosen adaptively.
+    """Split the judgments into the two halves of the queries if pairs were chosen adaptively.
 
-    Each part comes with a text with which error messages begin. Queries in neither half were not
-    chosen by any verdict; they are distributed alternately over both parts.
+    Otherwise all judgments are one part. Each part comes with a text with which error messages
+    begin. Queries in neither half were not chosen by any verdict; they are distributed alternately
+    over both parts.
     """
     if columns.halves is None:
         return [("", columns)]
@@ -440,11 +453,14 @@ def _draw_counts(
     tournaments: int,
     seed: int,
 ) -> list[tuple[NDArray[np.int32], tuple[str, ...]]]:
-    """Return how often each tournament draws each query of a part, and the part's clusters.
+    """Draw the queries of all tournaments, for each part of the judgments.
 
-    There is one result per part. Parts have no query in common, and the number of queries to draw
-    is divided among them. A cluster with queries in several parts is drawn for all of them
-    together.
+    Parts have no query in common, and the number of queries to draw is divided among them. A
+    cluster with queries in several parts is drawn for all of them together.
+
+    Returns:
+        For each part, how often each tournament draws each query, and the cluster of each query;
+        empty if single queries are drawn.
     """
     queries_per_part = None if queries is None else max(1, queries // len(parts))
     clusters_by_part = [
@@ -496,7 +512,10 @@ def _row_blocks(length: int, size: int, progress: bool) -> Iterator[slice]:
 
 
 def _outside_largest_group(groups: Sequence[NDArray[np.intp]], models: int) -> NDArray[np.bool_]:
-    """Return whether each model is outside of the largest group; all are if there are several."""
+    """Return for each model whether it is outside of the largest group.
+
+    If several groups have the largest size, all models count as outside.
+    """
     outside = np.ones(models, dtype=bool)
     if len(groups) == 1 or len(groups[0]) > len(groups[1]):
         outside[groups[0]] = False

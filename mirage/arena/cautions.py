@@ -1,4 +1,4 @@
-"""Sentences that warn why a ranking by judgments may say little."""
+"""Warnings about weak evidence in a ranking by judgments."""
 
 from __future__ import annotations
 

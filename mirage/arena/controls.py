@@ -1,7 +1,8 @@
 """Covariates of a Bradley-Terry fit: influences on verdicts other than quality.
 
-Each control assigns a number to a verdict; positive values favour the response of ``model_a``. With
-controls x, the log-odds that a wins are ``logit_a - logit_b`` plus a coefficient times each x (Li
+Each control assigns a number to a verdict, such as the difference in length of the two answers. It
+is positive if the quantity is larger for the response of ``model_a``. With controls x, the log-odds
+that a wins are ``logit_a - logit_b`` plus the sum of each x times its coefficient (Li
 et al. 2024, Does Style Matter?, lmsys.org/blog/2024-08-28-style-control, for Chatbot Arena; Dubois
 et al. 2024, Length-Controlled AlpacaEval, arXiv 2404.04475). As in these papers, lengths and
 formatting marks are compared by difference divided by sum.
@@ -29,9 +30,10 @@ class Control:
 
     Attributes:
         name: Name of the quantity that is controlled for.
-        of: Function that returns the number for a verdict; its sign changes when the two models are
-            swapped.
-        caution: Why the control may itself make an answer better; empty if it cannot.
+        of: Function that returns the value of the control for a judgment; its sign changes when the
+            two models are swapped.
+        caution: Reason why the controlled quantity may itself make an answer better; empty if there
+            is none.
     """
 
     name: str
@@ -40,9 +42,10 @@ class Control:
 
 
 def length(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
-    """Return a control for the length of answers: ``(own - other) / (own + other)`` in tokens.
+    """Return a control for the length of answers.
 
-    The reason section and citations are not counted.
+    With lengths in tokens, its value is ``(own - other) / (own + other)``. The reason section and
+    citations are not counted.
 
     Args:
         dataset: The queries that were answered.
@@ -86,9 +89,10 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
 
 def position() -> Control:
-    """Return a control for position: 1 for the response shown first (of ``model_a``).
+    """Return a control for the position of responses; its value is always 1.
 
-    It is not needed if pairs were judged in both orders.
+    The reason is that the response of ``model_a`` is shown first. The control is not needed if
+    pairs were judged in both orders.
 
     Example:
         >>> from mirage.arena.controls import position
@@ -141,9 +145,10 @@ def same_family(families: Mapping[str, str]) -> Control:
 def _relative_difference(
     dataset: Iterable[Query], runs: Iterable[Run], count: Callable[[Run, Query], int]
 ) -> Callable[[Judgment], float]:
-    """Return a function that maps a judgment to the difference of two counts divided by their sum.
+    """Return a function that compares the two responses of a judgment by a count.
 
-    ``count`` counts something in a response, such as tokens. The result is 0 if both counts are 0.
+    Its value is the difference of the two counts divided by their sum, and 0 if both counts are 0.
+    ``count`` counts something in the response of a run to a query, such as tokens.
     """
     queries = {query.id: query for query in dataset}
     by_model = {run.model: run for run in runs}

@@ -1,8 +1,8 @@
 """Bradley-Terry and Davidson models on plain arrays, from win matrices to logits and covariances.
 
 ``wins[..., i, j]`` is how often model i was preferred to model j; a tie counts one half for each.
-Leading axes are tournaments, which are fitted together. Diagonals are 0. Logits are natural-log
-odds, centred so that they sum to 0.
+Diagonals are 0. Leading axes are tournaments (bootstrap samples of the queries), which are fitted
+together. Logits are natural-log odds, centred so that they sum to 0.
 
 Sources, as cited by the functions:
 
@@ -12,11 +12,11 @@ Sources, as cited by the functions:
   Experiments. JASA 65, 317-328.
 * Ford (1957), Solution of a Ranking Problem from Binary Comparisons. American Mathematical Monthly
   64, 28-33; Hunter (2004), MM Algorithms for Generalized Bradley-Terry Models. Annals of Statistics
-  32, 384-406: when the maximum of the likelihood exists.
+  32, 384-406: conditions under which the likelihood has a maximum.
 * Sun & Tran-Dinh (2019), Generalized Self-Concordant Functions: A Recipe for Newton-Type Methods.
   Mathematical Programming 178, 145-213.
 * Huber (1967), White (1982), and Liang & Zeger (1986), Longitudinal Data Analysis Using Generalized
-  Linear Models. Biometrika 73, 13-22: the sandwich with clusters.
+  Linear Models. Biometrika 73, 13-22: the sandwich estimate of a covariance, with clusters.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ def fit_davidson(
 def win_probabilities(logits: Floats, log_nu: Floats | float | None = None) -> Floats:
     """Return the probability that model i is preferred to j, ``(..., models, models)``.
 
-    Half the probability of a tie goes to each model under Davidson's model (if ``log_nu`` is not
-    ``None``), so ``[i, j] + [j, i]`` is 1 in both models. The diagonal is 0.5.
+    In Davidson's model (if ``log_nu`` is not ``None``), half the probability of a tie is added for
+    each model. So ``[i, j] + [j, i]`` is 1 here too. The diagonal is 0.5.
 
     Args:
         logits: Logits, ``(..., models)``.
@@ -221,8 +221,8 @@ def comparison_pieces(wins: Floats) -> list[Ints]:
 def separated(wins: Floats) -> Bools:
     """Return whether each model won, or lost, all of its judgments: ``(..., models)``.
 
-    Their likelihood alone does not bound their logits. A tie is half a win for both, so a model
-    that tied once is not separated. A model without any judgment is separated.
+    The likelihood alone does not bound the logits of such models. A tie is half a win for both, so
+    a model that tied once is not separated. A model without any judgment is separated.
     """
     won, lost = wins.sum(axis=-1), wins.sum(axis=-2)
     return np.asarray((won == 0) | (lost == 0))
@@ -232,9 +232,9 @@ def bound_groups(wins: Floats) -> list[Ints]:
     """Return groups of models whose distances in logits have a finite estimate, largest first.
 
     Within a group every model beat every other, directly or through other models (a tie is half a
-    win). If there are several groups, all judgments between two of them went the same way. The
-    distance between the two then has no maximum of likelihood (Ford 1957; Hunter 2004, assumption
-    1).
+    win). If there are several groups, all judgments between two of them went the same way. No
+    finite distance between these two groups then maximises the likelihood (Ford 1957; Hunter 2004,
+    assumption 1).
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -246,11 +246,12 @@ def bound_groups(wins: Floats) -> list[Ints]:
 
 
 def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
-    """Return the covariance that stems from distances between :func:`bound_groups`.
+    """Return the covariance due to the uncertain distances between :func:`bound_groups`.
 
     Its shape is ``(models, models)``. It is the inverse of the penalised information about shifting
-    each group of models as a whole, and 0 if there is one group. The sandwich does not include this
-    uncertainty: between separated groups residuals are nearly 0, whatever the distance.
+    each group of models as a whole, and 0 if there is one group. The sandwich estimate does not
+    include this uncertainty, because the residuals of judgments between such groups are nearly 0,
+    whatever the distance is.
     """
     models = sum(map(len, groups))
     moves = np.zeros((models, len(groups)))
@@ -262,12 +263,13 @@ def separation_covariance(information: Floats, groups: list[Ints]) -> Floats:
 
 
 def always_won(wins: Floats) -> tuple[Ints, Ints] | None:
-    """Return a group of models that won every judgment against all other models, and the others.
+    """Find a group of models that won every judgment against all other models.
+
+    If all models are connected by judgments, the likelihood has a maximum if and only if there is
+    no such group (Ford 1957; Hunter 2004, assumption 1).
 
     Returns:
-        The two groups, or ``None`` if no such groups exist. If all models are connected by
-        judgments, the likelihood has a maximum if and only if there are none (Ford 1957; Hunter
-        2004, assumption 1).
+        The models of the group, and the other models; ``None`` if there is no such group.
     """
     alone = np.flatnonzero(separated(wins))
     start = int(alone[0]) if len(alone) else 0
@@ -299,9 +301,9 @@ def sandwich(
     gradient of one query's judgments, times ``G / (G - 1)`` for G queries. Inverses are taken
     within logits that sum to 0.
 
-    The ridge is added to A, and to B with the same weight, like additional observations. For
-    ordinary models the effect is negligible; it prevents the variance of a separated model, whose
-    residuals are nearly 0, from vanishing.
+    The ridge is added to A, and to B with the same weight, as if it were additional observations.
+    For ordinary models the effect is negligible. But the variance of a model that won or lost
+    everything would otherwise vanish, because its residuals are nearly 0.
 
     Args:
         wins: Win matrix of the judgments.
@@ -312,11 +314,11 @@ def sandwich(
         score: Score of the first model of each judgment.
         ridge: Strength of the ridge.
         log_nu: Log of Davidson's tie parameter; ``None`` for Bradley-Terry.
-        factors: If ``query`` holds clusters, the factor of each cluster by
+        factors: If ``query`` contains clusters, the small-sample factor of each cluster by
             :func:`mirage.statistics.clusters.small_sample`; otherwise ``None``.
 
     Returns:
-        The covariance, ``(models, models)``; NaN throughout if there is only one query.
+        The covariance, ``(models, models)``; all values are NaN if there is only one query.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     models = len(logits)
@@ -347,11 +349,12 @@ def influences(
     ridge: float = 0.0,
     log_nu: float | None = None,
 ) -> Floats:
-    """Return how far each query moves the logits, to first order: ``(queries, models)``.
+    """Return how far the judgments on each query move the logits, to first order.
 
-    The row of a query is ``A^-1 g``, with A and g as in :func:`sandwich`. Apart from its factor and
-    the ridge, the sandwich is the sum of the outer products of these rows. There is one row per
-    query with judgments, in sorted order. The arguments are as in :func:`sandwich`.
+    The shape is ``(queries, models)``, with one row per query with judgments, in sorted order. A
+    row is ``A^-1 g``, with A and g as in :func:`sandwich`. The sandwich is the sum of the outer
+    products of these rows, apart from its factor and the ridge. The arguments are as in
+    :func:`sandwich`.
     """
     bread, expected, tie_probability = _information(wins, logits, ridge, log_nu)
     cluster = np.unique(query, return_inverse=True)[1]
@@ -365,8 +368,8 @@ def information(
 ) -> Floats:
     """Return the penalised Fisher information at these logits: ``(models, models)``.
 
-    With ``log_nu`` (Davidson) there is one more row and column for log nu. See
-    :func:`penalised_information` for the direction in which all logits move alike.
+    If ``log_nu`` is given (Davidson's model), there is one more row and column for log nu. A
+    constant added to all logits does not change the likelihood; see :func:`penalised_information`.
     """
     return _information(wins, logits, ridge, log_nu)[0]
 
@@ -374,7 +377,11 @@ def information(
 def _information(
     wins: Floats, logits: Floats, ridge: float, log_nu: float | None
 ) -> tuple[Floats, Floats, Floats | None]:
-    """Return the information, and for each models i and j expected score and tie probability."""
+    """Return the information matrix, the expected scores and the probabilities of a tie.
+
+    The last two have the shape ``(models, models)``; the probabilities are ``None`` without
+    ``log_nu``.
+    """
     games = wins + wins.T
     if log_nu is None:
         expected = win_probabilities(logits)
@@ -394,16 +401,22 @@ def cluster_meat(
 ) -> Floats:
     """Return the sum over queries of the outer product of a query's gradient with itself.
 
-    Memory is bounded: about 2^18 judgments are processed at a time.
+    This is the matrix B of :func:`sandwich` without its factor and the ridge. To limit memory,
+    about 2^18 judgments are processed at a time.
 
-    ``query``, ``a``, ``b`` and ``score`` are as in :func:`sandwich`. ``expected`` and
-    ``tie_probability`` are the expected score and the probability of a tie of model i against j at
-    ``[i, j]``; the latter is ``None`` for Bradley-Terry. ``factors`` multiply the outer product of
-    each query; they are 1 by default.
+    Args:
+        query: As for :func:`sandwich`.
+        a: As for :func:`sandwich`.
+        b: As for :func:`sandwich`.
+        score: As for :func:`sandwich`.
+        expected: Expected score of model i against model j, at ``[i, j]``.
+        tie_probability: Probability that models i and j tie, at ``[i, j]``; ``None`` for
+            Bradley-Terry.
+        factors: Factor of the outer product of each query; 1 by default.
 
     Returns:
-        Shape ``(models, models)``, with one more row and column for log nu with ``tie_probability``
-        (Davidson).
+        The sum, ``(models, models)``. If ``tie_probability`` is given (Davidson's model), there is
+        one more row and column for log nu.
     """
     size = len(expected) + (tie_probability is not None)
     meat = np.zeros((size, size))
@@ -419,7 +432,11 @@ def cluster_meat(
 def _gradients(
     a: _Column, b: _Column, score: _Column, expected: Floats, tie_probability: Floats | None
 ) -> tuple[list[Ints], list[Floats]]:
-    """Return which parameters each judgment depends on, and its gradient by these parameters."""
+    """Return the gradient of the log-likelihood of each judgment.
+
+    It is 0 except for two or three parameters. The first list contains the indices of these
+    parameters for each judgment, and the second the derivatives.
+    """
     first, second = a.astype(np.intp), b.astype(np.intp)
     residual = score - expected[first, second]
     columns, values = [first, second], [residual, -residual]
@@ -445,7 +462,10 @@ def _gram(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -
 
 
 def _sum_by_cluster(cluster: Ints, columns: list[Ints], values: list[Floats], size: int) -> Floats:
-    """Return a matrix with one row per cluster that sums ``values`` at ``columns``."""
+    """Return a matrix with one row per cluster, in which gradients of judgments are summed.
+
+    ``columns`` and ``values`` are the results of :func:`_gradients`.
+    """
     flat = np.zeros((int(cluster.max()) + 1) * size)
     for column, value in zip(columns, values, strict=True):
         flat += np.bincount(cluster * size + column, value, len(flat))
@@ -475,7 +495,11 @@ def _reachable(edges: Bools, start: int) -> Bools:
 
 
 def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Floats, Floats]:
-    """Return comparisons of each two models, wins of each model, and start, by tournament."""
+    """Prepare the arrays for fits of one or several win matrices; their first axis is tournaments.
+
+    Returns:
+        How often each two models were compared, how often each model won, and start values.
+    """
     flat = np.ascontiguousarray(wins, dtype=np.float64).reshape(-1, *wins.shape[-2:])
     first = np.zeros((len(flat), params))
     first[:] = 0 if start is None else start
@@ -485,9 +509,9 @@ def _batch(wins: Floats, start: Floats | None, params: int) -> tuple[Floats, Flo
 def penalised_information(curvature: Floats, penalty: float) -> Floats:
     """Return the information matrix of the logits, ``(..., models, models)``, from curvatures.
 
-    The information is singular, because the likelihood does not change if all logits move alike.
-    Adding a multiple of the matrix of ones makes it invertible. Solutions do not change, because
-    gradients sum to 0.
+    The information is singular, because the likelihood does not change if a constant is added to
+    all logits. Adding a multiple of the matrix of ones makes it invertible. Solutions do not
+    change, because gradients sum to 0.
 
     Args:
         curvature: Negative second derivative of the log-likelihood for each pair, with zeros on the
@@ -503,7 +527,7 @@ def penalised_information(curvature: Floats, penalty: float) -> Floats:
 
 
 def _davidson_probabilities(logits: Floats, log_nu: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities that model i beats j, and ties, each ``(..., models, models)``."""
+    """Return the probability that model i beats model j, and that they tie, at ``[..., i, j]``."""
     root = np.exp(logits / 2)
     win = np.square(root)[..., :, None] * np.ones(logits.shape[-1])
     tie = root[..., :, None] * root[..., None, :] * np.exp(log_nu)[..., None, None]
@@ -526,19 +550,20 @@ def _davidson_information(games: Floats, win: Floats, tie: Floats, ridge: float)
 
 
 def newton(derivatives: _Derivatives, params: Floats, models: int) -> Floats:
-    """Maximise by Newton steps from each row of ``params``, with logits in the first columns.
+    """Maximise several likelihoods by damped Newton steps.
 
     Args:
-        derivatives: Function that returns the gradient and the information of rows of parameters,
-            given the rows and their indices.
-        params: Start values, one row per problem; they are changed in place.
-        models: Number of models.
+        derivatives: Function of rows of parameters and of the indices of these rows. It returns the
+            gradient and the information matrix of each row.
+        params: Start values, one row per likelihood, with the logits in the first columns. They are
+            changed in place.
+        models: Number of models, that is, of logits.
 
     Returns:
-        The parameters at the maximum.
+        The parameters at the maximum, one row per likelihood.
 
     Raises:
-        JudgmentError: Some row does not converge.
+        JudgmentError: One of the fits does not converge.
     """
     live = np.arange(len(params))
     for _ in range(_STEPS):

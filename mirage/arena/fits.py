@@ -1,4 +1,7 @@
-"""Results of Bradley-Terry fits: logits with intervals, from one fit or from tournaments."""
+"""Results of Bradley-Terry fits: logits with intervals, from one fit or from tournaments.
+
+A tournament is a fit to a bootstrap sample of the queries.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _MULTIPLIED = 4096  # clusters whose multipliers are in memory at a time
 
 
 class _Estimate(NamedTuple):
-    """Logits, their covariance, degrees of freedom, and the models that get no interval."""
+    """Logits, their covariance and degrees of freedom, and the models without an interval."""
 
     logits: Floats
     covariance: Floats
@@ -76,16 +79,18 @@ class LogitEstimates(ABC):
         return ends
 
     def rank_interval(self, *, level: float = 0.95) -> Ints:
-        """Return the best and worst rank of each model, ``(models, 2)``.
+        """Return the best and worst plausible rank of each model, ``(models, 2)``.
 
-        All ranges hold jointly (:func:`mirage.statistics.rank_sets.rank_sets`).
+        With confidence ``level``, the true ranks of all models are within these ranges at once
+        (:func:`mirage.statistics.rank_sets.rank_sets`).
         """
         return rank_sets(self._estimate.logits, self._errors, level=level)
 
     def winner_interval(self, *, level: float = 0.95) -> Interval:
-        """Return an interval for the largest logit that allows for its selection.
+        """Return an interval for the largest logit, corrected for its selection as the largest.
 
-        See :func:`mirage.statistics.rank_sets.winner_interval`. It is NaN if :meth:`interval` is.
+        See :func:`mirage.statistics.rank_sets.winner_interval`. It is NaN if :meth:`interval` is
+        NaN for this model.
         """
         logits, _, _, unbound = self._estimate
         if self.models[first_model(logits)] in unbound:
@@ -94,7 +99,7 @@ class LogitEstimates(ABC):
 
     @property
     def _errors(self) -> Floats:
-        """Draws of the errors of the logits, ``(draws, models)``."""
+        """Random draws of the errors of the logits, ``(draws, models)``."""
         logits, covariance, degrees, _ = self._estimate
         # Drawing in the order of the logits makes results independent of the models' names.
         order = np.argsort(logits)
@@ -103,7 +108,7 @@ class LogitEstimates(ABC):
 
     @property
     def confidences(self) -> Floats:
-        """Confidence that model i is better than j (:meth:`p_better`), ``(models, models)``."""
+        """Confidence that model i is better than model j, at ``[i, j]``; see :meth:`p_better`."""
         return confidences_by_t(*self._estimate[:3])
 
     def p_better(self, a: str, b: str) -> float:
@@ -118,13 +123,16 @@ class LogitEstimates(ABC):
 
 @dataclass(frozen=True)
 class ControlEffect:
-    """The effect of a control on verdicts between equally good models: an association, not a cause.
+    """The effect of a control variable, such as length, on verdicts between equally good models.
+
+    It is an association and need not be causal.
 
     Attributes:
         name: Name of the control.
-        value: Log-odds of winning per unit of the control.
+        value: Change in the log-odds of winning per unit of the control.
         interval: 95 % interval, computed as for logits; NaN if there is only one query.
-        caution: Why the control may itself make an answer better; empty if it cannot.
+        caution: Reason why the controlled quantity may itself make an answer better; empty if there
+            is none.
     """
 
     name: str
@@ -157,8 +165,8 @@ class BradleyTerryFit(LogitEstimates):
         separated: Models that won or lost every judgment. Only the ridge keeps their logits finite,
             so the size of these logits has little meaning.
         log_nu: Log of Davidson's tie parameter; ``None`` unless ``ties="davidson"``.
-        unbound: The separated models, and all others whose distance to the largest group of models
-            the likelihood does not bound (:func:`mirage.arena.estimation.bound_groups`).
+        unbound: Models whose distance to the largest group of models the likelihood does not bound
+            (:func:`mirage.arena.estimation.bound_groups`). They include the separated models.
         uncertainty: The covariance plus the uncertainty of the distances that the likelihood does
             not bound (:func:`mirage.arena.estimation.separation_covariance`).
         query_ids: Ids of the queries with judgments.
@@ -166,9 +174,9 @@ class BradleyTerryFit(LogitEstimates):
             itself.
         degrees: Degrees of freedom of Student's t: the number of clusters minus the number of fits,
             and fewer if clusters differ in size (:func:`mirage.statistics.clusters.small_sample`).
-            It is 0, and then every order is uncertain, if related queries form fewer than
-            :data:`mirage.statistics.clusters.FEWEST` clusters.
-        influence: How far each query moves the logits, ``(queries, models)``
+            It is 0 if related queries form fewer than :data:`mirage.statistics.clusters.FEWEST`
+            clusters; every order is then uncertain.
+        influence: How far the judgments on each query move the logits, ``(queries, models)``
             (:func:`mirage.arena.estimation.influences`); ``None`` if the array would be too large.
         fits: Number of fits over which logits are averaged: two (one per half of the queries) if
             pairs were chosen adaptively, else one.
@@ -209,11 +217,11 @@ class BradleyTerryFit(LogitEstimates):
         return ranks(self.logits)
 
     def draws(self, n: int, *, seed: int = 0) -> Floats:
-        """Draw logits from Student's t with the :attr:`uncertainty`, ``(n, models)``.
+        """Draw logits from Student's t with the covariance :attr:`uncertainty`, ``(n, models)``.
 
-        The draws are NaN if there are no :attr:`degrees` of freedom. Fits to judgments on the same
-        queries, for instance in several languages, share their random numbers. A query then has the
-        same random weight in the draws of all these fits
+        The draws are NaN if :attr:`degrees` is 0. The random numbers of a query depend only on its
+        cluster and the seed. So in fits to judgments on the same queries, for instance in several
+        languages, a query has the same random weight
         (:func:`mirage.statistics.clusters.multipliers`).
         """
         if not self.degrees:
@@ -267,7 +275,9 @@ class BradleyTerryFit(LogitEstimates):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tournaments(LogitEstimates):
-    """Logits of models in many tournaments, each on its own draw of queries; prints as a table.
+    """Logits of models in many tournaments, that is, bootstrap samples of the queries.
+
+    It prints as a table.
 
     Intervals are centred on the :attr:`mean` and use its :attr:`covariance`. Intervals from
     percentiles of the tournaments would cover a logit too rarely if queries are few, and too often
@@ -341,7 +351,10 @@ class Tournaments(LogitEstimates):
 
     @property
     def unbound(self) -> tuple[str, ...]:
-        """Models separated in at least half of the tournaments, whose logits are not reliable."""
+        """Models that are separated in at least half of the tournaments.
+
+        Their logits are not reliable.
+        """
         return pick_models(self.models, self.separated.mean(axis=0) >= _MOSTLY)
 
     @property
@@ -385,7 +398,11 @@ class Tournaments(LogitEstimates):
 def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
     """Return the degrees of freedom of logits that are the mean of ``fits`` fits.
 
-    It is 0 if queries share clusters and there are too few clusters.
+    It is 0 if some queries share a cluster and there are too few clusters.
+
+    Args:
+        clusters: Cluster name of each query.
+        fits: Number of fits.
     """
     sizes = np.unique(clusters, return_counts=True)[1]
     if len(sizes) < FEWEST and len(sizes) < len(clusters):
@@ -394,9 +411,10 @@ def degrees_of_fits(clusters: Sequence[str], fits: int = 1) -> float:
 
 
 def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
-    """Return how far each cluster moves the logits, ``(clusters, models)``, by sorted name.
+    """Return how far the judgments on each cluster of queries move the logits.
 
-    Rows have the small-sample correction, so the sum of their outer products is a covariance.
+    The shape is ``(clusters, models)``, with clusters sorted by name. The small-sample correction
+    is included, so that the sum of the outer products of the rows is the covariance of the logits.
 
     Args:
         clusters: Cluster name of each query.
@@ -408,7 +426,7 @@ def influence_by_cluster(clusters: Sequence[str], influence: Floats) -> Floats:
 
 
 def mean_of_fits(fits: Sequence[BradleyTerryFit]) -> BradleyTerryFit:
-    """Return the fit whose logits are the means of these fits, which have no query in common."""
+    """Combine fits that have no query in common into one, whose logits are the means."""
     influences = [fit.influence for fit in fits if fit.influence is not None]
     nus = [fit.log_nu for fit in fits if fit.log_nu is not None]
     clusters = tuple(name for fit in fits for name in fit.clusters)
@@ -451,7 +469,10 @@ def _cluster_gram(clusters: Sequence[str], influence: Floats) -> Floats:
 
 
 def mean_of_tournaments(parts: Sequence[Tournaments]) -> Tournaments:
-    """Return tournaments whose logits are means over ``parts``, which have no query in common."""
+    """Combine tournaments of parts of the judgments; the resulting logits are means over parts.
+
+    The parts have no query in common.
+    """
     if len(parts) == 1:
         return parts[0]
     nus = [part.log_nu for part in parts if part.log_nu is not None]

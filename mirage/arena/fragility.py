@@ -33,8 +33,8 @@ class Removal:
     Attributes:
         dropped: Ids of the dropped queries, or row numbers of the dropped judgments.
         of: Total number of queries or judgments before the removal.
-        rank: Rank of the model without them.
-        first: Name of the model in first place without them.
+        rank: Rank of the model after the removal.
+        first: Name of the model in first place after the removal.
     """
 
     dropped: tuple[str, ...] | tuple[int, ...]
@@ -49,10 +49,11 @@ class Fragility:
 
     Attributes:
         model: Name of the model.
-        rank: Its rank with all judgments.
-        queries: The fewest queries whose removal changes the rank; ``None`` if no removal of up to
-            half of the queries was found that does.
-        verdicts: The fewest judgments whose removal changes the rank; ``None`` as for ``queries``.
+        rank: Rank of the model with all judgments.
+        queries: The fewest queries whose removal changes the rank; ``None`` if no such removal of
+            up to half of the queries was found.
+        verdicts: The fewest judgments whose removal changes the rank; ``None`` if no such removal
+            of up to half of the judgments was found.
     """
 
     model: str
@@ -91,15 +92,15 @@ def fragility(
     2025, Dropping Just a Handful of Preferences Can Change Top Large Language Model Rankings, arXiv
     2508.11847). As in that paper, the function selects removals by their approximate influence on
     the difference of two logits (to first order; Broderick, Giordano & Meager 2020, An Automatic
-    Finite-Sample Robustness Metric, arXiv 2011.14999), and checks them by a new fit. This function
-    also recomputes the influences at the logits after the removal, until the removal no longer
-    changes. If there are few removals of a size, it tries all of them.
+    Finite-Sample Robustness Metric, arXiv 2011.14999), and checks them by a new fit. It then
+    recomputes the influences at the new logits and selects again, until the removal no longer
+    changes. If there are few possible removals of a size, it tries all of them.
 
     Each returned removal changes the rank in a new fit to the remaining judgments, which still
-    connect all models. If all removals were tried, as in small arenas, none smaller exists;
-    ``validation/coverage/fragility.py`` compares with an exhaustive search. 19 models on 100
-    queries take about a second. The time grows with the fourth power of the number of models, and
-    with the third power if ``models`` lists only a few of them.
+    connect all models. In small arenas, where all smaller removals were tried, it is the smallest;
+    ``validation/coverage/fragility.py`` compares the results with an exhaustive search. 19 models
+    on 100 queries take about a second. The time grows with the fourth power of the number of
+    models, and with the third power if ``models`` lists only a few of them.
 
     Args:
         judgments: Judgments, as for :meth:`BradleyTerry.fit`.
@@ -193,7 +194,10 @@ class _Units:
         return cls(wins, (examples.score == 0.5).astype(np.float64), counts)
 
     def remaining(self, dropped: Ints) -> tuple[Floats, Floats]:
-        """Return win matrices and numbers of ties without the units in each row of ``dropped``."""
+        """Return the win matrix and the number of ties after each removal.
+
+        Each row of ``dropped`` is a removal: the number of dropped units of each kind.
+        """
         models = math.isqrt(self.wins.shape[1])
         counts = (self.counts - dropped).astype(np.float64)
         return np.asarray(counts @ self.wins).reshape(-1, models, models), counts @ self.ties
@@ -207,10 +211,10 @@ class _Units:
         Args:
             direction: Inverse information times the contrast vector (1 and -1 for the two models),
                 ``(..., models)``.
-            expected: Expected score of each model against each.
+            expected: Expected score of model i against model j, at ``[..., i, j]``.
 
         Returns:
-            Shape ``(..., kinds)``.
+            The influences, ``(..., kinds)``.
         """
         steps = direction[:, :, None] - direction[:, None, :]
         moves = (expected.swapaxes(1, 2) * steps).reshape(len(steps), -1)
@@ -220,8 +224,8 @@ class _Units:
 class _Search:
     """A search for the smallest removal that changes the rank of each selected model.
 
-    ``size``, ``dropped`` and ``after`` describe the smallest removal so far, and the logits after
-    it, with one row per model of ``selected``.
+    For each model of ``selected``, ``size`` and ``dropped`` describe the smallest removal found so
+    far, and ``after`` contains the logits after this removal.
     """
 
     def __init__(
@@ -239,7 +243,11 @@ class _Search:
         self.after = np.tile(self.logits, (len(selected), 1))
 
     def try_out(self, dropped: Ints, start: Floats) -> Floats:
-        """Fit without these removals, and record the smallest ones that change a rank.
+        """Fit the logits after each removal, and record the smallest removals that change a rank.
+
+        Args:
+            dropped: Number of dropped units of each kind, one row per removal.
+            start: Parameters at which the fits start, one row per removal.
 
         Returns:
             The fitted parameters, in the same form as ``start``.
@@ -265,7 +273,7 @@ class _Search:
     ) -> Removal | None:
         """Return the smallest removal for row ``i`` of ``selected``, or ``None`` if there is none.
 
-        ``list_units`` turns the dropped units into ids or rows.
+        ``list_units`` converts the numbers of dropped units per kind to query ids or row numbers.
         """
         if not self.dropped[i].any():
             return None
@@ -284,7 +292,7 @@ class _Search:
 
 
 def _run_search(units: _Units, model: BradleyTerry, columns: Judgments, selected: Ints) -> _Search:
-    """Return the finished search over removals of queries or of verdicts."""
+    """Search for the smallest removals of queries or of verdicts, and return the search."""
     search = _Search(units, model, columns, selected)
     _follow_influence(search)
     _try_all_smaller(search)
@@ -317,7 +325,7 @@ def _follow_influence(search: _Search) -> None:
 
 
 def _neighbours(models: int) -> Iterator[tuple[int, int]]:
-    """Yield pairs of ranking positions that are close enough for a swap to be tried."""
+    """Yield pairs of positions in the ranking that are close enough to try to swap them."""
     for i in range(models):
         for j in range(i + 1, min(i + _PLACES + 1, models)):
             yield i, j
@@ -326,7 +334,15 @@ def _neighbours(models: int) -> Iterator[tuple[int, int]]:
 def _influences(
     units: _Units, model: BradleyTerry, dropped: Ints, params: Floats, contrast: Floats
 ) -> Floats:
-    """Return how far one unit of each kind moves each difference of logits, without ``dropped``."""
+    """Return how far one unit of each kind moves the difference between the logits of two models.
+
+    Args:
+        units: The units.
+        model: The Bradley-Terry model.
+        dropped: Units that are already removed, one row per pair of models.
+        params: Parameters fitted after this removal, one row per pair of models.
+        contrast: Row with 1 for the first and -1 for the second model of each pair.
+    """
     models = contrast.shape[1]
     logits, nus = (
         params[:, :models],
@@ -345,7 +361,17 @@ def _influences(
 
 
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
-    """Return how many units, largest influence first, exceed ``gap`` together; 0 if too few."""
+    """Return how many units must be dropped so that their influence together exceeds a gap.
+
+    The units with the largest influence are dropped first. The result is 0 if all units together
+    do not suffice.
+
+    Args:
+        influence: Influence of one unit of each kind, one row per pair of models.
+        largest: Kinds in descending order of influence, one row per pair of models.
+        counts: Number of units of each kind.
+        gap: Difference in logits of each pair of models.
+    """
     largest_influence = np.maximum(np.take_along_axis(influence, largest, axis=1), 0)
     unit_counts = counts[largest]
     total_influence = (largest_influence * unit_counts).cumsum(axis=1)
@@ -371,7 +397,13 @@ def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
 
 
 def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
-    """Return the first ``sizes`` units in each row of ``largest``, counted by kind."""
+    """Return how many units of each kind are among the units with the largest influence.
+
+    Args:
+        largest: Kinds in descending order of influence, one row per removal.
+        counts: Number of units of each kind.
+        sizes: Number of units to drop in each removal.
+    """
     unit_counts = counts[largest]
     dropped_counts = np.clip(
         sizes[:, None] - (unit_counts.cumsum(axis=1) - unit_counts), 0, unit_counts
@@ -382,7 +414,7 @@ def _largest_units(largest: Ints, counts: Ints, sizes: Ints) -> Ints:
 
 
 def _try_all_smaller(search: _Search) -> None:
-    """Try all removals of one unit, of two, and so on, as long as there are few."""
+    """Try all removals of one unit, of two units, and so on, as long as there are few of them."""
     kinds, counts = len(search.units.counts), search.units.counts
     cost = len(search.rank) ** 3
     budget = _TRIES
@@ -401,7 +433,13 @@ def _try_all_smaller(search: _Search) -> None:
 
 
 def _win_rows(columns: Judgments, row: Any, rows: int) -> Any:
-    """Return sparse win matrices of judgments, summed by ``row``: ``(rows, models * models)``."""
+    """Return sparse win matrices, one flattened matrix per row: ``(rows, models * models)``.
+
+    Args:
+        columns: The judgments.
+        row: Row to which each judgment is added.
+        rows: Number of rows.
+    """
     from scipy.sparse import csr_array
 
     models = len(columns.models)
@@ -420,7 +458,11 @@ def _outcome_kinds(columns: Judgments) -> Ints:
 
 
 def _dropped_rows(columns: Judgments, dropped: Ints) -> tuple[int, ...]:
-    """Return row numbers of judgments to drop: ``dropped[k]`` with the k-th models and outcome."""
+    """Return the row numbers of judgments to drop, sorted.
+
+    They are the first ``dropped[k]`` judgments of the k-th kind. Judgments with the same two models
+    and the same outcome form a kind.
+    """
     kind = np.unique(_outcome_kinds(columns), return_inverse=True)[1]
     rows = [np.flatnonzero(kind == k)[: dropped[k]] for k in np.flatnonzero(dropped)]
     return tuple(np.sort(np.concatenate(rows)).tolist()) if rows else ()
@@ -432,7 +474,7 @@ def _dropped_queries(columns: Judgments, dropped: Ints) -> tuple[str, ...]:
 
 
 def _example_queries(removal: Removal | None, limit: int = 5) -> str:
-    """Return the first of the dropped queries, as text in parentheses."""
+    """Return the ids of the first few dropped queries as text in parentheses."""
     if removal is None:
         return ""
     more = ", ..." if len(removal.dropped) > limit else ""

@@ -67,18 +67,18 @@ class PairwiseJudge(NearNames):
     judges the pairs that you list.
 
     All three accept ``out``, a JSON Lines file of :class:`~mirage.Vote`. Votes are appended as
-    judges answer, and are put in a fixed order at the end. Votes in the file are not requested
-    again, unless they failed, or the responses, the prompt or the judge's parameters have changed
-    since. Votes on other queries and pairs, or of other judges, stay in the file. Votes from before
-    such a change also stay, at its beginning: :func:`read_votes` ignores them, but they are reused
-    if the change is reverted.
+    judges answer, and are sorted at the end. A vote in the file is not requested again, unless it
+    failed, or the responses, the prompt or the judge's parameters have changed. Votes on other
+    queries and pairs, or of other judges, stay in the file. Votes that are outdated by a change
+    also stay, at the beginning of the file: :func:`read_votes` ignores them, but they are reused if
+    the change is reverted.
 
     Args:
         judges: One LLM or its name, or a jury of several with different names.
-        both_orders: Ask about each pair twice, with either response first. If a judge then does not
-            prefer the same response twice, its verdict is a tie. If one of its two votes is invalid
-            or failed, it has no verdict. By default, a random draw decides which response comes
-            first.
+        both_orders: Whether to judge each pair twice, with the responses swapped. If a judge then
+            does not prefer the same response twice, its verdict is a tie. If one of its two votes
+            is invalid or failed, it has no verdict. By default each pair is judged once, and which
+            response comes first is random.
         votes: How the votes of a jury are combined: ``"majority"`` gives one judgment per pair and
             query, the verdict of more than half of the judges that have one, or else a tie;
             ``"all"`` gives one judgment per judge.
@@ -86,11 +86,12 @@ class PairwiseJudge(NearNames):
             :meth:`mirage.metaeval.JudgeResult.agreement`, in addition to published measurements.
         prompt: Your own prompt instead of the one that ships: a text with the fields ``{question}``
             and ``{answer_a}`` and ``{answer_b}``, and perhaps ``{reference}``, ``{passages}``,
-            ``{language}``, ``{marks}`` and ``{form}``. The judge's guide describes them. Texts from
-            elsewhere stay between marks that they cannot close.
+            ``{language}``, ``{marks}`` and ``{form}``. The judge's guide describes the fields. The
+            texts that are inserted for them are enclosed in markers that they cannot close.
         reference: Show the judge the right answer, as in the pairwise LLMeval of BERGEN: the short
             answers of the query, or else the answer of its reference. Pairs on queries that have
-            neither are skipped. A ``prompt`` shows it with the field ``{reference}`` instead.
+            neither are skipped. If you pass a ``prompt``, its field ``{reference}`` shows the right
+            answer instead.
 
     Raises:
         JudgmentError: There is no judge, or two judges have the same model name.
@@ -142,7 +143,7 @@ class PairwiseJudge(NearNames):
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of your own prompt; empty for the one that ships without a reference."""
+        """The digest of the prompt; empty for the prompt that ships, without a reference."""
         if self._template is None:
             return REFERENCE_DIGEST if self.reference else ""
         return self._template.digest
@@ -190,7 +191,7 @@ class PairwiseJudge(NearNames):
             seed: Random seed for queries, pairs, and which response comes first.
             out: File to which votes are appended; see the class.
             executor: Executor whose workers call the judges, while this process writes the file.
-                Budget, cache and ``concurrency`` of a judge apply to all machines together. By
+                Budget, cache and ``concurrency`` of a judge then apply to all workers together. By
                 default this process calls the judges.
             progress: Show a progress bar on stderr, if stderr is a terminal.
 
@@ -217,7 +218,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Have these pairs judged.
+        """Let the judges compare the pairs that you list.
 
         Args:
             dataset: The queries, as for :meth:`compare`.
@@ -253,14 +254,15 @@ class PairwiseJudge(NearNames):
         executor: Executor | None = None,
         progress: bool = True,
     ) -> Judged:
-        """Have the judges compare the pairs that are most informative about the models' order.
+        """Let the judges compare the pairs that are most informative about the models' order.
 
-        The target is the ranking that :meth:`compare` would give with these ``queries``, this
-        ``seed`` and all pairs. Pairs are chosen in batches by :class:`AdaptivePairs`. With the same
-        seed and verdicts, the same pairs are judged, even if ``out`` holds votes of an interrupted
-        run: the run then continues as if it had not been interrupted, and failed votes are
-        requested again. Votes and judgments record the half of the queries to which they belong.
-        :meth:`BradleyTerry.fit` needs the halves for unbiased logits, so do not remove them.
+        The aim is to estimate, with fewer judgments, the ranking that :meth:`compare` would return
+        with these ``queries``, this ``seed`` and all pairs. Pairs are chosen in batches by
+        :class:`AdaptivePairs`. With the same seed and verdicts, the same pairs are judged. If
+        ``out`` contains votes of an interrupted run, the run continues as if it had not been
+        interrupted, and failed votes are requested again. Votes and judgments record the half of
+        the queries to which they belong. :meth:`BradleyTerry.fit` needs the halves for unbiased
+        logits, so do not remove them.
 
         If every vote fails on as many consecutive pairs as there are models, the comparison ends
         with the judgments so far. This happens if a service is down or the budget is spent.
@@ -378,7 +380,7 @@ class PairwiseJudge(NearNames):
         executor: Executor | None,
         progress: bool,
     ) -> Judged:
-        """Return the verdicts on all these pairs."""
+        """Request all votes on these pairs, and return the votes and judgments."""
         with self._open_voting(contest, len(pairs), skipped, out, executor, progress) as voting:
             voting.ask(pairs)
         return self._to_judged(voting, pairs, skipped)
@@ -448,7 +450,7 @@ def _check_sizes(judgments: int, batch: int) -> None:
 def _ask_adaptively(
     voting: Voting, adaptive: AdaptivePairs, limit: int, target: float | None, batch: int
 ) -> list[Pair]:
-    """Have pairs judged until there are enough, and return the judged pairs."""
+    """Let judges compare pairs until ``limit`` or ``target`` is reached; return the pairs."""
     chosen: list[Pair] = []
     undecided: list[Pair] = []  # pairs without a judgment so far
     to_retry: list[Pair] = []  # pairs on which a vote failed in an earlier run

@@ -78,7 +78,7 @@ def read_judged(path: str | Path, *, judge: str | None = None, votes: Votes = "m
 
 
 def _drop_superseded(votes: list[Vote]) -> list[Vote]:
-    """Return the votes without those that a later vote on another prompt replaces."""
+    """Return the votes, without votes that a later vote with another prompt replaces."""
     last_prompt = {(_question_key(vote), vote.model_a): vote.prompt_digest for vote in votes}
     last = [
         vote
@@ -94,5 +94,8 @@ def _drop_superseded(votes: list[Vote]) -> list[Vote]:
 
 
 def _question_key(vote: Vote) -> tuple[str, str, frozenset[str]]:
-    """Return query, judge and models of a vote, which are equal for votes in both orders."""
+    """Return the query, the judge and the set of models of a vote.
+
+    They are the same for two votes on the same responses in both orders.
+    """
     return vote.judge, vote.query_id, frozenset((vote.model_a, vote.model_b))

@@ -40,8 +40,9 @@ class Judgments(NearNames):
         a: Index into ``models`` of the first model.
         b: Index into ``models`` of the second model.
         score: Score of model a: 1 for a win, 0 for a loss, 0.5 for a tie.
-        halves: Half of each query if pairs were chosen adaptively, else ``None``: 0 and 1 are the
-            halves of :class:`mirage.arena.AdaptivePairs`, -1 is a query in neither.
+        halves: Half of each query if pairs were chosen adaptively, else ``None``. 0 and 1 are the
+            two halves of :class:`mirage.arena.AdaptivePairs`; -1 means that the query is in neither
+            of them.
 
     Example:
         >>> from mirage import Judgments
@@ -67,13 +68,13 @@ class Judgments(NearNames):
 
     @classmethod
     def from_records(cls, records: Iterable[Judgment]) -> Self:
-        """Return these judgments as columns; their ``judge`` is dropped.
+        """Convert judgments to columns; the names of the judges are dropped.
 
         Args:
             records: The judgments.
 
         Raises:
-            JudgmentError: There are no judgments, or another object is among them.
+            JudgmentError: There are no judgments, or an object is not a :class:`Judgment`.
         """
         rows = []
         halves: dict[str, Half] = {}
@@ -209,7 +210,7 @@ class Judgments(NearNames):
 
     @classmethod
     def _build(cls, query: _Labels, a: _Labels, b: _Labels, score: NDArray[np.float32]) -> Self:
-        """Return checked judgments from coded columns.
+        """Check columns of labels and scores, and return them as judgments.
 
         Raises:
             JudgmentError: As for :meth:`from_arrays`.
@@ -242,11 +243,11 @@ JudgmentsLike = Union[Judgments, Iterable[Judgment], "pd.DataFrame"]
 
 
 def as_judgments(judgments: JudgmentsLike) -> Judgments:
-    """Return judgments as columns, from columns, records or a pandas DataFrame.
+    """Convert judgments to columns, from records, a pandas DataFrame or columns.
 
     Raises:
-        JudgmentError: There are no judgments, another object is among them, or the DataFrame lacks
-            a column.
+        JudgmentError: There are no judgments, an object is not a :class:`Judgment`, or the
+            DataFrame lacks a column.
     """
     if isinstance(judgments, Judgments):
         return judgments
@@ -256,14 +257,17 @@ def as_judgments(judgments: JudgmentsLike) -> Judgments:
 
 
 class _Labels(NamedTuple):
-    """A column of labels as integer codes into unsorted texts; an empty text is a missing label."""
+    """A column of labels: ``texts[codes[i]]`` is the i-th label.
+
+    The texts are not sorted. An empty text stands for a missing label.
+    """
 
     codes: NDArray[np.int32]
     texts: list[str]
 
 
 def _factorize(values: ArrayLike | None) -> _Labels:
-    """Return a column of labels as codes.
+    """Convert a column of labels to integer codes.
 
     Raises:
         JudgmentError: The column does not have one dimension.
@@ -279,7 +283,7 @@ def _factorize(values: ArrayLike | None) -> _Labels:
 
 
 def _factorize_integers(column: NDArray[Any]) -> _Labels:
-    """Return integer labels as codes, by a lookup table if they are close together."""
+    """Convert integer labels to codes; a lookup table is used if the labels are close together."""
     low, high = int(column.min()), int(column.max())
     if high - low > 4 * len(column) + 1024 or high > np.iinfo(np.int64).max:
         labels, codes = np.unique(column, return_inverse=True)
@@ -293,7 +297,7 @@ def _factorize_integers(column: NDArray[Any]) -> _Labels:
 
 
 def _factorize_objects(column: NDArray[Any]) -> _Labels:
-    """Return labels as codes by a dictionary, chunk by chunk, because sorting texts is slow."""
+    """Convert labels of any type to codes by a dictionary, because sorting texts is slow."""
     code_of_label: defaultdict[Hashable, int] = defaultdict()
     code_of_label.default_factory = code_of_label.__len__
     codes = np.empty(len(column), dtype=np.int32)
@@ -315,13 +319,13 @@ def _text(label: object) -> str:
 
 
 def _first_row(column: _Labels, codes: list[int]) -> int | None:
-    """Return the number of the first row with one of these codes, or ``None``."""
+    """Return the number of the first row with one of these codes; ``None`` if there is none."""
     rows = np.flatnonzero(np.isin(column.codes, codes)).tolist() if codes else []
     return int(rows[0]) if rows else None
 
 
 def _sort_labels(*columns: _Labels) -> tuple[list[NDArray[np.int32]], tuple[str, ...]]:
-    """Return several columns as integer codes into one sorted tuple of texts."""
+    """Convert several columns to integer codes that are indices into one sorted tuple of texts."""
     shared = tuple(sorted({text for column in columns for text in column.texts if text}))
     code_of_text = {text: code for code, text in enumerate(shared)}
     tables = [np.array([code_of_text.get(t, -1) for t in c.texts], dtype=np.int32) for c in columns]

@@ -89,7 +89,7 @@ class Contest:
     def draw(
         self, queries: int | None, share: float, seed: int
     ) -> tuple[list[Pair], tuple[Skipped, ...]]:
-        """Draw pairs at random; return the pairs to judge, and the skipped ones with the reason.
+        """Draw pairs at random; return the pairs to judge, and the skipped pairs with the reason.
 
         Raises:
             SettingError: ``queries`` is below 1, or ``share`` is not above 0 and at most 1.

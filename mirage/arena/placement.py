@@ -1,8 +1,10 @@
-"""Placement of a model among models with known logits, from verdicts on some pairs with them.
+"""Placement of a model among anchors, from a judge's verdicts on some pairs.
 
-Pairs without a verdict contribute their predicted verdicts. The interval is valid regardless of the
-quality of the predictions (:mod:`mirage.statistics.prediction_powered`). Arrays have shape
-``(queries, anchors)``; related queries are one cluster (:mod:`mirage.statistics.clusters`).
+Anchors are models with known logits. A pair consists of a query and an anchor: the response of the
+model is compared with the response of the anchor. For pairs without a verdict, the predicted
+verdict is used. The interval is valid regardless of the quality of the predictions
+(:mod:`mirage.statistics.prediction_powered`). Arrays have shape ``(queries, anchors)``; related
+queries are one cluster (:mod:`mirage.statistics.clusters`).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Sample(NamedTuple):
 def sample(possible: Bools, pairs: int, *, seed: int = 0) -> Sample:
     """Sample pairs at random, using all queries once before any query twice.
 
-    With the same seed, a longer sample begins with the shorter one.
+    With the same seed, a larger sample begins with the pairs of a smaller sample.
 
     Args:
         possible: Whether a pair can be judged, ``(queries, anchors)``.
@@ -87,8 +89,9 @@ class Anchors(NamedTuple):
 
     Attributes:
         logits: Natural-log odds, ``(anchors,)``.
-        influence: How far each cluster of queries moves each logit, ``(clusters, anchors)``: the
-            uncertainty of the logits because queries are a sample. 0 if it is not known.
+        influence: How far the judgments on each cluster of queries move each logit, ``(clusters,
+            anchors)``. It describes the uncertainty of the logits that arises because the queries
+            are a sample. 0 if it is not known.
         covariance: Covariance of the remaining uncertainty of the logits, ``(anchors, anchors)``.
     """
 
@@ -106,7 +109,7 @@ class Placement(NamedTuple):
             :data:`~mirage.statistics.prediction_powered.FEWEST` judged clusters of queries, or if
             the verdicts do not bound an end, as for a model that won everything.
         errors: How far the verdicts of each cluster move the logit, ``(clusters,)``.
-        leverage: Derivative of the logit by each anchor's logit, ``(anchors,)``.
+        leverage: Derivative of the logit with respect to each anchor's logit, ``(anchors,)``.
         open_variance: Variance of the logit if the model won, or lost, everything; else 0.
         judgments: Number of judged pairs.
         queries: Number of queries of these pairs.
@@ -139,12 +142,13 @@ def place(
     cluster: Ints | None = None,
     level: float = 0.95,
 ) -> Placement:
-    """Estimate a model's logit from verdicts on some pairs with anchors and predictions for all.
+    """Estimate a model's logit from verdicts on some pairs and predicted verdicts for all pairs.
 
-    At this logit, the Bradley-Terry model expects the model's total score. That score is the sum of
-    verdicts weighted by inverse probability, adjusted by predictions (:func:`power_tuned
-    <mirage.statistics.prediction_powered.power_tuned>`). Without predictions, this is the fit to
-    the verdicts alone. If every pair was judged, predictions have no effect.
+    The model's total score is estimated as the sum of verdicts, weighted by inverse probability and
+    adjusted by predictions (:func:`power_tuned
+    <mirage.statistics.prediction_powered.power_tuned>`). The estimated logit is the one for which
+    the Bradley-Terry model expects this total score. Without predictions, this is the fit to the
+    verdicts alone. If every pair was judged, predictions have no effect.
 
     The interval contains the logits whose expected score a t test does not reject, with a
     small-sample correction for clusters. As with the jackknife, standard errors are multiplied by
@@ -219,7 +223,7 @@ def place(
 
 
 def joint_covariance(anchors: Anchors, placed: list[Placement]) -> Floats:
-    """Return the covariance of the logits of anchors and placed models, in this order."""
+    """Return the joint covariance of the logits of the anchors, followed by the placed models."""
     count = len(anchors.logits)
     leverage = np.vstack([np.eye(count), *(placement.leverage for placement in placed)])
     errors = np.stack(
@@ -239,7 +243,11 @@ def _expected(logit: float, anchors: Anchors) -> Floats:
 
 
 def _solve_logit(total_score: float, games: Floats, anchors: Anchors) -> float:
-    """Return the logit at which the expected total score is this; infinite if there is none."""
+    """Return the logit at which the expected total score equals ``total_score``.
+
+    ``games`` is the number of comparisons with each anchor. The logit is infinite if the model won
+    or lost all of them.
+    """
     from scipy.optimize import brentq
 
     if not 0 < total_score < games.sum():
@@ -249,7 +257,10 @@ def _solve_logit(total_score: float, games: Floats, anchors: Anchors) -> float:
 
 
 def _inflation(sizes: Floats) -> Floats:
-    """Return the small-sample factor of each cluster's error, by its number of judged queries."""
+    """Return the factor by which the small-sample correction multiplies each cluster's error.
+
+    ``sizes`` is the number of judged queries in each cluster.
+    """
     judged = sizes > 0
     clusters = int(np.count_nonzero(judged))
     square = np.full(len(sizes), clusters / (clusters - 1))
@@ -260,7 +271,11 @@ def _inflation(sizes: Floats) -> Floats:
 def _total_error(
     cluster_errors: Floats, slope: Floats, anchors: Anchors, inflation: Floats
 ) -> float:
-    """Return the standard error of the difference between the model's score and its expectation."""
+    """Return the standard error of the difference between the model's score and its expectation.
+
+    It includes the uncertainty of the anchors' logits. ``slope`` is the derivative of the expected
+    score by the logit, for each anchor.
+    """
     errors = inflation * (cluster_errors + anchors.influence @ slope)
     return float(np.sqrt((errors**2).sum() + slope @ anchors.covariance @ slope))
 
@@ -273,7 +288,7 @@ def _interval(
     correction: SmallSample,
     level: float,
 ) -> Interval:
-    """Return the interval of the logit; NaN with few clusters or an infinite end."""
+    """Return the interval of the logit; NaN if there are few clusters or if an end is infinite."""
     from scipy.special import stdtrit
 
     reach = float(stdtrit(correction.degrees, (1 + level) / 2)) * error
@@ -287,7 +302,10 @@ def _interval(
 def _one_sided_placement(
     judged: Bools, score: Floats, anchors: Anchors, sizes: Floats
 ) -> Placement:
-    """Place a model whose verdicts all went one way; only the ridge bounds its logit."""
+    """Place a model that won, or lost, all its comparisons.
+
+    Only the ridge penalty bounds the logit of such a model, so the placement has no interval.
+    """
     games, total_score = judged.sum(axis=0).astype(np.float64), float(score.sum())
     middle = float(anchors.logits.mean())
     anchors_with_ridge = Anchors(
@@ -314,12 +332,17 @@ def _one_sided_placement(
 
 
 def level_of_looks(level: float, looks: Sequence[int]) -> float:
-    """Return the level of each of several intervals, so that together they have level ``level``.
+    """Return the level that each of several intervals needs, so that jointly they have a level.
 
-    Deciding several times whether to stop needs wider intervals at every look. Here they are wider
-    by a constant factor (Pocock 1977, Group Sequential Methods in the Design and Analysis of
-    Clinical Trials, Biometrika 64, 191-199), for information that grows in proportion to the number
-    of judgments. The factor comes from 200,000 random walks and is accurate to about 0.5 %.
+    A decision whether to stop may be taken after several numbers of judgments, called looks.
+    Intervals then have to be wider at every look. Here they are wider by a constant factor (Pocock
+    1977, Group Sequential Methods in the Design and Analysis of Clinical Trials, Biometrika 64,
+    191-199). The information is assumed to grow in proportion to the number of judgments. The
+    factor comes from 200,000 random walks and is accurate to about 0.5 %.
+
+    Args:
+        level: Joint confidence level of all intervals.
+        looks: Number of judgments at each look, in ascending order.
     """
     from scipy.special import ndtr
 

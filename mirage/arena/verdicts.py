@@ -20,7 +20,7 @@ Votes = Literal["majority", "all"]
 class Judged:
     """Votes of judges, and the judgments that combine them.
 
-    It iterates over the judgments, so ``BradleyTerry`` accepts it directly.
+    Iterating over it yields the judgments, so ``BradleyTerry`` accepts it directly.
 
     Attributes:
         votes: Vote of each judge on each pair, in each order that it saw.
@@ -34,12 +34,12 @@ class Judged:
 
     @property
     def invalid(self) -> tuple[Vote, ...]:
-        """Votes whose output held no verdict; ``error`` holds the output."""
+        """Votes for which the judge's output had no verdict; ``error`` contains the output."""
         return tuple(vote for vote in self.votes if vote.verdict == "invalid")
 
     @property
     def failed(self) -> tuple[Vote, ...]:
-        """Votes whose call failed; ``error`` holds the reason."""
+        """Votes for which the call of the judge failed; ``error`` contains the reason."""
         return tuple(vote for vote in self.votes if vote.verdict == "failed")
 
     def __iter__(self) -> Iterator[Judgment]:
@@ -65,15 +65,15 @@ class Judged:
 
 
 def judgments_of(votes: Iterable[Vote], how: Votes = "majority") -> tuple[Judgment, ...]:
-    """Return the judgments that follow from votes, as :class:`PairwiseJudge` counts them.
+    """Combine votes into judgments, in the same way as :class:`PairwiseJudge`.
 
-    A judge that saw two responses in both orders has one verdict on them. It is a tie if its two
-    votes differ, and there is none if one of them is invalid or failed.
+    A judge that saw two responses in both orders has one verdict on them. It is a tie if the two
+    votes do not agree. There is no verdict if one of the votes is invalid or failed.
 
     Args:
         votes: Votes of one or several judges, at most one per judge on two responses in each order.
-            Pairs keep the order of their first votes, and the model that was shown first there
-            becomes ``model_a``.
+            Judgments are in the order of the first vote on each pair. The model that this vote
+            shows first becomes ``model_a``.
         how: How the votes of several judges are combined; see :class:`PairwiseJudge`.
 
     Example:
@@ -117,7 +117,10 @@ _SWAPPED: dict[str, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
 
 
 def _verdict(votes: Iterable[Vote], model_a: str) -> Verdict | None:
-    """Return one judge's verdict on a pair from its votes; ``None`` if one is invalid or failed."""
+    """Return one judge's verdict on a pair from the judge's votes on it.
+
+    The verdict is ``None`` if one of the votes is invalid or failed.
+    """
     verdicts = {
         (_AS_SHOWN if vote.model_a == model_a else _SWAPPED).get(vote.verdict) for vote in votes
     }
