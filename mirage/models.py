@@ -571,7 +571,8 @@ class Vote(_Comparison):
     def _error_matches_verdict(self) -> Self:
         if (self.verdict in ("invalid", "failed")) != (self.error is not None):
             raise ValueError(
-                "a vote needs an error if its verdict is 'invalid' or 'failed', and only then"
+                "a vote must have an error if its verdict is 'invalid' or 'failed', and must not "
+                "have one otherwise"
             )
         return self
 

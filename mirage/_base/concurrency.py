@@ -18,7 +18,10 @@ _POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
 
 
 class _InterruptError(Exception):
-    """An error that replaces an interrupt in a task, where it would stop the loop abruptly."""
+    """An error that replaces a KeyboardInterrupt or SystemExit in a task.
+
+    These would stop the event loop abruptly.
+    """
 
 
 async def for_each(

@@ -40,10 +40,10 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a UTF-8 file that are not blank, each with its location.
+    """Return an iterator over the lines of a UTF-8 file, each with its location.
 
-    A location is ``file, line n``. The file may be compressed with gzip. Errors such as a missing
-    file are raised immediately; lines are read when they are needed.
+    A location is ``file, line n``. Blank lines are left out. The file may be compressed with gzip.
+    Errors such as a missing file are raised immediately; lines are read when they are needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -196,7 +196,7 @@ def _link_error(path: object) -> DatasetError:
 
 @contextmanager
 def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
-    """Open a file for writing that replaces the one at ``path`` when it is complete.
+    """Open a new file for writing, which replaces the file at ``path`` when it is complete.
 
     The new file is written in the same folder, under an unpredictable name, and gets the
     permissions of the old one. If anything fails, the old file remains unchanged and the new one is
@@ -234,7 +234,10 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 
 @contextmanager
 def _open_folder(folder: Path) -> Iterator[int | None]:
-    """Open a folder, so that nobody can replace it, and yield its descriptor (None on Windows)."""
+    """Open a folder in a ``with`` statement, and yield its descriptor; ``None`` on Windows.
+
+    Files are created relative to the descriptor, so it has no effect if the folder is replaced.
+    """
     if not _HAS_DIR_FD:
         yield None
         return
@@ -350,7 +353,9 @@ _LONGEST_NAME = 200
 
 
 def file_name(name: str) -> str:
-    """Return a file name for any text, such as a model's name; each text has its own file name.
+    """Return a valid file name for any text, such as a model's name.
+
+    Different texts have different file names.
 
     Example:
         >>> file_name("meta/llama-3")
@@ -386,7 +391,10 @@ def validated(record: type[R], row: Mapping[str, Any], where: str) -> R:
 
 
 def _field_hint(record: type[BaseModel], row: Mapping[str, Any], limit: int = 5) -> str:
-    """Return the end of an error message: valid fields, unknown fields, and similar ones."""
+    """Return the end of an error message, which helps to correct the fields of a row.
+
+    It lists the fields that the record has, fields that it does not have, and similar names.
+    """
     fields = list(record.model_fields)
     unknown = [name for name in row if name not in fields]
     text = f"; the fields are {', '.join(fields)}"

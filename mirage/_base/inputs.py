@@ -189,11 +189,12 @@ def decode(line: bytes, where: str, *, first: bool = True) -> str:
 def files_below(
     folder: Path, wanted: Callable[[Path], bool], *, depth: int | None = None
 ) -> list[Path]:
-    """Return the files below a folder, sorted by path, without leaving the folder.
+    """Return the files below a folder for which ``wanted`` is true, sorted by path.
 
-    A symbolic link to a file inside the folder counts as a file. A link to a file outside is
-    skipped. Every link to a folder is skipped too, because it may lead outside or in circles. A
-    warning names each skipped link, unless a link to a file is not wanted anyway.
+    Files outside of the folder are never returned. A symbolic link to a file inside the folder
+    counts as a file. A link to a file outside is skipped. Every link to a folder is skipped too,
+    because it may lead outside or in circles. A warning names each skipped link, except links to
+    files that are not wanted.
     """
     root = Path(os.path.realpath(folder))
     paths = []
@@ -229,7 +230,8 @@ def _is_inside(path: Path, root: Path) -> bool:
 def matching_files(pattern: Path) -> tuple[list[Path], Path]:
     """Return the files that match a pattern, and the pattern's root.
 
-    The root is the folder before the first wildcard, which :func:`files_below` does not leave.
+    The root is the folder before the first wildcard. Files outside of it are not returned; see
+    :func:`files_below`.
     Wildcards (``*``, ``?``, ``[...]`` and ``**``) do not match names that begin with a dot.
     """
     parts = pattern.parts

@@ -39,7 +39,8 @@ def lazy(
 def imported_when_called(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports the named function of a module at its first call.
 
-    In this way, a method can be implemented in a package that may not be imported by its class.
+    In this way, a method can be implemented in a package that the module of its class must not
+    import.
     ``tests/test_layers.py`` lists the few functions that are called in this way.
     """
 

@@ -9,7 +9,16 @@ from mirage.errors import EXTRAS, MissingPackageError, missing_package
 
 
 def package(name: str, extra: str | None = None) -> Any:
-    """Import and return a module that an extra installs, by default the one in :data:`EXTRAS`."""
+    """Import and return a module of an optional package.
+
+    Args:
+        name: Name of the module.
+        extra: Extra that installs the package, for the error message; by default the one in
+            :data:`EXTRAS`.
+
+    Raises:
+        MissingPackageError: If the package is not installed. The message has the pip command.
+    """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -32,10 +32,10 @@ def bare_text(text: str) -> str:
 
 
 def is_other_text(text: str, other: str) -> bool:
-    """Return whether two texts with equal ids are different passages, not versions of one.
+    """Return whether two texts with equal ids are different passages, not versions of one passage.
 
-    They are different if the shorter text shares less than half of its character 5-grams with the
-    longer one. If a text is empty, the result is False.
+    They are different if less than half of the character 5-grams of the shorter text occur in the
+    longer text. If a text is empty, the result is False.
     """
     first, second = bare_text(text), bare_text(other)
     if not first or not second or first in second or second in first:

@@ -10,7 +10,11 @@ from mirage._base.quoting import one_line
 
 
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
-    """Return a tqdm progress bar, on stderr if that is a terminal, or in a notebook."""
+    """Return a tqdm progress bar for ``total`` steps, of which ``done`` are already done.
+
+    It is shown on stderr if stderr is a terminal, or in a notebook, and only if ``progress`` is
+    true.
+    """
     if progress and _in_notebook():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # tqdm warns if ipywidgets is missing

@@ -1,10 +1,10 @@
 """Quote foreign text, so that it can be written safely into another language.
 
 Foreign text is any text that this library did not write itself: names of files, models and metrics,
-ids, questions, responses, messages of servers. Each function returns a form of a text that is
-displayed, or read back, as that text. Nothing in it is active: no code, markup, link or formula,
-and nothing that moves or hides text on a terminal. This is the only module that writes foreign text
-into another language.
+ids, questions, responses, messages of servers. Each function returns a quoted form of such a text.
+When the quoted form is displayed or read back, it gives the original text. Nothing in it is active:
+no code, markup, link or formula, and nothing that moves or hides text on a terminal. This is the
+only module that writes foreign text into another language.
 
 ======================  ===========================================================
 into                    function

@@ -103,9 +103,10 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
 def placed(
     rows: Iterable[Mapping[Any, Any]], source: str, **defaults: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the fields of each row with its location (``source, row n``) for error messages.
+    """Return the fields of each row with the row's location, ``source, row n``, for error messages.
 
-    Missing values are replaced with the field's default, or left out if it has none.
+    A missing value is replaced with the default of its field, in ``defaults``. If the field has no
+    default, it is left out.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

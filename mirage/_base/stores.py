@@ -126,7 +126,10 @@ def is_outdated(folder: Path) -> bool:
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key in a folder's manifest without checking files; ``None`` for other kinds."""
+    """Return the key in a folder's manifest, without checking the files.
+
+    The result is ``None`` if the folder has no manifest of this kind.
+    """
     manifest = _load(folder / MANIFEST)
     return None if manifest is None or manifest.get("kind") != kind else manifest.get("key")
 
@@ -212,9 +215,10 @@ def move_into_place(part: Path, folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which only one process at a time can hold; create it if it is missing.
+    """Hold a lock file in a ``with`` statement; only one process at a time can hold it.
 
-    With ``wait``, wait for another process that holds the lock.
+    The file is created if it is missing. If another process holds the lock, wait for it if ``wait``
+    is true, or else raise an error.
     """
     import portalocker
 
@@ -275,7 +279,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Map an array on disk into memory; its pages are read when they are used."""
+    """Map an array on disk into memory; its numbers are read when they are used."""
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         # Convert to a plain array, because indexing np.memmap is slow.
@@ -283,7 +287,7 @@ def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
 
 
 def read_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Read a whole array at once, which is faster than page by page."""
+    """Read a whole array at once, which is faster than :func:`mapped_array` if all is used."""
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         return np.fromfile(path, expected.dtype, math.prod(shape), offset=offset).reshape(shape)
@@ -348,7 +352,7 @@ def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[i
 
 
 def mapped_bytes(path: Path) -> mmap.mmap:
-    """Map a file that is not empty into memory; its pages are read when they are used."""
+    """Map a file that is not empty into memory; its content is read when it is used."""
     with _reporting_damage(path), path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
@@ -435,10 +439,11 @@ def _is_whole(folder: Path, kind: str, key: str) -> bool:
 
 
 def _add_digests(folder: Path, kind: str, key: str) -> None:
-    """Add digests to a manifest of an earlier version if all files have the sizes that it lists.
+    """Add digests to a manifest that an earlier version wrote without them.
 
-    This avoids encoding a corpus again, which may take days. A folder with subfolders is not
-    changed, because these have their own manifests.
+    This is done only if all files have the sizes that the manifest lists. It avoids encoding a
+    corpus again, which may take days. A folder with subfolders is not changed, because these have
+    their own manifests.
     """
     manifest = _load(folder / MANIFEST) or {}
     sizes = manifest.get("files")

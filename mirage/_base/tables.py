@@ -70,8 +70,8 @@ class Table:
         marked: Whether each row is highlighted. By default none is.
         notes: Lines below the table.
         name: Index of the column of names, which is aligned left and truncated if space is short.
-            All others are columns of numbers.
-        texts: Indices of other columns that are aligned left.
+        texts: Indices of other columns of text, which are aligned left too. All other columns are
+            columns of numbers.
     """
 
     title: str
@@ -152,7 +152,7 @@ def ranked_cells(
 
 
 def to_text(table: Table, width: int = WIDTH) -> str:
-    """Return a table for a terminal of ``width`` columns, with ``*`` before marked rows.
+    """Return a table for a terminal of ``width`` columns, with ``*`` before highlighted rows.
 
     Hidden characters of names, titles and notes are escaped (:mod:`mirage._base.quoting`).
 
@@ -174,7 +174,7 @@ def to_text(table: Table, width: int = WIDTH) -> str:
 
 
 def to_markdown(table: Table) -> str:
-    """Return a table in GitHub's Markdown, with the names of marked rows in bold.
+    """Return a table in GitHub's Markdown, with the names of highlighted rows in bold.
 
     Markup, links and mentions in names, titles and notes are escaped.
     """
@@ -296,7 +296,10 @@ def _part(
 
 
 def _number_rows(table: Table, text_columns: list[int]) -> Table:
-    """Return the table with a number in place of each row's texts, which move to the notes."""
+    """Return the table with a number in each row instead of its texts.
+
+    The notes list the number and the texts of each row.
+    """
     names = [" | ".join(row[j] for j in text_columns if row[j]) for row in table.rows]
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]
     return replace(
@@ -350,9 +353,9 @@ def _width(text: str) -> int:
 
 
 def _isolate(text: str) -> str:
-    """Return a text, between Unicode isolates if it has letters that are written right to left.
+    """Enclose a text in Unicode isolates if it has letters that are written right to left.
 
-    Otherwise such letters would move the numbers beside the text.
+    Without the isolates, such letters would move the numbers beside the text.
     """
     return f"\u2068{text}\u2069" if _has_right_to_left(text) else text
 

@@ -89,10 +89,10 @@ def formatting(dataset: Iterable[Query], runs: Iterable[Run]) -> Control:
 
 
 def position() -> Control:
-    """Return a control for the position of responses; its value is always 1.
+    """Return a control for the position of responses.
 
-    The reason is that the response of ``model_a`` is shown first. The control is not needed if
-    pairs were judged in both orders.
+    Its value is always 1, because the response of ``model_a`` is always shown first. The control is
+    not needed if pairs were judged in both orders.
 
     Example:
         >>> from mirage.arena.controls import position

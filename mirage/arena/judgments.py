@@ -93,7 +93,7 @@ class Judgments(NearNames):
             ):
                 raise JudgmentError(
                     f"judgment {number}: query {judgment.query_id!r} is in both halves of the "
-                    "design, so the judgments come from two adaptive comparisons; fit each "
+                    "queries, so the judgments come from two adaptive comparisons; fit each "
                     "separately"
                 )
         columns = np.array(rows, dtype=object).reshape(-1, 4).T

@@ -66,8 +66,9 @@ class Contest:
     """At least two runs of different models on one dataset, checked to be comparable.
 
     It raises the errors that :meth:`PairwiseJudge.compare` and :meth:`PairwiseJudge.judge` list.
-    With a ``template``, questions have the user's prompt. With a ``reference``, the prompt that
-    ships shows the right answer. Pairs on queries without one are skipped if the prompt shows it.
+    If there is a ``template``, it replaces the prompt that ships with the library. With
+    ``reference``, the prompt that ships shows the right answer. If the prompt shows the right
+    answer, pairs on queries without one are skipped.
     """
 
     def __init__(

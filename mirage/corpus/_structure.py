@@ -1,4 +1,4 @@
-"""The structure of documents: headings, code, tables and list items that a passage keeps whole."""
+"""The structure of documents: headings, and the code, tables and lists that passages keep whole."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Parsed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A block within a document: its span in the text, its kind, and the headings above it."""
+    """A block within a document: its position in the text, its kind, and the headings above it."""
 
     start: int
     end: int
@@ -170,7 +170,7 @@ class Layout:
         return self._text[begin:stop].strip("\n").rstrip()
 
     def title_of(self, start: int, end: int, title: str) -> str:
-        """Return the headings that all parts between two units share, or ``title`` if none."""
+        """Return the headings that all parts between two units share, or ``title`` without any."""
         first = max(0, bisect_left(self._first_units, start + 1) - 1)
         last = max(first + 1, bisect_left(self._first_units, end))
         return SEPARATOR.join(_common(part.path for part in self._parts[first:last])) or title

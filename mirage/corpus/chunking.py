@@ -50,8 +50,9 @@ def chunk(
             ``"character"`` counts all characters except white space. A function returns the spans
             of a text's units, such as ``lambda text: tokenizer(text, return_offsets_mapping=True,
             add_special_tokens=False)["offset_mapping"]`` with a fast tokenizer of transformers.
-        overlap: The number of units that a passage repeats from the one before it. It is fewer if
-            the repetition would begin within code, a table or a list item, and 0 after a heading.
+        overlap: The number of units that a passage repeats from the passage before it. Fewer units
+            are repeated if the repetition would begin within code, a table or a list item, and none
+            if the passage begins with a heading.
         title: Whether each passage has a title.
 
     Raises:

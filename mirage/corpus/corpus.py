@@ -50,19 +50,20 @@ Integers = NDArray[np.int64]
 
 
 class Corpus:
-    """Passages in a folder on disk, by id or row; each is read only when it is needed.
+    """Passages in a folder on disk, accessible by id or row number.
 
-    :meth:`build` builds a corpus, and :meth:`open` opens one. ``a + b`` is the corpus with the
-    passages of both, without copying them; the rows of ``b`` follow those of ``a``.
+    Each passage is read only when it is needed. :meth:`build` builds a corpus, and :meth:`open`
+    opens one. ``a + b`` is the corpus with the passages of both, without copying them; the rows of
+    ``b`` follow those of ``a``.
 
-    The folder holds the passages as JSON Lines, the offset of each line, the sorted hashes of the
-    ids, and a manifest with the size and SHA-256 of each file. The SHA-256 of the passages is the
-    :attr:`fingerprint` of the corpus.
+    The folder contains the passages as JSON Lines, the offset of each line, the sorted hashes of
+    the ids, and a manifest with the size and SHA-256 of each file. The SHA-256 of the passages is
+    the :attr:`fingerprint` of the corpus.
 
     Args:
         parts: The opened folders, in order.
-        summands: The corpora that were added to get this one; they are kept alive, because they may
-            own temporary folders.
+        summands: The corpora whose sum this corpus is, if any. They are kept alive, because they
+            may own temporary folders.
 
     Example:
         >>> corpus = Corpus.build([Passage(id="a", text="Paris is in France.")], language="en")
@@ -106,8 +107,8 @@ class Corpus:
                 files.
 
         Raises:
-            DatasetError: The source cannot be read, has no passage, or has two passages with one
-                id; or the folder holds something else or cannot be written.
+            DatasetError: The source cannot be read, has no passage, or has two passages with the
+                same id; or the folder contains something other than a corpus or cannot be written.
             UnknownNameError: The language is unknown.
         """
         code = None if language is None else Language.of(language).code
@@ -181,7 +182,7 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the passages in order; for a sum of corpora, of their fingerprints."""
+        """The SHA-256 of the passages in order, or of the fingerprints for a sum of corpora."""
         prints = [part.fingerprint for part in self._parts]
         return prints[0] if len(prints) == 1 else _sha256("\n".join(prints).encode())
 
@@ -306,7 +307,7 @@ class _Part(NamedTuple):
         return part
 
     def _check_arrays(self) -> None:
-        """Raise an error if offsets and hashes of ids do not fit to the passages."""
+        """Raise an error if offsets and hashes of ids do not match the passages."""
         faults = {
             OFFSETS: not are_ends(self.offsets, len(self.text)),
             ID_ENDS: not are_ends(self.id_ends, len(self.ids)),

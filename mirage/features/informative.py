@@ -89,13 +89,14 @@ def fact_recall(item: Answered) -> float | NotComputed:
 def fact_agreement(item: Answered) -> float | NotComputed:
     """Return how well the facts of the answer and the reference agree, from 0 to 1.
 
-    Nine tenths of the value are for shared facts: the share of the reference's informative content
-    that occurs in the answer, plus the share of the answer's that occurs in the reference. The sum
-    is cut off at 1. Both are added because a true answer may be shorter or longer than the
-    reference, but seldom lacks facts and adds others. Numbers and content words are informative if
-    they do not occur in the question. The weight of a word is its number of letters, and a number
-    has the weight 10. In languages written without spaces, pairs of characters and single Chinese
-    characters have the weight 1, and numbers 5. Another inflected form of a word counts in part.
+    Nine tenths of the value are for shared facts. They are the sum of two shares, cut off at 1: the
+    share of the reference's informative content that occurs in the answer, and the share of the
+    answer's informative content that occurs in the reference. A true answer may be shorter or
+    longer than the reference, so that one share is low, but seldom are both. Numbers and content
+    words are informative if they do not occur in the question. The weight of a word is its number
+    of letters, and a number has the weight 10. In languages written without spaces, pairs of
+    characters and single Chinese characters have the weight 1, and numbers 5. Another inflected
+    form of a word counts in part.
 
     The last tenth is for polarity: it is added if the first sentences of both texts contain a
     negation, or if neither does. Then the value is reduced by the share of the reference's

@@ -145,7 +145,7 @@ class FeatureTable(NearNames):
         }
 
     def mean(self, counts: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Return the mean of each feature over the queries for which it has a value, else NaN.
+        """Return each feature's mean over the queries for which it has a value; NaN without any.
 
         Args:
             counts: Weights of the queries, of shape ``(queries,)``. For many draws at once, the
@@ -183,7 +183,7 @@ class FeatureTable(NearNames):
     def stability(self) -> tuple[Stability, ...]:
         """Return for each feature how much it varies between repeated responses of the model.
 
-        In a table without repeats the variances are NaN and no query changes.
+        In a table without repeats, the variances are NaN and ``changing`` is empty.
         """
         repeats = self.values[None] if self.repeats is None else self.repeats
         within, between = variance_components(repeats)
@@ -290,7 +290,8 @@ class FeatureTable(NearNames):
             values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             raise FeatureError(
-                f"features of {model!r}: a column is not numeric ({error})"
+                f"features of {model!r}: the DataFrame has a column that is not numeric ({error}); "
+                "pass only its numeric columns"
             ) from None
         ids = tuple(str(query_id) for query_id in frame.index)
         features = tuple(str(column) for column in frame.columns)

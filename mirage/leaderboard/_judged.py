@@ -100,9 +100,9 @@ class JudgedPlacement:
 def anchors_from_fit(
     runs: Mapping[str, Run], dataset: MirageDataset, fit: BradleyTerryFit
 ) -> AnchorSet:
-    """Return the anchors of a leaderboard whose anchors were judged.
+    """Return anchors whose logits were fitted to judgments.
 
-    Their logits and the uncertainty of these logits come from the fit to the judgments.
+    The fit also gives the uncertainty of the logits.
     """
     query_ids = tuple(dict.fromkeys((*dataset.query_ids, *fit.query_ids)))
     cluster, names = _cluster_codes(dataset, query_ids)
@@ -126,7 +126,7 @@ def anchors_from_fit(
 def anchors_from_draws(
     runs: Mapping[str, Run], dataset: MirageDataset, logits: Floats, draws: Floats
 ) -> AnchorSet:
-    """Return the anchors of a leaderboard for which only random draws of the logits are known.
+    """Return anchors whose logits are known only as random draws.
 
     The uncertainty of the logits is computed from ``draws``, an array of shape ``(draws, anchors)``
     in the order of the runs.
@@ -259,7 +259,7 @@ def _positions(names: Iterable[str]) -> dict[str, int]:
 
 
 def _look_sizes(pairs: int) -> list[int]:
-    """Return the numbers of judged pairs after which stopping rules are checked, and ``pairs``."""
+    """Return the numbers of judged pairs at which stopping rules are checked; the last is all."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 

@@ -39,7 +39,7 @@ class RankSettings:
     """The values of :class:`RankOptions`.
 
     Raises:
-        SettingError: Settings contradict each other, or ``judge`` cannot judge.
+        SettingError: Settings contradict each other, or ``judge`` is not a judge.
     """
 
     judge: JudgeLike | None = None

@@ -32,7 +32,7 @@ class TreeArrays:
         roots: Index of the root of each tree, (trees,).
         feature: Index of the feature that a node compares, (nodes,); -1 in a leaf.
         threshold: A node sends rows to its left child if the feature is at most this.
-        missing_left: Whether a node sends rows without the feature to its left child.
+        missing_left: Whether a node sends rows in which the feature is NaN to its left child.
         left: Index of the left child.
         right: Index of the right child.
         value: Value that a leaf adds to the sum; 0 in other nodes.
@@ -69,7 +69,10 @@ class TreeArrays:
         return cls(start, **{name: columns[name].astype(kind) for name, kind in ARRAYS.items()})
 
     def predict(self, rows: Floats) -> Floats:
-        """Return the predictions for ``rows`` (rows, features), (rows,)."""
+        """Return the prediction for each row.
+
+        ``rows`` has the shape ``(rows, features)``, and the result the shape ``(rows,)``.
+        """
         node = np.tile(self.roots, (len(rows), 1))
         while True:
             feature = self.feature[node]
@@ -82,7 +85,10 @@ class TreeArrays:
             node = np.where(inner, np.where(goes_left, self.left[node], self.right[node]), node)
 
     def is_sound(self, features: int) -> bool:
-        """Return whether every path ends in a leaf and compares only existing features."""
+        """Return whether the arrays are valid trees for rows with this number of features.
+
+        Every path must end in a leaf and compare only existing features.
+        """
         columns = [getattr(self, name) for name in ARRAYS if name != "roots"]
         size = len(self.feature)
         if size == 0 or any(column.shape != (size,) for column in columns):

@@ -1,13 +1,14 @@
 """Scores of single responses trained on verdicts, and logits of models from these scores.
 
 A language has ten to forty models, but thousands of verdicts. A verdict compares the responses of
-two models to one query. The verdicts train a linear score of a response; a slope whose sign is
-known in advance never gets the wrong sign. Two scores give the probability of a verdict, as two
-logits do in the model of Bradley and Terry (1952). A model's logit is the one that wins as often as
-its responses are expected to win.
+two models to one query. From the verdicts, a linear score of single responses is learned. If it is
+known in advance whether higher values of a feature are better, its slope cannot get the other sign.
+The difference of two scores gives the probability of a verdict, as the difference of two logits
+does in the model of Bradley and Terry (1952). The scores give the share of verdicts that a model is
+expected to win. Its logit is the logit with which a model wins this share.
 
-If a language has many models, trees can also be trained on the share of its verdicts that a
-response wins. They can represent interactions that a linear score cannot.
+If a language has many models, trees can be trained instead. They predict directly the share of
+verdicts that a response wins, and can represent interactions that a linear score cannot.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ class Scores:
     scale: Floats
 
     def of(self, language: str, values: Floats) -> Floats:
-        """Return scores ``(...)`` of responses from their features, ``(..., features)``.
+        """Return the score of each response.
 
-        A feature that is NaN is replaced by its mean.
+        Features have the shape ``(..., features)``, and scores ``(...)``. A feature that is NaN is
+        replaced by its mean over the responses of the language.
         """
         return _standardise(values, self.centres[language], self.scale) @ self.slopes
 
@@ -115,10 +117,11 @@ def fit_scores(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 @dataclass(frozen=True)
 class Shares:
-    """The share of verdicts that a response wins against the training models.
+    """A model of the share of verdicts that a response wins against the training models.
 
     Attributes:
-        trees: Trees that predict the share from a response's features minus the language's means.
+        trees: Trees that predict this share from the response's features, each minus its mean in
+            the language.
         centres: Mean of each feature over the responses, by language.
     """
 
@@ -126,10 +129,10 @@ class Shares:
     centres: Mapping[str, Floats]
 
     def wins(self, language: str, values: Floats) -> Floats:
-        """Return the predicted share of verdicts that each response wins, ``(...)``.
+        """Return the predicted share of verdicts that each response wins.
 
-        ``values`` are the features of the responses, ``(..., features)``. The trees have a separate
-        branch for NaN.
+        ``values`` are the features of the responses, ``(..., features)``, and shares have the shape
+        ``(...)``. The trees handle NaN, for which they have a separate branch.
         """
         rows = (values - self.centres[language]).reshape(-1, values.shape[-1])
         shares = self.trees.predict(rows).reshape(values.shape[:-1])
@@ -143,9 +146,10 @@ class Shares:
 
 
 def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: int) -> Shares:
-    """Fit boosted trees (Friedman 2001, Annals of Statistics 29(5)) for all languages together.
+    """Fit boosted trees that predict the share of verdicts that a response wins.
 
-    The weight of a response is its number of verdicts. Each language has the same weight.
+    They are fitted for all languages together (Friedman 2001, Annals of Statistics 29(5)). The
+    weight of a response is its number of verdicts. Each language has the same weight.
 
     Args:
         data: Training data by language, all with judgments.
@@ -184,12 +188,15 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
 
 
 def stored_shares(data: Mapping[str, TrainingData], trees: TreeArrays) -> Shares:
-    """Return shares from trees that were fitted to the same data before."""
+    """Return the model of shares for trees that were fitted to the same data before."""
     return Shares(trees, {code: _mean(part.values) for code, part in data.items()})
 
 
 def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
-    """Count the verdicts that each response won (a tie is half a win), and all its verdicts."""
+    """Return how many verdicts each response won, and how many verdicts it has.
+
+    A tie is half a win.
+    """
     judged = part.judgments
     assert judged is not None
     queries = len(part.query_ids)
@@ -201,11 +208,11 @@ def _count_wins(part: TrainingData) -> tuple[Floats, Floats]:
 
 
 def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
-    """Return the expected share of wins against the other models' responses, ``(..., queries)``.
+    """Return the share of verdicts that each response is expected to win, ``(..., queries)``.
 
     Args:
         scores: Scores of a model's responses, ``(..., queries)``.
-        others: Scores of the other models' responses, ``(models, their queries)``.
+        others: Scores of the other models' responses, ``(models, queries of these models)``.
         paired: Whether the other responses are to the same queries, in the same order. If not, a
             response is compared with all responses of another model.
     """
@@ -222,10 +229,14 @@ def expected_wins(scores: Floats, others: Floats, *, paired: bool) -> Floats:
 
 
 def logit_that_wins(share: Floats, logits: Floats) -> Floats:
-    """Return the logits ``(n,)`` of models that win these shares of verdicts against ``logits``.
+    """Return the logits with which models win these shares of verdicts.
 
-    The share rises with the logit, so that bisection converges. Newton's method overshoots at
-    extreme shares.
+    The solution is found by bisection, because the share rises with the logit. Newton's method
+    overshoots at extreme shares.
+
+    Args:
+        share: Share of verdicts that each model wins, ``(n,)``.
+        logits: Logits of the models against which it wins them.
     """
     from scipy.special import expit, logit
 

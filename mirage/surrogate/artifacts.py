@@ -96,7 +96,7 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
 
 
 def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
-    """Write a bundled artifact, compressed; equal artifacts give equal bytes."""
+    """Write a bundled artifact, compressed; equal artifacts give files with equal bytes."""
     import joblib
 
     with replace_file(Path(path)) as file:
@@ -164,9 +164,10 @@ def _describe_data(part: TrainingData) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str], *, trust: bool = False) -> Artifact:
-    """Read an artifact; without ``trust``, read only bundled ones, identified by their SHA-256.
+    """Read an artifact.
 
-    The bytes are checked before anything opens them. Errors are those of
+    Unless ``trust`` is true, only bundled artifacts are read. They are identified by their SHA-256,
+    which is checked before the content is parsed. Errors are those of
     :meth:`mirage.SurrogateRanker.load`.
     """
     # Hash the same bytes that are parsed later: the file could change between two reads.
@@ -200,16 +201,17 @@ def read_pretrained(code: str) -> Artifact:
 
 
 def ships(path: Path) -> bool:
-    """Return whether a file equals a bundled surrogate byte for byte, without opening it."""
+    """Return whether a file equals a bundled surrogate byte for byte, without parsing it."""
     return _digest(_read_bytes(path)) in _shipped_digests().values()
 
 
 def verify(folder: Path | None = None) -> dict[str, str]:
-    """Return the problem of each surrogate in a folder, or in the package; empty if it is valid.
+    """Check the surrogates in a folder, by default in the package.
 
-    No surrogate is opened. A file is valid if its SHA-256 is that of the bundled surrogate with the
-    same name. A manifest in the folder is not read, because it could have been changed with the
-    files.
+    The result maps each file name to a description of the problem, or to an empty text if the file
+    is valid. A file is valid if its SHA-256 is that of the bundled surrogate with the same name. No
+    surrogate is parsed. A manifest in the folder is not read, because it could have been changed
+    together with the files.
     """
     if folder is None:
         return {code: _check_shipped(f"{code}.joblib")[1] for code in LANGUAGES}
@@ -228,7 +230,7 @@ def verify(folder: Path | None = None) -> dict[str, str]:
 
 
 def _check_shipped(name: str) -> tuple[bytes, str]:
-    """Return the bytes of a bundled artifact, and its problem or an empty text."""
+    """Return the bytes of a bundled artifact, and its problem; an empty text if it is valid."""
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"

@@ -1,4 +1,7 @@
-"""Drafts of simulated responses: bundled texts for each query, and manners of writing."""
+"""Drafts of simulated responses: bundled texts for each query, and manners of writing.
+
+A manner is a style of writing, such as casual or terse, that does not change what is said.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +52,12 @@ def bundled_texts(code: str) -> Mapping[str, Texts]:
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """Templates of a language that fit any query.
+    """Templates and phrases of a language that fit any query.
 
     Attributes:
-        faults: Templates by kind, with the slots ``{true}``, ``{false}``, ``{right}``, ``{wrong}``
-            and ``{others}``.
-        truths: Templates of true answers that mention wrong ones, with the same slots.
+        faults: Templates of faulty answers by kind of fault, with the slots ``{true}``,
+            ``{false}``, ``{right}``, ``{wrong}`` and ``{others}``.
+        truths: Templates of true answers that also mention wrong answers, with the same slots.
         manners: Phrases that chat models write around an answer.
     """
 
@@ -84,7 +87,7 @@ def read_phrases(text: str) -> Phrases:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Markdown around an answer.
+    """Markdown before and after an answer, like that of chat models.
 
     Attributes:
         before: Text before the answer.
@@ -97,7 +100,10 @@ class Frame:
     sources: str = ""
 
     def around(self, answer: str, citations: Iterable[str]) -> str:
-        """Return the answer with the frame's text before and after it."""
+        """Return the answer with the text of this frame before and after it.
+
+        ``citations`` are the ids of cited passages, for the list of sources.
+        """
         listed = "\n".join(f"- [{id_}]" for id_ in citations)
         sources = f"{self.sources}\n{listed}" if self.sources and listed else ""
         return "\n\n".join(filter(None, (self.before + answer, sources, self.after)))
@@ -110,8 +116,8 @@ class Draft:
     Attributes:
         reason: Reasoning before the answer.
         sentences: Sentences of the answer with their citations.
-        faults: Names in :data:`mirage.surrogate.utilities.LEFT`.
-        complete: Share of the sentences that were not dropped.
+        faults: Names of the faults that it has, from :data:`mirage.surrogate.utilities.LEFT`.
+        complete: Share of the original sentences that remain.
         headings: Whether the text has the headings ``##Reason:`` and ``##Answer:``.
         frame: Markdown around the answer, if any.
     """
@@ -124,7 +130,7 @@ class Draft:
     frame: Frame | None = None
 
     def having(self, *faults: str) -> Draft:
-        """Return a copy of this draft with the names of additional faults."""
+        """Return a copy of this draft that records additional faults by name."""
         return replace(self, faults=self.faults + faults)
 
     def saying(self, sentences: Iterable[Sentence]) -> Draft:
@@ -132,11 +138,11 @@ class Draft:
         return replace(self, sentences=tuple(sentences))
 
     def citing(self, cite: Callable[[Sentence], tuple[str, ...]]) -> Draft:
-        """Return a copy of this draft that cites what ``cite`` returns for each sentence."""
+        """Return a copy of this draft in which ``cite`` returns the citations of each sentence."""
         return self.saying(Sentence(sentence.text, cite(sentence)) for sentence in self.sentences)
 
     def worded(self, word: Callable[[str], str]) -> Draft:
-        """Return a copy of this draft with the text that ``word`` returns for each sentence."""
+        """Return a copy of this draft in which ``word`` replaces the text of each sentence."""
         return self.saying(Sentence(word(s.text), s.citations) for s in self.sentences)
 
     @property
@@ -168,7 +174,10 @@ def _with_brackets(sentence: Sentence, language: Language) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Inputs of a simulated response: the query, all corpora, and a manner of writing."""
+    """Inputs of a simulated response: the query, a manner of writing, and all corpora.
+
+    The corpora, by language code, supply texts for faults such as an answer in another language.
+    """
 
     query: Query
     corpora: Mapping[str, MirageDataset]
@@ -208,7 +217,7 @@ class Scene:
         )
 
     def stated(self, text: str) -> list[bool]:
-        """Return whether a text states each right answer in one of its spellings."""
+        """Return for each right answer whether a text states it in one of its spellings."""
         return [mentioned(forms, text, self.query.language) for forms in self.query.answers]
 
     def at(self, query: Query) -> Scene:
@@ -216,11 +225,12 @@ class Scene:
         return replace(self, query=query)
 
     def abroad(self, place: int) -> Scene:
-        """Return the scene of the same query in another language.
+        """Return a copy of this scene with the same query in another language.
 
         Args:
-            place: 0 for English (Spanish if the query is English), 1 for the language of the
-                corpora that follows the query's in :data:`mirage.languages.LANGUAGES`.
+            place: 0 for English (Spanish if the query is English). 1 for the language that follows
+                the query's in :data:`mirage.languages.LANGUAGES`, among those of the corpora
+                without English.
         """
         code = self.query.language
         codes = [other for other in LANGUAGES if other in self.corpora]
@@ -261,9 +271,9 @@ def _write_terse(scene: Scene) -> Draft:
 def _write_quotes(scene: Scene) -> Draft:
     """Write one sentence of each relevant passage.
 
-    The sentence that states the most right answers is chosen; ties are decided by the number of
-    words shared with the reference. If the sentences do not state all answers, as in questions
-    about sums, the reference is written.
+    In each passage, the sentence that states the most right answers is chosen; ties are decided by
+    the number of words shared with the reference. If the chosen sentences do not state all answers,
+    as for a question about a sum, the reference is written instead.
     """
     draft, language = _write_reference(scene), scene.query.language
     wanted = set(tokenize(draft.text, language))
@@ -284,8 +294,15 @@ def filled(
 ) -> str | None:
     """Return a template with the query's answers in its slots.
 
+    Args:
+        template: Template from :class:`Phrases`.
+        query: Query whose answers fill the slots ``{right}``, ``{wrong}`` and ``{others}``.
+        true: Text for the slot ``{true}``.
+        false: Text for the slot ``{false}``.
+        wrong: Number that selects one of the query's wrong answers for ``{wrong}``.
+
     Returns:
-        The text; ``None`` if the query lacks the value for a slot.
+        The text; ``None`` if there is no value for one of the slots.
     """
     rivals = [forms[0] for forms in query.wrong_answers]
     values = {
@@ -300,9 +317,10 @@ def filled(
 
 
 def _make_rejecting_manner(kind: str) -> Callable[[Scene], Draft]:
-    """Return a manner whose answers first mention a wrong answer and reject it.
+    """Return a function that writes an answer which also mentions a wrong answer and rejects it.
 
-    It writes like the casual manner if the query has no wrong answer to mention.
+    ``kind`` is the kind of template. If the query has no wrong answer to mention, the function
+    writes like the casual manner.
     """
 
     def write(scene: Scene) -> Draft:
@@ -379,5 +397,5 @@ of a chat model.
 
 
 def faultless(scene: Scene) -> Draft:
-    """Write the response of a system without faults, in the manner of the scene."""
+    """Write the response of a system without faults, in the style of writing that a scene has."""
     return MANNERS[scene.manner](scene)

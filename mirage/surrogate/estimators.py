@@ -18,13 +18,18 @@ class Regressor(Protocol):
     """Interface of a fitted regressor."""
 
     def predict(self, X: Floats) -> Floats:
-        """Return targets (rows,) for rows ``X`` (rows, features)."""
+        """Return the predicted target of each row of ``X``.
+
+        ``X`` has the shape ``(rows, features)``, and the result the shape ``(rows,)``.
+        """
 
 
 def fit_regressor(
     name: str, monotone: Sequence[int], X: Sequence[Floats], y: Sequence[Floats], *, seed: int
 ) -> Regressor:
-    """Fit a regressor from standardised features to the logits of tournaments in all languages.
+    """Fit a regressor from standardised features to logits, for all languages together.
+
+    Each row is one model in one tournament, that is, a bootstrap sample of the queries.
 
     Args:
         name: One of :data:`NAMES`.
@@ -44,9 +49,10 @@ def fit_regressor(
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """Limit numerical libraries to one thread, because threads wait for each other on few rows.
+    """Limit numerical libraries to one thread, in a ``with`` statement.
 
-    On a busy machine this makes boosting fifty times as fast.
+    With few rows, threads mostly wait for each other. On a busy machine, one thread makes boosting
+    fifty times as fast.
     """
     context: AbstractContextManager[Any] = _controller().limit(limits=1)
     return context

@@ -1,8 +1,9 @@
 """Distance of a model from a surrogate's training models, and the expected error at that distance.
 
-A surrogate errs little on models similar to its training models and more on others. The errors for
-a new model are therefore estimated from the errors on held-out models, weighted by their distance
-to it. They grow if no training model is near.
+A surrogate's errors are small on models similar to its training models and larger on others. The
+errors for a new model are therefore estimated from the errors on held-out models. A held-out model
+has the more weight, the nearer it is to the new model. If no training model is near, the estimated
+errors grow.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Familiarity:
         scale: Standard deviations of the training models, ``(features,)``.
         residuals: Absolute residuals on the models when they were held out, ``(models,)``.
         everywhere: Absolute residuals on the models of all languages.
-        nearest: Distance of each model to the nearest one of another group, sorted.
+        nearest: Distance of each model to the nearest model of another group, sorted. Models of one
+            group, such as a kind of fault, are held out together.
         models: Number of models, plus five if there are other languages.
     """
 
@@ -78,18 +80,18 @@ class Familiarity:
         )
 
     def errors(self, profile: Floats, draws: int, seed: Sequence[int]) -> Floats:
-        """Draw prediction errors for a model with these features, in random order.
+        """Draw prediction errors for a model with these mean features, in random order.
 
-        At the distance d, a residual of a held-out model has the weight ``exp(-(d / h)^2 / 2)``; h
-        is the median distance of a model to the nearest one of another group. Residuals over all
-        models and languages are added with the weight of a few models.
+        The residual of a held-out model at the distance d has the weight ``exp(-(d / h)^2 / 2)``. h
+        is the median distance of a training model to the nearest model of another group. Residuals
+        of all models in all languages are added with the weight of a few models.
 
         With few models, the distribution is Student's t, scaled by the weighted squares of the
         residuals. Degrees of freedom are one less than the effective number of residuals (Kish
-        1965), or than :attr:`models` if that is smaller. With :data:`MANY` models, the
-        distribution is that of the residuals with either sign, widened as Student's t is wider than
-        the normal distribution. Most residuals are small and a few are large, so that a t scaled by
-        their squares is too wide in the middle: its 80 % intervals hold 92 %.
+        1965), or than :attr:`models` if that is smaller. With at least :data:`MANY` models, the
+        distribution is that of the residuals with either sign, widened by the ratio of Student's t
+        to the normal distribution. A scaled Student's t would not fit here: most residuals are
+        small and a few are large, so its 80 % intervals would contain 92 % of errors.
 
         Errors grow in proportion to the distance if it is above the 90 % quantile of the distances
         of training models to their nearest neighbours.
@@ -115,7 +117,7 @@ class Familiarity:
         return np.asarray(growth * np.sqrt(square) * by_t)
 
     def _residual_quantiles(self, weights: Floats, quantiles: Floats) -> Floats:
-        """Return quantiles of the residuals with either sign, with a weight for each model."""
+        """Return quantiles of the weighted distribution of residuals with random sign."""
         sizes = np.concatenate([self.residuals, self.everywhere])
         share = RESIDUALS_FROM_ALL_OF_MANY / len(self.everywhere)
         mass = np.concatenate([weights, np.full(len(self.everywhere), share)])
@@ -127,11 +129,12 @@ class Familiarity:
         return np.asarray(np.sign(quantiles - 0.5) * size)
 
     def unlike(self, profile: Floats) -> str:
-        """Name the features in which a model differs from all training models, or return "".
+        """Return the features in which a model differs from all training models, as text.
 
-        A model differs if its nearest training model is farther away than any training model is
-        from the nearest one of another group. If a new model is similar to the n training models,
-        this happens with probability 1 / (n + 1).
+        The text is empty if the model does not differ. A model differs if its distance to the
+        nearest training model is larger than the largest such distance among training models, where
+        only models of other groups count. If a new model comes from the same population as the n
+        training models, this happens with probability 1 / (n + 1).
         """
         scaled = profile / self.scale
         distances = _distances(self.profiles, scaled)

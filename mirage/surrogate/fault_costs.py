@@ -42,9 +42,10 @@ def fault_costs(
 ) -> list[FaultCost]:
     """Return the cost of each kind of fault in a language, the cheapest first.
 
-    A cost is the difference in logits between the systems with one kind of fault and the faultless
-    systems with the same manner of writing, divided by the share of queries on which any feature
-    differs. Faults that only some queries can have are therefore comparable with the others.
+    A system with one kind of fault is compared with the faultless system that has the same manner
+    of writing. The cost is the difference of their logits, divided by the share of queries on which
+    any feature differs. Faults that only some queries can have are therefore comparable with the
+    others.
 
     Example:
         >>> ranker = SurrogateRanker.pretrained("sw")
@@ -79,10 +80,10 @@ def _changed_queries(spoilt: np.ndarray, clean: np.ndarray) -> int:
 
 
 def order_violations(costs: list[FaultCost]) -> list[str]:
-    """Return a message for each fault that costs no more than one that should be cheaper.
+    """Return a message for each pair of faults whose costs are in the wrong order.
 
-    Missing or wrong citations should cost less than a wrong abstention, and a wrong abstention less
-    than any falsehood.
+    Missing or wrong citations should cost less than a wrong abstention, and a wrong abstention
+    should cost less than any falsehood.
     """
     logits = {cost.kind: cost.logit for cost in costs}
     order = [(worse, "refusal") for worse in FALSEHOODS]

@@ -30,9 +30,10 @@ def _lie(draft: Draft, scene: Scene, _: Random) -> Draft:
 
 
 def _name_wrong_entity(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Replace the right answer by a wrong one in the words of the draft.
+    """Replace the right answer in the draft by a wrong one; the other words stay the same.
 
-    If the right answer remains in another spelling, return the handwritten false answer instead.
+    If this does not remove the right answer, for instance because it occurs in another spelling,
+    return the handwritten false answer instead.
     """
     wrong = _choose(scene.query.wrong_answers, rng)[0]
     pattern = _pattern_of(form for forms in scene.query.answers for form in forms)
@@ -49,7 +50,10 @@ def _pattern_of(forms: Iterable[str]) -> re.Pattern[str]:
 
 
 def _change_numbers(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
-    """Replace all digits; the response then counts as false if the answer contained one of them."""
+    """Replace all digits; return ``None`` if there are none.
+
+    If the draft then no longer states the right answer, it counts as false.
+    """
     spoilt = draft.worded(lambda text: _replace_digits(text, rng))
     if spoilt == draft:
         return None
@@ -76,7 +80,7 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Return an abstention in general words, or one that was written for another query."""
+    """Return an abstention: a general one, or one that was written for another query."""
     if rng.random() < 0.5:
         templates = scene.phrases.faults["abstain_then_lie"]
         text = abstention_of(templates[int(rng.integers(len(templates)))], scene)
@@ -87,7 +91,7 @@ def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def abstention_of(template: str, scene: Scene) -> str:
-    """Return the abstention at the start of a template that first abstains and then lies."""
+    """Return the first sentence of a template that first abstains and then lies."""
     return split_sentences(template.replace("{false}", ""), scene.query.language)[0]
 
 
@@ -95,7 +99,11 @@ def abstention_of(template: str, scene: Scene) -> str:
 
 
 def _make_template_fault(kind: str) -> Change:
-    """Return a fault that fills the templates of a kind for the query."""
+    """Return a function that changes a draft to a filled template of a kind, such as ``denial``.
+
+    The function returns ``None`` if the draft lacks the right answer, or if no template can be
+    filled for the query.
+    """
 
     def change(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
         true = _cut_after_answer(draft, scene)
@@ -119,7 +127,10 @@ def _make_template_fault(kind: str) -> Change:
 
 
 def _cut_after_answer(draft: Draft, scene: Scene) -> Draft | None:
-    """Return the first sentences, up to the one that completes the right answer, or ``None``."""
+    """Return the first sentences of a draft, up to the one with which all right answers are stated.
+
+    The result is ``None`` if the draft does not state all right answers.
+    """
     for end in range(1, len(draft.sentences) + 1):
         part = draft.saying(draft.sentences[:end])
         if all(scene.stated(part.text)):
@@ -128,10 +139,10 @@ def _cut_after_answer(draft: Draft, scene: Scene) -> Draft | None:
 
 
 def _copy_citations(draft: Draft, new: Draft) -> Draft:
-    """Return ``new`` with the citations of ``draft`` on its last sentence if it has none.
+    """Add the citations of ``draft`` to the last sentence of ``new`` if ``new`` has none.
 
-    Citations must not reveal the fault: a list of candidates may cite the passages that a true
-    answer cites.
+    The absence of citations must not reveal a fault. For example, a list of candidates may cite the
+    same passages as a true answer.
     """
     if any(sentence.citations for sentence in new.sentences):
         return new
@@ -143,8 +154,8 @@ def _copy_citations(draft: Draft, new: Draft) -> Draft:
 def _add_falsehood(draft: Draft, scene: Scene, rng: Random) -> Draft | None:
     """Add a false statement about another matter: a sentence of a passage with changed numbers.
 
-    If no sentence has a number, add a sentence of the handwritten false answer that names neither a
-    right nor a wrong answer.
+    If no suitable sentence has a number, add a sentence of the handwritten false answer instead.
+    The added sentence never names a right or a wrong answer to the query.
     """
     candidates = (*scene.query.answers, *scene.query.wrong_answers)
 
@@ -179,7 +190,10 @@ def _answer_other_question(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _swap_answers(draft: Draft, scene: Scene, _: Random) -> Draft | None:
-    """Exchange the right answer and the wrong ones, if the draft mentions both."""
+    """Exchange the right answer and a wrong one in the draft.
+
+    Return ``None`` if the draft does not mention both, or if the query has several right answers.
+    """
     query = scene.query
     if len(query.answers) != 1 or not query.wrong_answers:
         return None
@@ -233,7 +247,10 @@ def _write_wrong_language(_: Draft, scene: Scene, __: Random) -> Draft:
 
 
 def _mix_languages(draft: Draft, scene: Scene, _: Random) -> Draft:
-    """Write every other sentence in another language, or append one if none can be replaced."""
+    """Replace every other sentence by one in another language.
+
+    If no sentence can be replaced, append a sentence in the other language.
+    """
     foreign = faultless(scene.abroad(1)).sentences
     mixed = [foreign[i] if i % 2 and i < len(foreign) else s for i, s in enumerate(draft.sentences)]
     return draft.saying(mixed if tuple(mixed) != draft.sentences else (*mixed, foreign[-1]))
@@ -280,10 +297,10 @@ def _choose(choices: Sequence[T], rng: Random) -> T:
 
 
 class Fault(NamedTuple):
-    """A kind of fault; :data:`mirage.surrogate.utilities.LEFT` has its cost.
+    """A kind of fault; :data:`mirage.surrogate.utilities.LEFT` describes what it costs.
 
     Attributes:
-        change: Function that changes a draft.
+        change: Function that returns a draft with the fault, or ``None`` if this is impossible.
         answerable: Whether only queries with an answer (``True``) or without one (``False``) can
             have the fault; ``None`` for all queries.
         reason: Whether the reasoning of the draft is kept.

@@ -71,15 +71,15 @@ With groups there are more folds, so that few whole groups are held out at a tim
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Configuration of a model.
+    """Configuration of the model inside a surrogate.
 
     Attributes:
         shared: Estimator that is trained on all languages together; ``None`` to train each language
             by itself.
         alpha: Ridge strength of the language part; ``None`` to leave that part out. The unit is
             models: an ``alpha`` of 10 has the weight of 10 models.
-        verdicts: Whether single verdicts are used. Without ``shared`` and ``alpha``, nothing else
-            is.
+        verdicts: Whether single verdicts are used. If ``shared`` and ``alpha`` are ``None``, only
+            verdicts are used.
         trees: Whether verdicts train boosted trees instead of linear scores.
     """
 
@@ -90,7 +90,7 @@ class Recipe:
 
     @property
     def means(self) -> bool:
-        """Whether there is a model of mean features."""
+        """Whether this recipe includes a regression on each model's mean features."""
         return self.shared is not None or self.alpha is not None
 
     def __str__(self) -> str:
@@ -104,7 +104,9 @@ class Recipe:
 
 @dataclass(frozen=True)
 class PooledModel:
-    """A fitted model from mean features ``(..., features)`` to logits ``(...)``.
+    """A fitted regression that predicts a model's logit from the means of its features.
+
+    Mean features have the shape ``(..., features)``, and logits ``(...)``.
 
     Attributes:
         shared: Shared regressor, if any.
@@ -135,11 +137,12 @@ class FittedModel:
     """A fitted recipe, which maps the features of a model's responses to its logit.
 
     Attributes:
-        means: Model of mean features, if there is one.
-        scores: Scores of single responses, or shares that they win, if verdicts were used.
+        means: Regression on mean features, if there is one.
+        scores: Model of the scores of single responses, or of the shares of verdicts that they win;
+            ``None`` if verdicts were not used.
         data: Training data by language.
-        weights: Weights of the logits from verdicts and from means, each centred on the mean logit
-            of the training models.
+        weights: Weight of the logit predicted from verdicts, and weight of the logit predicted from
+            mean features. Both logits are centred on the mean logit of the training models.
     """
 
     means: PooledModel | None
@@ -155,19 +158,21 @@ class FittedModel:
         *,
         queries: NDArray[np.intp] | None = None,
     ) -> Floats:
-        """Return logits of models of a training language.
+        """Predict the logits of models; their language must be one of the training languages.
+
+        Without ``counts``, predict the logits of several models. With ``counts``, predict the logit
+        of one model in several draws (bootstrap samples) of the queries.
 
         Args:
             language: Language of the models.
-            values: Features of responses, ``(models, queries, features)``; with ``counts``, those
-                of one model, ``(queries, features)``.
-            counts: Number of times that each draw has each query, ``(draws, queries)``.
-            queries: Indices of the queries in the training data; ``None`` if any query is not among
-                them.
+            values: Features of responses, ``(models, queries, features)``; with ``counts``, the
+                features of one model, ``(queries, features)``.
+            counts: How often each draw contains each query, ``(draws, queries)``.
+            queries: Indices of the queries in the training data; ``None`` if any query is not in
+                the training data.
 
         Returns:
-            Logits over all queries, ``(models,)``; with ``counts``, those of the draws,
-            ``(draws,)``.
+            The logits, ``(models,)``; with ``counts``, ``(draws,)``.
         """
         profile = np.nanmean(values, axis=-2) if counts is None else mean_features(values, counts)
         if self.scores is None:
@@ -192,9 +197,10 @@ class FittedModel:
         return logits
 
     def response_logits(self, language: str, values: Floats) -> Floats:
-        """Return logits of single responses, ``(queries,)``.
+        """Return a logit for each response of a model, ``(queries,)``.
 
-        The difference between two responses to a query is the logit that the first one wins.
+        For two responses to the same query, the difference of their logits is the log-odds that the
+        first response wins.
         """
         if self.scores is not None:
             return self.scores.of(language, values)
@@ -208,10 +214,10 @@ class Candidate:
 
     Attributes:
         recipe: Configuration of the model.
-        of_shared: Residuals of the regressor for all languages alone, by language, in the order of
-            the language's models.
+        of_shared: Residuals of the shared regressor without the language part, by language, in the
+            order of the language's models.
         of_all: Residuals of the whole model, by language, in the order of the language's models.
-        weights: Weights of the verdicts and of the means.
+        weights: Weights of the logits from verdicts and of those from mean features.
     """
 
     recipe: Recipe
@@ -229,15 +235,16 @@ def select(
 ) -> Candidate:
     """Select the least flexible recipe that predicts held-out models about as well as the best.
 
-    Recipes are tried from the least to the most flexible. With ``verdicts``, recipes from verdicts
-    alone come first, then those from verdicts and the best means. If every language has
-    :data:`ENOUGH` models and linear scores predict worse than trees, one recipe with trees replaces
-    both.
+    Recipes are tried from the least to the most flexible. With ``verdicts``, two recipes come
+    first: one uses verdicts alone, and one uses verdicts and the best regression on mean features.
+    If every language has at least :data:`ENOUGH` models, and trees predict better than both, one
+    recipe with trees replaces them.
 
     The loss of a model is the squared residual divided by the variance of the language's logits,
-    averaged over its languages. The first recipe is selected whose mean loss is not significantly
-    above the smallest one, in a one-sided paired t-test over models at the 5 % level. With few
-    models, the smallest loss is often due to chance. (The rule is similar to the one-standard-error
+    averaged over its languages. The selected recipe is the first whose mean loss is not
+    significantly above the smallest mean loss, in a one-sided paired t-test over models at the 5 %
+    level. The recipe with the smallest loss is not always selected, because with few models the
+    smallest loss is often due to chance. (The rule is similar to the one-standard-error
     rule of Breiman et al. 1984, Classification and Regression Trees.)
     """
     folds = _folds(data, seed)
@@ -307,7 +314,7 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Return a recipe with its residuals on held-out models."""
+    """Compute the residuals of a recipe on held-out models."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:
@@ -326,9 +333,9 @@ def fit_model(
 ) -> FittedModel:
     """Fit the model of a recipe to all training data.
 
-    The ridge regression of each language is trained on the residuals of the regressor for all
-    languages on held-out models. Residuals on training models would be too small; for a forest they
-    are almost 0.
+    The ridge regression of each language is trained on the residuals of the shared regressor on
+    held-out models. Residuals on training models would be too small; for a forest they are almost
+    0. If ``trees`` are passed, they are used instead of training on verdicts.
     """
     recipe = candidate.recipe
     means = _fit_means(data, candidate, seed) if recipe.means else None
@@ -372,7 +379,11 @@ def _fit_shared(data: Data, name: str | None, seed: int) -> PooledModel:
 
 
 def _signs(data: Data) -> list[int]:
-    """Return 1 if a feature must raise the logit, -1 if it must lower it; 0 if languages differ."""
+    """Return the known direction of each feature's effect on the logit, as a number.
+
+    It is 1 if the feature must not lower the logit as it rises, -1 if it must not raise it, and 0
+    if this is unknown or differs between languages.
+    """
     by_language = np.array([part.monotone for part in data.values()])
     agree = (by_language == by_language[0]).all(axis=0)
     return [int(sign) for sign in np.where(agree, by_language[0], 0)]
@@ -387,7 +398,7 @@ def _training_tournaments(data: Data) -> int:
 def _held_out_residuals(
     data: Data, name: str | None, folds: Sequence[set[str]], seed: int
 ) -> Residuals:
-    """Return the residuals of the regressor for all languages on held-out models."""
+    """Return the residuals of the shared regressor on held-out models, by language."""
     residuals = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
         rest = {code: part.without(fold) for code, part in data.items()}
@@ -403,9 +414,9 @@ def _held_out_residuals(
 def _verdict_logits(
     data: Data, folds: Sequence[set[str]], seed: int, *, trees: bool = False
 ) -> Residuals:
-    """Return the logits that models trained on verdicts predict for held-out models.
+    """Return the logits of held-out models that are predicted from verdicts, by language.
 
-    Each is centred on the mean logit of the training models.
+    Each logit is centred on the mean logit of the models that were used for training.
     """
     logits = {code: np.full(len(part.models), np.nan) for code, part in data.items()}
     for fold in folds:
@@ -428,10 +439,11 @@ def _stack(
     *,
     trees: bool = False,
 ) -> Candidate:
-    """Combine the logits from verdicts with those from means, by weights fitted on held-out models.
+    """Combine two predictions of the logits by weights that are fitted on held-out models.
 
-    This is stacking with weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning
-    24). The residuals of a fold use weights from the other folds.
+    One prediction comes from verdicts, and the other one from mean features. This is stacking with
+    weights of at least 0 (Breiman 1996, Stacked Regressions, Machine Learning 24). The residuals of
+    a fold are computed with weights from the other folds.
     """
     actual = _centred_logits(data, folds)
     columns = {code: verdict_logits[code][:, None] for code in data}
@@ -455,7 +467,7 @@ def _stack(
 
 
 def _centred_logits(data: Data, folds: Sequence[set[str]]) -> Residuals:
-    """Return each model's logit minus the mean of the models that are not held out with it."""
+    """Return each model's logit minus the mean logit of the models that are not in its fold."""
     actual = {code: np.empty(len(part.models)) for code, part in data.items()}
     for fold in folds:
         for code, part in data.items():
@@ -471,10 +483,16 @@ def _fold_mask(part: TrainingData, fold: set[str]) -> NDArray[np.bool_]:
 def _stacking_weights(
     data: Data, columns: Residuals, actual: Residuals, without: set[str]
 ) -> Floats:
-    """Return non-negative weights of predictions, shrunk towards 1 for verdicts and 0 for means.
+    """Fit non-negative weights of the predictions from verdicts and from mean features.
 
-    The prior has the weight of :data:`PRIOR` models in each language, so that it matters if there
-    are few models.
+    The weights are shrunk towards 1 for verdicts and 0 for mean features. This prior has the weight
+    of :data:`PRIOR` models in each language, so that it matters only if there are few models.
+
+    Args:
+        data: Training data by language.
+        columns: Predictions by language, one column per kind of prediction.
+        actual: Actual logits by language.
+        without: Names of the models that are not used.
     """
     from scipy.optimize import nnls
 
@@ -509,7 +527,10 @@ def _model_names(data: Data) -> list[str]:
 def _ridge_residuals(
     part: TrainingData, of_shared: Floats, recipe: Recipe, folds: Sequence[set[str]], scale: Floats
 ) -> Floats:
-    """Return the residuals on held-out models after the ridge regression of one language."""
+    """Return the residuals of held-out models of one language after its ridge regression.
+
+    ``of_shared`` are the residuals of the shared regressor, which the ridge regression predicts.
+    """
     if recipe.alpha is None:
         return of_shared
     residuals = np.empty_like(of_shared)
@@ -522,7 +543,10 @@ def _ridge_residuals(
 
 
 def _scale(data: Data) -> Floats:
-    """Return each feature's standard deviation between a language's models, or 1 if it is 0."""
+    """Return the standard deviation of each feature between the models of a language.
+
+    The variance is averaged over languages. A standard deviation of 0 is replaced by 1.
+    """
     variance = np.mean([part.mean_X.var(axis=0) for part in data.values()], axis=0)
     return np.where(variance > 1e-12, np.sqrt(variance), 1.0)
 
@@ -532,9 +556,9 @@ def _standardise(X: Floats, centre: Floats, scale: Floats) -> Floats:
 
 
 def _slopes(Z: Floats, y: Floats, recipe: Recipe, monotone: Sequence[int]) -> Floats:
-    """Return the ridge coefficients of one language's own model.
+    """Return the coefficients of the ridge regression of one language.
 
-    Their signs are constrained if there is no regressor for all languages.
+    Their signs are constrained if there is no shared regressor.
     """
     from scipy.optimize import lsq_linear
 

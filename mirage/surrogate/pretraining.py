@@ -50,7 +50,8 @@ def simulated_arena(
 ) -> Arena:
     """Compute features and verdicts of simulated systems on the bundled corpus of a language.
 
-    Each tournament draws as many queries as the corpus has; more would overstate the evidence.
+    The logits of the systems are fitted in tournaments, that is, bootstrap samples of the queries.
+    Each sample has as many queries as the corpus; larger samples would overstate the evidence.
     """
     corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     corpus = corpora[code]
@@ -72,7 +73,10 @@ def simulated_judgments(code: str, *, seed: int = 0) -> Judgments:
 
 
 def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[str, Run]:
-    """Return the responses of some simulated systems, by name, as in the training of surrogates."""
+    """Return the responses of some simulated systems by name.
+
+    They are the same responses as in the training of the bundled surrogates.
+    """
     corpora = {language: MirageDataset.bundled(language) for language in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in names]
     return {run.model: run for run in simulate(corpora, code, systems, seed=seed)[0]}
@@ -81,7 +85,10 @@ def simulated_runs(code: str, names: Collection[str], *, seed: int = 0) -> dict[
 def _score_runs(
     suite: FeatureSuite, corpus: MirageDataset, runs: Iterable[Run]
 ) -> Iterator[FeatureTable]:
-    """Yield one feature table per run; a response that several systems give is scored once."""
+    """Yield one feature table per run.
+
+    If several systems give the same response, its features are computed only once.
+    """
     values_by_response: dict[Response, Floats] = {}
     for run in runs:
         new = tuple(response for response in run if response not in values_by_response)
@@ -115,11 +122,11 @@ def write_pretrained(
 ) -> list[str]:
     """Train the surrogates of languages and write them, with a manifest, into a folder.
 
-    The same versions of the libraries on the same platform give the same bytes. The files do not
-    include the verdicts, which would make them three times as large.
+    With the same versions of the libraries on the same platform, the files are identical byte for
+    byte. They do not include the verdicts, which would make them three times as large.
 
     Returns:
-        Messages about faults that cost less than they should; see
+        Messages about faults whose costs are in the wrong order; see
         :func:`~mirage.surrogate.fault_costs.order_violations`.
     """
     from joblib import Parallel, delayed

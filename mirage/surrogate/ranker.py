@@ -54,15 +54,16 @@ FEWEST_ANSWERED = 5
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """A model's predicted logit, natural-log odds on the scale of the training models.
+    """A model's predicted logit, in natural-log odds on the scale of the training models.
 
     Attributes:
         model: Name of the model.
         language: Language code.
         logit: Predicted logit.
-        draws: Logits in the tournaments of the training data, ``(tournaments,)``. Draw t uses the
-            queries of tournament t and adds a random prediction error like those on held-out
-            models. It is comparable with the training models' logits in tournament t.
+        draws: Random draws of the logit, one for each tournament (bootstrap sample of the queries)
+            of the training data, ``(tournaments,)``. Draw t uses the queries of tournament t, and
+            includes a random prediction error of the size of those on held-out models. It is
+            comparable with the training models' logits in tournament t.
         unfamiliar: Features in which the model differs from all training models, as text; empty if
             it does not differ.
         assumed: Features that could not be computed on any query; their mean over the training
@@ -77,10 +78,10 @@ class Prediction:
     assumed: tuple[str, ...] = ()
 
     def interval(self, *, level: float = 0.95) -> tuple[float, float]:
-        """Return the lower and upper percentile of the draws.
+        """Return the interval of the logit: the lower and upper percentile of the draws.
 
-        Percentiles use Hazen's plotting positions, which give each draw the same probability. The
-        interval is therefore not narrower if there are few draws.
+        Percentiles use Hazen's plotting positions, which give each draw the same probability. A
+        small number of draws therefore does not make the interval narrower.
 
         Args:
             level: Confidence level of the interval.
@@ -99,9 +100,10 @@ class Validation:
     """Predictions of held-out models; arrays are ``(splits, held out)``.
 
     Attributes:
-        held_out: Models of each split.
+        held_out: Names of the models that were held out in each split.
         predicted: Predicted logits by language.
-        actual: Bradley-Terry logits by language, mean over tournaments.
+        actual: Bradley-Terry logits by language; means over the tournaments (bootstrap samples of
+            the queries).
         covered: Whether the 95 % interval includes the actual logit, by language.
         spread: Squared differences of the actual logits from the mean of the split's training
             models, by language.
@@ -146,20 +148,21 @@ class Validation:
     def r2(self) -> dict[str, float]:
         """Share of the variance of held-out logits that is predicted, over all splits, by language.
 
-        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``. The mean is that of the
-        training models, the best prediction without features. This is the predictive Q2 (Wold 1982;
-        Schüürmann et al. 2008, Journal of Chemical Information and Modeling 48(11), equation 9). 0
-        is no better than the mean, and values can be far below 0.
+        It is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2``, where the mean is the mean
+        logit of the split's training models. This mean is the best prediction without features. A
+        value of 0 means that the surrogate predicts no better than this mean, and values can be far
+        below 0. The measure is the predictive Q2 (Wold 1982; Schüürmann et al. 2008, Journal of
+        Chemical Information and Modeling 48(11), equation 9).
         """
         return self._share(self.spread)
 
     @property
     def r2_in_paper(self) -> dict[str, float]:
-        """The value of :attr:`r2` with the mean of all models, including the held-out ones.
+        """The value of :attr:`r2` if the mean is that of all models, including held-out ones.
 
-        MIRAGE-Bench's tables use this definition. The mean is unknown at prediction time:
-        predicting the mean of the training models gives a value below 0 (-0.25 with 2 of 10 held
-        out).
+        MIRAGE-Bench's tables use this definition. That mean is not known when a model is predicted.
+        Predicting the mean of the training models gives a value below 0 (-0.25 if 2 of 10 models
+        are held out).
         """
         return self._share(self.spread_in_paper)
 
@@ -178,10 +181,13 @@ class Validation:
 class _Estimate(NamedTuple):
     """An estimate of a model's logit from one version of its feature values.
 
+    There are two versions for a model with unanswered queries: without them, and with the worst
+    values for them.
+
     Attributes:
         profile: Mean of each feature.
         logit: Predicted logit.
-        spread: Deviations of the logit over draws of queries.
+        spread: Deviations of the logit in random draws of queries.
         errors: Random prediction errors of the surrogate, one per draw.
     """
 
@@ -194,18 +200,20 @@ class _Estimate(NamedTuple):
 class SurrogateRanker(NearNames):
     """A surrogate that ranks new models without a judge, from feature tables and tournaments.
 
-    Each tournament gives one training row per model: its mean features over the tournament's
-    queries, and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If
-    judgments are passed, single verdicts are used as well. Train on one language or, better, on
-    several at once: see :mod:`mirage.surrogate.model`.
+    A tournament is a bootstrap sample of the queries, to whose judgments logits are fitted. Each
+    tournament gives one training row per model: its mean features over the tournament's queries,
+    and its logit in the tournament (Algorithm 1 of MIRAGE-Bench, arXiv 2410.13716). If judgments
+    are passed, single verdicts are used as well. Train on one language or, better, on several at
+    once: see :mod:`mirage.surrogate.model`.
 
     Args:
-        estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or one of the last three
-            below. ``"linear"`` is a ridge regression per language with constrained signs.
-            ``"forest"`` is the random forest of the paper. ``"verdicts"`` uses judgments and mean
-            features. ``"verdict_trees"`` trains boosted trees on judgments, for at least fifteen
-            models. ``"auto"`` selects one of :data:`~mirage.surrogate.estimators.SELECTED_FROM` on
-            held-out models; with judgments it is ``"verdicts"``.
+        estimator: A name of :data:`~mirage.surrogate.estimators.NAMES`, or ``"verdicts"``,
+            ``"verdict_trees"`` or ``"auto"``. ``"linear"`` is a ridge regression per language with
+            constrained signs. ``"forest"`` is the random forest of the paper. ``"verdicts"`` uses
+            judgments and mean features. ``"verdict_trees"`` trains boosted trees on judgments, for
+            at least fifteen models. ``"auto"`` selects one of
+            :data:`~mirage.surrogate.estimators.SELECTED_FROM` on held-out models; with judgments it
+            is ``"verdicts"``.
         seed: Random seed of fitting and of the draws of predictions.
 
     Raises:
@@ -243,7 +251,7 @@ class SurrogateRanker(NearNames):
         """Train on feature tables of models, in one language or several, and their tournaments.
 
         A language is left out if its tables lack a feature that most languages have, or if a model
-        has no value of such a feature on any query. :attr:`left_out` has the reason.
+        has no value of such a feature on any query. :attr:`left_out` gives the reason.
 
         Args:
             tables: One table for every model of the tournaments, all with the same features.
@@ -261,8 +269,8 @@ class SurrogateRanker(NearNames):
             FeatureError: If tables and tournaments do not fit together, every language is left out,
                 a language has fewer than three models, or an estimator that needs judgments has
                 none.
-            UnknownNameError: If a model or query of the tournaments has no features, or one of the
-                judgments is in no tournament.
+            UnknownNameError: If a model or query of the tournaments has no features, or if a
+                judgment is on a model or query that the tournaments do not have.
             MissingPackageError: If the estimator needs an extra that is not installed.
         """
         data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
@@ -273,7 +281,7 @@ class SurrogateRanker(NearNames):
         return self
 
     def fit_data(self, data: Mapping[str, TrainingData]) -> Self:
-        """Train on data that :func:`mirage.surrogate.training.training_data` returned."""
+        """Train on data by language, as :func:`mirage.surrogate.training.training_data` returns."""
         judged = all(part.judgments is not None for part in data.values())
         if self.estimator in (VERDICTS, VERDICT_TREES) and not judged:
             raise FeatureError(
@@ -312,7 +320,7 @@ class SurrogateRanker(NearNames):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of the features that a table needs."""
+        """The names of the features that a table must have for :meth:`predict`."""
         return next(iter(self.data.values())).features
 
     @property
@@ -323,21 +331,22 @@ class SurrogateRanker(NearNames):
     def predict(self, table: FeatureTable) -> Prediction:
         """Predict the logit of a model, with draws for its uncertainty.
 
-        If the table answers all queries of the training tournaments, the draws use those of the
-        tournaments. Otherwise clusters of its answered queries are drawn with replacement and
-        widened as by Student's t. A query without any feature counts as failed: each feature gets
-        the worst value of a training model on this query. A model therefore cannot gain by not
-        answering.
+        If the model answered all queries of the training tournaments, the i-th draw uses the
+        queries of the i-th tournament. Otherwise clusters of the answered queries are drawn with
+        replacement, and the draws are widened as Student's t is wider than the normal distribution.
+        A query without any feature value counts as failed: each feature gets the worst value that a
+        training model has on this query. A model therefore cannot gain by not answering.
 
-        A random prediction error is added to each draw; it is like the errors on held-out models
-        with similar features (:mod:`mirage.surrogate.familiarity`). The jackknife+ (Barber et al.
-        2021, Annals of Statistics 49(1)), which assumes no distribution, has no ends at 95 % with
-        fewer than 19 models. ``validation/coverage/held_out_intervals.py`` compares the two.
+        A random prediction error is added to each draw. Its size is that of the errors on held-out
+        models with similar features (:mod:`mirage.surrogate.familiarity`). The jackknife+ (Barber
+        et al. 2021, Annals of Statistics 49(1)) needs no assumption about the distribution, but its
+        95 % interval is infinite with fewer than 19 models.
+        ``validation/coverage/held_out_intervals.py`` compares the two methods.
 
-        If a feature has no value on any query although every query was answered, this is an error
-        if the feature needs data that a query may lack. Otherwise its mean over the training models
-        is used. Examples are the language of answers that are too short to identify it, and
-        inventions of a model that answered no query without an answer.
+        A feature may have no value on any query although every query was answered. This is an error
+        if the feature needs data that a query may lack. Otherwise the mean over the training models
+        is used. One example is the language of answers that are too short to identify it. Another
+        one is inventions, if the model answered no query that has no answer.
 
         Args:
             table: Features of the model. It may have more features than needed, in any order.
@@ -409,8 +418,8 @@ class SurrogateRanker(NearNames):
     def fitted_logits(self, language: str) -> Floats:
         """Return the logits that the surrogate predicts for its training models, ``(models,)``.
 
-        They are natural-log odds, in the order of the models in :attr:`data`. Unlike the logits in
-        :attr:`data`, which come from verdicts, they depend on features alone.
+        They are natural-log odds, in the order of the models in :attr:`data`. These logits are
+        computed from features alone, whereas the logits in :attr:`data` come from verdicts.
 
         Args:
             language: Language code.
@@ -420,11 +429,12 @@ class SurrogateRanker(NearNames):
         return model.logits(language, part.values, queries=np.arange(len(part.query_ids)))
 
     def scores(self, table: FeatureTable) -> Floats:
-        """Return a score for each response; the difference of two is the logit that the first wins.
+        """Return a score for each response of a model.
 
-        If no verdicts were used in training, a score is the logit of a model whose responses all
-        have the features of this one. A missing feature is replaced by its mean over the training
-        models. Errors are those of :meth:`predict`.
+        For two responses to a query, the difference of their scores is the log-odds that the first
+        response wins. If no verdicts were used in training, a score is the logit of a model whose
+        responses would all have the features of this response. A missing feature is replaced by its
+        mean over the training models. Errors are those of :meth:`predict`.
 
         Args:
             table: Features of the model.
@@ -451,14 +461,15 @@ class SurrogateRanker(NearNames):
         n_jobs: int = 1,
         executor: Executor | None = None,
     ) -> Validation:
-        """Predict models that were held out of everything, including the selection of the recipe.
+        """Predict the logits of held-out models.
+
+        Held-out models are not used at all in training, not even to select the configuration.
 
         Args:
             holdout: Number of models held out at a time, in all languages at once. With several
                 languages only models that all of them have are held out.
-            repeats: Number of splits. If there are no more distinct splits than this, each is used
-                once. Otherwise models are shuffled and dealt, so that each is held out equally
-                often.
+            repeats: Number of random splits, in which each model is held out about equally often.
+                If at most this many distinct splits exist, each of them is used once instead.
             n_jobs: Number of processes.
             executor: Executor whose workers fit and predict, instead of processes.
 
@@ -466,8 +477,8 @@ class SurrogateRanker(NearNames):
             Predicted and actual logits of the held-out models.
 
         Raises:
-            FeatureError: If there are too few models to hold that many out. Also if the surrogate
-                was stored without its verdicts, as bundled ones are.
+            FeatureError: If there are too few models to hold that many out, or if the surrogate was
+                stored without its verdicts, as the bundled surrogates are.
             SettingError: If ``repeats`` is below 1.
             NotFittedError: If the surrogate is not fitted.
         """
@@ -518,10 +529,10 @@ class SurrogateRanker(NearNames):
         return {self.features[i]: float(increase[i]) for i in order}
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the training data, the selected configuration and its trees, if any.
+        """Write the surrogate to a file: training data, selected configuration, and any trees.
 
-        :meth:`load` fits everything but trees again. The file has arrays and JSON (``.npz``) and
-        cannot run code, whatever its name.
+        :meth:`load` fits everything but trees again. The file contains arrays and JSON (``.npz``),
+        whatever its name is, and cannot run code.
 
         Args:
             path: Path of the file.
@@ -615,8 +626,9 @@ def _fill_missing_features(
 ) -> tuple[FeatureTable, tuple[str, ...]]:
     """Replace features without any value by their mean over the training models.
 
-    If all queries were answered, only features that need no data of the query are replaced; others
-    without values raise an error.
+    If all queries were answered, only features that need no data of the query are replaced; another
+    feature without any value raises an error. If the model failed on some queries
+    (``partly_answered``), all features without values are replaced.
 
     Returns:
         The table and the names of the replaced features.
@@ -638,10 +650,10 @@ def _fill_missing_features(
 
 
 def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
-    """Return the queries with a value of any feature.
+    """Return the queries on which at least one feature has a value.
 
     Raises:
-        FeatureError: If there are fewer than :data:`FEWEST_ANSWERED`.
+        FeatureError: If there are fewer than :data:`FEWEST_ANSWERED` of them.
     """
     rows = np.flatnonzero(~np.isnan(table.values).all(axis=1)).tolist()
     if len(rows) < FEWEST_ANSWERED:
@@ -655,11 +667,11 @@ def _answered_queries(table: FeatureTable) -> tuple[str, ...]:
 def _fill_with_worst(
     table: FeatureTable, answered_table: FeatureTable, part: TrainingData
 ) -> Floats:
-    """Append a row for each unanswered query with the worst values of the training models on it.
+    """Append a row of worst values for each unanswered query.
 
-    If no training model answered the query, the worst value on any query is used. The value is at
-    most the mean of the answered queries. A feature without a direction has no worst value and
-    becomes NaN.
+    The worst value of a feature is the worst that a training model has on this query; if no
+    training model has one, it is the worst on any query. It is never better than the mean over the
+    answered queries. A feature without a direction has no worst value and becomes NaN.
     """
     signs = np.array(part.monotone)
     direction = np.where(signs < 0, -1, 1)
@@ -680,14 +692,18 @@ def _fill_with_worst(
 
 
 def shared_models(data: Mapping[str, TrainingData]) -> list[str]:
-    """Return the models that every language has, sorted."""
+    """Return the names of the models that every language has, sorted."""
     return sorted(set.intersection(*(set(part.models) for part in data.values())))
 
 
 def deal_splits(
     models: Sequence[str], holdout: int, repeats: int, seed: int
 ) -> Iterator[tuple[str, ...]]:
-    """Return splits: sets of ``holdout`` models, each distinct set once if there are few."""
+    """Return the sets of ``holdout`` models to hold out, one set per split.
+
+    If at most ``repeats`` distinct sets exist, all of them are returned. Otherwise ``repeats``
+    random sets are returned.
+    """
     if repeats < 1:
         raise SettingError(f"repeats must be at least 1, got {repeats}")
     if not 1 <= holdout <= len(models) - 3:
@@ -713,7 +729,12 @@ def _shuffled_splits(
 def _predict_held_out(
     estimator: str, seed: int, data: Mapping[str, TrainingData], models: tuple[str, ...]
 ) -> dict[str, tuple[Floats, Floats, NDArray[np.bool_]]]:
-    """Return predicted logits, actual logits and coverage of the held-out models, by language."""
+    """Train without some models, and predict them.
+
+    Returns:
+        By language, the predicted logits, the actual logits, and whether the 95 % interval includes
+        the actual logit, each in the order of ``models``.
+    """
     ranker = SurrogateRanker(estimator, seed=seed)
     ranker.fit_data({code: part.without(models) for code, part in data.items()})
     results = {}
@@ -728,16 +749,17 @@ def _predict_held_out(
 
 
 def _indices_of(query_ids: Sequence[str], among: Sequence[str]) -> NDArray[np.intp] | None:
-    """Return the indices of queries in ``among``; ``None`` unless all are in it."""
+    """Return the indices of queries in ``among``; ``None`` if some query is not in it."""
     index = {query_id: i for i, query_id in enumerate(among)}
     indices = [index.get(query_id, -1) for query_id in query_ids]
     return None if -1 in indices else np.array(indices, dtype=np.intp)
 
 
 def _error_increase(model: FittedModel, part: TrainingData, models: Sequence[str]) -> Floats:
-    """Return the increase of the mean squared error for each replaced feature.
+    """Return for each feature how much the mean squared error increases if it is replaced.
 
-    It is divided by the variance of the logits.
+    The feature's values of a model are replaced by those of each other model in turn. The increase
+    is divided by the variance of the logits.
     """
     rows = [part.models.index(name) for name in models]
     all_queries = np.arange(len(part.query_ids))

@@ -1,9 +1,9 @@
 """The simulated arena: RAG systems with known faults, and a judge that scores these faults.
 
-It needs no LLM and no human labels. A system answers in one of several manners of writing, with
-handwritten texts for the bundled corpus. Known kinds of fault are then applied to a share of its
-responses. Faults are applied in several manners, and the judge depends on the faults only, never on
-the manner. A surrogate therefore learns how features react to faults, whatever the wording.
+The arena needs no LLM and no human labels. A system answers in one of several manners of writing,
+with handwritten texts for the bundled corpus. Known kinds of fault are then applied to a share of
+its responses. The same faults are applied in several manners, and the judge scores only the faults,
+never the manner. A surrogate therefore learns how features react to faults, whatever the wording.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _CHATTY_KINDS = ("uncited", "wrongly-cited", "refusal", "lying", "wrong-entity",
 
 
 def _single_fault_systems() -> Iterator[System]:
-    """Yield the systems with one fault: every kind in several manners."""
+    """Yield the systems with a single kind of fault, for every kind and several manners."""
     for kind in ARENA_FAULTS:
         shares = dict(_SHARES_BY_KIND.get(kind, _EVERYWHERE))
         if kind in _MENTIONING_KINDS:
@@ -136,10 +136,11 @@ def simulate(
     utilities: Utilities = UTILITIES,
     seed: int,
 ) -> tuple[list[Run], NDArray[np.float64]]:
-    """Return the responses of each system to the corpus of a language, and their utilities.
+    """Write the responses of each system to the corpus of a language, and compute their utilities.
 
     Returns:
-        One run per system, and utilities of shape ``(systems, queries)``.
+        One run per system, and the utility of each response to the simulated judge, ``(systems,
+        queries)``.
     """
     corpus, language = corpora[code], Language.with_board(code)
     runs, response_utilities = [], np.empty((len(systems), len(corpus)))
@@ -161,7 +162,7 @@ def simulate(
 
 
 def _apply_faults(scene: Scene, kinds: Sequence[str], rng: np.random.Generator) -> Draft:
-    """Return a faultless draft after applying those of the faults that are possible for it."""
+    """Write a faultless draft, and apply the faults to it; impossible faults are skipped."""
     draft = faultless(scene)
     for kind in kinds:
         changed = ARENA_FAULTS[kind].done_to(draft, scene, rng)
@@ -178,10 +179,12 @@ def judge(
     seed: int,
     tie_below: float = 0.4,
 ) -> Judgments:
-    """Return verdicts on every pair of models and every query.
+    """Return the verdicts of the simulated judge on every pair of models and every query.
 
-    The judge prefers the response with the higher utility after adding logistic noise of scale 1.
-    Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as logits.
+    The judge prefers the response with the higher utility. Logistic noise of scale 1 is added to
+    the difference of the two utilities. If the sum is closer to 0 than ``tie_below``, the verdict
+    is a tie. Without ties, the verdicts therefore follow the Bradley-Terry model with utilities as
+    logits.
 
     Example:
         >>> import numpy as np
@@ -203,6 +206,9 @@ def judge(
 
 
 def _affected_queries(kind: str, share: float, queries: int, seed: Sequence[int]) -> set[int]:
-    """Return the queries that a fault affects; they include those for every smaller share."""
+    """Return the indices of the queries that a fault affects.
+
+    A larger share affects the queries of every smaller share, and others.
+    """
     order = np.random.default_rng([*seed, *kind.encode()]).permutation(queries)
     return set(order[: round(share * queries)].tolist())

@@ -1,4 +1,7 @@
-"""Training data of a surrogate: features and logits of one language's models, per tournament."""
+"""Training data of a surrogate: features and logits of one language's models, per tournament.
+
+A tournament is a bootstrap sample of the queries, to whose judgments logits are fitted.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class TrainingData:
         values: Each feature of each response, ``(models, queries, features)``; NaN if missing.
         counts: Number of times that each tournament drew each query, ``(tournaments, queries)``.
         y: Logits, ``(tournaments, models)``.
-        facts: Range, direction and needs of user-defined features by name; see
+        facts: Range, direction and requirements of user-defined features by name; see
             :class:`FeatureTable`.
         groups: Group of each model, such as a kind of fault; models of one group are held out
             together. Empty if every model is its own group.
@@ -69,7 +72,10 @@ class TrainingData:
         return [signs[entry.higher_is_better(self.language)] for entry in feature_facts]
 
     def group(self, row: int) -> str:
-        """Return the group with which a model is held out, by default its own name."""
+        """Return the group of a model, by default its own name.
+
+        Models of one group are held out together.
+        """
         return self.groups[row] if self.groups else self.models[row]
 
     @cached_property
@@ -93,9 +99,10 @@ class TrainingData:
 
     @cached_property
     def draws(self) -> Floats:
-        """Draws of the logits, whose percentiles are intervals, ``(tournaments, models)``.
+        """Random draws of the logits, ``(tournaments, models)``; their percentiles are intervals.
 
-        They are the logits of the tournaments after :func:`mirage.statistics.bootstrap.widened`.
+        They are the logits in the tournaments, widened by a correction for small samples
+        (:func:`mirage.statistics.bootstrap.widened`).
         """
         return widened(self.y, self.counts, self.clusters)
 
@@ -134,8 +141,8 @@ def training_data(
 ) -> dict[str, TrainingData]:
     """Combine tables, tournaments and judgments language by language.
 
-    Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, except that a language
-    whose features do not fit is an error too.
+    Arguments and errors are those of :meth:`mirage.SurrogateRanker.fit`, with one difference: a
+    language that :meth:`~mirage.SurrogateRanker.fit` would leave out is an error here.
     """
     data, left_out = data_and_left_out(tables, tournaments, groups, judgments)
     for reason in left_out.values():
@@ -199,7 +206,16 @@ def _judgments_by_language(
 def _require_by_language(
     value: Any, kind: type, noun: str, by_language: Mapping[str, object]
 ) -> Mapping[str, Any]:
-    """Return a mapping by language that has every language of the tables."""
+    """Return a value by language, after checking that every language of the tables has one.
+
+    A single value is accepted if all tables are in one language.
+
+    Args:
+        value: The value, or a mapping from language to value.
+        kind: Type of a single value.
+        noun: Name of the values in error messages.
+        by_language: Mapping whose keys are the languages of the tables.
+    """
     if isinstance(value, kind):
         if len(by_language) > 1:
             raise FeatureError(
@@ -214,7 +230,7 @@ def _require_by_language(
 
 
 def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> tuple[str, ...]:
-    """Return the features that most languages have, in the order of their first table."""
+    """Return the set of features that most languages have, in the order of the first such table."""
     first = [tables[0].features for tables in by_language.values()]
     # As sets, because the order of features may differ between languages.
     (most, _), *_ = Counter(map(frozenset, first)).most_common()
@@ -222,7 +238,7 @@ def _most_common_features(by_language: Mapping[str, Sequence[FeatureTable]]) -> 
 
 
 def placed_judgments(judgments: Judgments, part: TrainingData) -> Judgments:
-    """Return the judgments, with models and queries numbered in the order of the training data."""
+    """Return the judgments, with models and queries numbered as in the training data."""
     models = _indices_of(
         judgments.models, part.models, f"model of the {part.language!r} tournaments"
     )
@@ -334,12 +350,13 @@ def require_values(table: FeatureTable) -> None:
 
 
 def mean_features(values: Floats, counts: NDArray[np.int32]) -> Floats:
-    """Return means ``(draws, features)`` of ``values (queries, features)`` over draws of queries.
+    """Return the mean of each feature in each draw of queries, ``(draws, features)``.
+
+    If a feature has no value on any query of a draw, its mean over all queries is used.
 
     Args:
-        values: Features, NaN if missing.
-        counts: Number of times that each draw has each query, ``(draws, queries)``. If a draw has
-            no query with a feature, the mean over all queries is used.
+        values: Features of one model's responses, ``(queries, features)``; NaN if missing.
+        counts: How often each draw contains each query, ``(draws, queries)``.
     """
     present = ~np.isnan(values)
     total = counts @ np.where(present, values, 0.0)

@@ -1,6 +1,7 @@
-"""Utilities of the simulated judge: the weights of a response's parts, and the effects of faults.
+"""Utilities of the simulated judge: the weights of a response's aspects, and the effects of faults.
 
-The order of faults is a design decision, and these numbers define it. From best to worst:
+The utility of a response is a number that tells how good it is for the simulated judge. Which
+faults are worse than others is a design decision, which these numbers define. From best to worst:
 
 1. correct and supported;
 2. correct, but not cited or wrongly cited;
@@ -27,9 +28,9 @@ from mirage.errors import SettingError, UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """Parts of a response that the judge scores, each from 0 (worst) to 1.
+    """The aspects of a response that the simulated judge scores, each from 0 (worst) to 1.
 
-    The manner of writing is not included.
+    The manner of writing is not one of them.
     """
 
     correct: float = 1.0
@@ -39,12 +40,12 @@ class Quality:
     form: float = 1.0
 
     def times(self, left: Quality) -> Quality:
-        """Return this quality with each part multiplied by the same part of ``left``."""
+        """Return this quality with each aspect multiplied by the same aspect of ``left``."""
         return Quality(*map(mul, astuple(self), astuple(left)))
 
 
 WEIGHTS = Quality(correct=7.0, grounded=1.0, language=2.8, complete=1.4, form=0.5)
-"""Utility of each part, in natural-log odds.
+"""Utility of each aspect, in natural-log odds.
 
 Grounding has a seventh of the weight of correctness, so that missing citations never cost as much
 as a falsehood or a wrong abstention.
@@ -94,16 +95,16 @@ LEFT: Mapping[str, Quality] = MappingProxyType(
         "garbled": Quality(0.0, 0.0, 0.3, 0.2, 0.0),
     }
 )
-"""Factor of each kind of fault on each part; 1 if nothing is lost."""
+"""Factor by which each kind of fault multiplies each aspect; 1 if nothing is lost."""
 
 
 @dataclass(frozen=True)
 class Utilities:
-    """Utility of a response for a simulated judge, by its faults.
+    """Utility of a response for a simulated judge, computed from the faults of the response.
 
     Attributes:
-        weights: Utility of each part of the quality, in natural-log odds.
-        left: Factor by which each kind of fault multiplies each part of the quality.
+        weights: Utility of each aspect of the quality, in natural-log odds.
+        left: Factor by which each kind of fault multiplies each aspect of the quality.
 
     Example:
         >>> UTILITIES.cost("uncited") < UTILITIES.cost("refusal") < UTILITIES.cost("lying")
@@ -118,7 +119,7 @@ class Utilities:
 
         Args:
             faults: Names of the faults.
-            complete: Share of the sentences that were not dropped.
+            complete: Share of the original sentences that remain.
         """
         quality = Quality(complete=complete)
         for fault in faults:
@@ -138,11 +139,11 @@ class Utilities:
         return self.of(()) - self.of(faults)
 
     def changed(self, plain: Mapping[str, Any]) -> Utilities:
-        """Return a copy of these utilities with other numbers for some parts or faults.
+        """Return a copy of these utilities with other numbers for some aspects or faults.
 
         Args:
-            plain: ``{"weights": {part: number}, "faults": {fault: {part: number}}}``. Names that
-                are left out keep their numbers.
+            plain: ``{"weights": {aspect: number}, "faults": {fault: {aspect: number}}}``. Names
+                that are left out keep their numbers.
 
         Example:
             >>> UTILITIES.changed({"weights": {"grounded": 3.0}}).weights.grounded

@@ -39,8 +39,8 @@ def training_examples(
     With the target ``answers``, the model is trained to give the short answers. One accepted
     spelling (form) of each answer is drawn at random per query, independently of other queries
     (BERGEN, arXiv 2407.01102, sections 4.7 and 5.5). With ``reference``, it is trained to give the
-    query's reference with citations of ids, as in MIRAGE-Bench.
-    (:func:`mirage.testsets.build_training_set` uses the responses of a teacher instead.)
+    query's reference response, which cites passages by id, as in MIRAGE-Bench.
+    (:func:`mirage.testsets.build_training_set` uses the responses of a teacher model instead.)
 
     A query gives no example if it has no passage (``no passage``) or no target text (``no
     answer``), or if it does not fit into the prompt (``does not fit``). A reference must also meet
@@ -104,7 +104,9 @@ def training_examples(
 def evaluation_overlap(
     examples: Iterable[TrainingExample], evaluation: Iterable[MirageDataset]
 ) -> dict[str, str]:
-    """Return the examples whose query is also in an evaluation set, as reasons by query id.
+    """Find the examples whose query is also in an evaluation set.
+
+    The result maps the id of each such query to the reason why both queries count as equal.
 
     Two queries are equal if their ids are equal, or if their texts are equal apart from case,
     punctuation, spaces and Unicode variants of characters.

@@ -49,9 +49,9 @@ class FineTuned(NamedTuple):
 
     Attributes:
         folder: Folder of the model or adapter.
-        losses: Mean negative log-likelihood of the completion's tokens in each step's batch, in
-            nats.
-        examples: Number of examples that it was trained on.
+        losses: Loss of each step: the mean negative log-likelihood of the completion's tokens in
+            its batch, in nats.
+        examples: Number of examples on which the model was trained.
         too_long: Query ids of examples that were left out because they are longer than the recipe
             or the model allows.
     """
@@ -79,11 +79,11 @@ def finetune(
 ) -> FineTuned:
     """Fine-tune a causal language model on conversations (extra ``finetune``).
 
-    The loss is that of the last message, the completion. The prompt has the same tokens as later in
-    :class:`~mirage.TransformersGenerator`. With ``lora`` and ``qlora`` the folder contains an
-    adapter in PEFT's format, with ``full`` a model. It also contains the tokenizer and
+    The loss is computed on the last message only, the completion. The prompt has the same tokens as
+    later in :class:`~mirage.TransformersGenerator`. With ``lora`` and ``qlora`` the folder contains
+    an adapter in PEFT's format, with ``full`` a model. It also contains the tokenizer and
     ``manifest.json``, which records data, settings and versions. ``TransformersGenerator(folder)``
-    loads it.
+    loads the fine-tuned model.
 
     After an interruption, the same call resumes from the last checkpoint. On a CPU with the same
     number of threads, the resumed training gives identical weights. If the folder already has the
@@ -171,8 +171,8 @@ def prompt_of(
     """Return the prompt for tuning and for inference, with lengths in the model's own tokens.
 
     It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
-    :class:`~mirage.generation.RagPrompt` for references. It has no more tokens than the recipe and
-    the model allow.
+    :class:`~mirage.generation.RagPrompt` if the target is references. It is limited to the number
+    of tokens that the recipe and the model allow.
 
     Args:
         model: Name on the hub, or a folder.
@@ -192,7 +192,7 @@ def prompt_of(
 def token_rows(
     examples: Sequence[TrainingExample], tokenizer: Any, ends: Sequence[int], longest: int
 ) -> tuple[list[dict[str, list[int]]], list[str]]:
-    """Return the tokens and labels of each example, and the query ids of too long examples.
+    """Return the tokens and labels of each example, and the query ids of overlong examples.
 
     The label of a token of the completion is the token itself. The label of any other token is
     -100, which the loss ignores.
@@ -274,7 +274,7 @@ def _fingerprint(records: Iterable[Any]) -> str:
 
 
 def _provenance(evaluation: Iterable[MirageDataset]) -> dict[str, Any]:
-    """Return facts about the training that are recorded but are not part of the model's key."""
+    """Return facts about the training that the manifest records in addition to its settings."""
     versions = {name: metadata.version(name) for name in ("mirage-rag", *PACKAGES)}
     return {
         "evaluation": [
@@ -316,7 +316,7 @@ def _load(model: str | Path, load: Callable[..., Any], **settings: Any) -> Any:
 
 
 def _max_length(config: Any, recipe: TuningRecipe) -> int:
-    """Return the largest number of tokens of an example that recipe and model allow."""
+    """Return the largest number of tokens that recipe and model allow in an example."""
     longest = getattr(config.get_text_config(), "max_position_embeddings", None)
     return min(recipe.max_length, longest or recipe.max_length)
 

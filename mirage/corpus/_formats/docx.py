@@ -24,7 +24,7 @@ _CODE = re.compile(r"code|preformatted|source|macro", re.IGNORECASE)
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the headings, paragraphs, list items and tables, without hidden text."""
+    """Return the headings, paragraphs, list items and tables of a file, without hidden text."""
     with needing("python-docx"):
         import docx
     try:

@@ -108,7 +108,8 @@ def _flat(text: str) -> str:
 class _Walk:
     """A walk over the tree of an HTML page in reading order, which gathers text into blocks.
 
-    It uses its own stack, since a page may nest elements deeper than Python can recurse.
+    It uses a stack of its own instead of recursion, because a page may nest elements deeper than
+    Python can recurse.
     """
 
     def __init__(self, root: LexborNode) -> None:
@@ -158,7 +159,7 @@ class _Walk:
         stack += ((child, False) for child in reversed(children))
 
     def _whole(self, node: LexborNode, tag: str) -> Block | None:
-        """Return one element (such as a table) as a block, or ``None`` within a list item."""
+        """Return an element such as a table as one block; ``None`` if it is within a list item."""
         if self._lists:
             return None
         if tag in _HEADINGS:

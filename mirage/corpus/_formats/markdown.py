@@ -27,7 +27,7 @@ def _parser() -> MarkdownIt:
 
 
 def parse(content: bytes) -> Parsed:
-    """Return the blocks of the source, with their markup.
+    """Return the blocks of a file as source text, with their markup.
 
     Front matter, comments and link definitions are left out, as they are not visible on the page.
     """
