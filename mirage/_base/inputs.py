@@ -231,8 +231,8 @@ def matching_files(pattern: Path) -> tuple[list[Path], Path]:
     """Return the files that match a pattern, and the pattern's root.
 
     The root is the folder before the first wildcard. Files outside of it are not returned; see
-    :func:`files_below`.
-    Wildcards (``*``, ``?``, ``[...]`` and ``**``) do not match names that begin with a dot.
+    :func:`files_below`. Wildcards (``*``, ``?``, ``[...]`` and ``**``) do not match names that
+    begin with a dot.
     """
     parts = pattern.parts
     root_length = next(

@@ -1,4 +1,4 @@
-"""Import names when they are first used: those of a package (PEP 562), or one function."""
+"""Delay imports until they are needed: for the names of a package (PEP 562), or for a function."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def imported_when_called(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports the named function of a module at its first call.
 
     In this way, a method can be implemented in a package that the module of its class must not
-    import.
-    ``tests/test_layers.py`` lists the few functions that are called in this way.
+    import. ``tests/test_layers.py`` lists the few functions that are called in this way.
     """
 
     def call(*args: Any, **keywords: Any) -> Any:

@@ -106,8 +106,8 @@ def _check_identifiable(
 ) -> None:
     """Raise an error if the judgments say no more about some control than the ridge does.
 
-    What they say is measured by the information about its coefficient once all other parameters
-    are estimated.
+    What they say is measured by the information about its coefficient once all other parameters are
+    estimated.
     """
     for column, name in enumerate(names, start=models):
         remaining = np.arange(len(information)) != column

@@ -363,8 +363,8 @@ def _influences(
 def _sizes(influence: Floats, largest: Ints, counts: Ints, gap: Floats) -> Ints:
     """Return how many units must be dropped so that their influence together exceeds a gap.
 
-    The units with the largest influence are dropped first. The result is 0 if all units together
-    do not suffice.
+    The units with the largest influence are dropped first. The result is 0 if all units together do
+    not suffice.
 
     Args:
         influence: Influence of one unit of each kind, one row per pair of models.

@@ -132,9 +132,10 @@ class Layout:
             self._is_inside[last] = 1  # A heading stays with the text below it.
 
     def end_of(self, start: int, size: int) -> int:
-        """Return the index of the unit before which a passage that begins at ``start`` ends.
+        """Return where a passage that begins at the unit ``start`` ends.
 
-        A passage that is at least half full ends before a heading.
+        The result is the index of the unit after its last unit. A passage that is at least half
+        full ends before a heading.
         """
         limit = min(start + size, len(self._starts))
         for unit in range(start + max(1, -(-size // 2)), limit):

@@ -82,7 +82,10 @@ def answer_claims(item: Answered) -> AnswerClaims:
 def _read_answer_claims(
     text: str, right: tuple[Forms, ...], wrong: tuple[Forms, ...], language: str, question: str
 ) -> AnswerClaims:
-    """Return the right and wrong answers that a text asserts; cached for several features."""
+    """Return the right and wrong answers that a text asserts.
+
+    The result is cached, because several features use it.
+    """
     forms = (*right, *wrong)
     # Forms such as "no" and "not allowed" are also cues for the stance towards other candidates,
     # so they are matched as they are.

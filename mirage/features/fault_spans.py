@@ -424,8 +424,8 @@ def _citation_faults(reading: _Reading) -> Iterator[tuple[int, int, SpanType]]:
 def _is_supported_elsewhere(reading: _Reading, start: int, end: int, ids: Sequence[str]) -> bool:
     """Return whether a sentence is supported by an uncited passage but not by the cited ones.
 
-    Support is measured by shared n-grams. Only n-grams count that occur in a single passage and
-    not in the question.
+    Support is measured by shared n-grams. Only n-grams count that occur in a single passage and not
+    in the question.
     """
     entry = reading.text_index.language
     sentence_grams = grams_of(folded(reading.plain[start:end], entry), entry)

@@ -255,9 +255,9 @@ def findings_of(
 ) -> tuple[Finding, ...]:
     """Return the faults in the responses of one model, the most serious first.
 
-    A response has a fault if one of its features has a bad value, such as 1 for ``wrong_answer``.
-    A fault that another one explains is omitted; for example, a response that does not answer
-    cites nothing either. Faults that no feature measures are not detected.
+    A response has a fault if one of its features has a bad value, such as 1 for ``wrong_answer``. A
+    fault that another one explains is omitted; for example, a response that does not answer cites
+    nothing either. Faults that no feature measures are not detected.
 
     Args:
         dataset: The queries.

@@ -94,9 +94,9 @@ def reranker_score(reranker: Reranker) -> NeuralFeature:
 class NeuralFeature:
     """A feature whose value is the mean score that a model gives to pairs of texts of a response.
 
-    The value is 0 for a response without pairs. :func:`support_entailment`,
-    :func:`support_neutral` and :func:`reranker_score` create such features. They run in one process
-    (``n_jobs=1``), but an executor's workers can score the pairs.
+    The value is 0 for a response without pairs. :func:`support_entailment`, :func:`support_neutral`
+    and :func:`reranker_score` create such features. They run in one process (``n_jobs=1``), but an
+    executor's workers can score the pairs.
 
     Attributes:
         name: The name of the feature.

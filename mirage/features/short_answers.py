@@ -82,8 +82,8 @@ def qa_exact(item: Answered) -> float | NotComputed:
     """Return the share of the short answers that the answer equals token by token, from 0 to 1.
 
     Values between 0 and 1 are possible only for queries with several answers. Tokens are those of
-    :func:`mirage.text.tokenize` without English articles. Not computed in the same cases as
-    :func:`qa_match`.
+    :func:`mirage.text.tokenize` without English articles. Not computed for queries for which
+    :func:`qa_match` is not computed.
     """
     answer = _tokens(item.parsed.answer_text, Language.of(item.query.language))
     return _mean_of_best(item, lambda label: float(label == answer))
@@ -94,7 +94,7 @@ def qa_f1(item: Answered) -> float | NotComputed:
 
     For several short answers it is the mean over them. It follows SQuAD (Rajpurkar et al. 2016,
     arXiv 1606.05250, section 6.1) with the language's tokens, which are characters if words are not
-    separated by spaces. Not computed in the same cases as :func:`qa_match`.
+    separated by spaces. Not computed for queries for which :func:`qa_match` is not computed.
     """
     return _mean_overlap(item).f1
 

@@ -259,7 +259,7 @@ def _positions(names: Iterable[str]) -> dict[str, int]:
 
 
 def _look_sizes(pairs: int) -> list[int]:
-    """Return the numbers of judged pairs at which stopping rules are checked; the last is all."""
+    """Return the numbers of judged pairs at which stopping rules are checked, up to ``pairs``."""
     step = max(FEWEST, -(-pairs // LOOKS))
     return [*range(step, pairs, step), pairs]
 

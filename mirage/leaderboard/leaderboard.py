@@ -323,8 +323,8 @@ class Leaderboard(NearNames):
     def ranking(self) -> Ranking:
         """Ranking of the anchors alone.
 
-        It is based on their judgments or, if there are none, on the logits from which the
-        surrogate learned.
+        It is based on their judgments or, if there are none, on the logits from which the surrogate
+        learned.
         """
         if self._anchors.ranking is not None:
             return self._anchors.ranking
@@ -379,8 +379,8 @@ class Leaderboard(NearNames):
         no effect. The logits of the anchors do not change.
 
         Pairs are drawn at random, and all queries are used once before any query is used twice. A
-        larger number of judgments extends the sample of a smaller number, so judgments can be
-        added later.
+        larger number of judgments extends the sample of a smaller number, so judgments can be added
+        later.
 
         Args:
             system: A function of a query, sync or async, that returns a text, a tuple of the text

@@ -244,8 +244,8 @@ def select(
     averaged over its languages. The selected recipe is the first whose mean loss is not
     significantly above the smallest mean loss, in a one-sided paired t-test over models at the 5 %
     level. The recipe with the smallest loss is not always selected, because with few models the
-    smallest loss is often due to chance. (The rule is similar to the one-standard-error
-    rule of Breiman et al. 1984, Classification and Regression Trees.)
+    smallest loss is often due to chance. (The rule is similar to the one-standard-error rule of
+    Breiman et al. 1984, Classification and Regression Trees.)
     """
     folds = _folds(data, seed)
     candidates = list(_candidates(data, estimators, folds, seed))

@@ -666,7 +666,7 @@ def _mask_attributions(page: _Page) -> None:
 
 
 def _mask_around_citations(page: _Page, start: int, end: int, *, opens_line: bool) -> None:
-    """Mask a span without the citations in it.
+    """Mask a span except for the citations in it.
 
     If the span has a citation and does not begin a line, nothing is masked. At the start of a line,
     the citation is kept, because it belongs to the following sentence.

@@ -216,7 +216,7 @@ def _evidence(
 ) -> Mapping[str, float] | None:
     """Return the log likelihood of words in each language; ``None`` if they may all be names.
 
-    The words are in one script.
+    All words must be in one script.
     """
     writers, neighbours = _candidates(script, code)
     if script == "Han":

@@ -491,8 +491,8 @@ def _parse_small_number(number: str) -> int:
 def days_in(text: str, language: str | Language) -> tuple[frozenset[Day], frozenset[int]]:
     """Return every day and every month that a text may state, whichever way it is read.
 
-    The first set contains pairs ``(day, month)``, the second one months. For example, 4/5/1912 may
-    be in April or in May.
+    The first set contains pairs ``(day, month)``, and the second set contains months. For example,
+    4/5/1912 may be in April or in May.
 
     Raises:
         UnknownNameError: If there is no such language.

@@ -116,7 +116,7 @@ def _is_mark(char: str) -> bool:
 def sentence_spans(text: str, entry: Language, stops: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Return the start and end of each sentence.
 
-    A sentence also ends at the offsets in ``stops``, unless only a word or two precede.
+    A sentence also ends at the offsets in ``stops``, unless it would have only a word or two.
     """
     spans = []
     start = 0

@@ -171,8 +171,8 @@ def prompt_of(
     """Return the prompt for tuning and for inference, with lengths in the model's own tokens.
 
     It is a :class:`~mirage.generation.ShortAnswerPrompt`, or a
-    :class:`~mirage.generation.RagPrompt` if the target is references. It is limited to the number
-    of tokens that the recipe and the model allow.
+    :class:`~mirage.generation.RagPrompt` if the target is ``reference``. It is limited to the
+    number of tokens that the recipe and the model allow.
 
     Args:
         model: Name on the hub, or a folder.
