@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import Table, parquet
 
 from mirage import Corpus, MirageDataset
 from mirage.corpus import read_documents
@@ -30,6 +29,9 @@ def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 def rows_file(folder: Path, *rows: Mapping[str, Any]) -> Path:
     """Return a Parquet file with the rows, as the hub has it."""
+    pytest.importorskip("pyarrow", reason="the extra retrieval is not installed")
+    from pyarrow import Table, parquet
+
     path = folder / "0000.parquet"
     parquet.write_table(Table.from_pylist(list(rows)), path)
     return path

@@ -231,6 +231,7 @@ ALLOWED = {
     "cli/_inputs.py open": "standard input, in a new folder of its own",
     "cli/_output.py os.open": "the null device",
     "cli/_output.py os.fdopen": "the null device",
+    "generation/processes.py os.fdopen": "pipes between two processes",
     "llm/cache.py os.replace": "a damaged database is renamed",
 }
 

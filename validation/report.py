@@ -43,13 +43,6 @@ CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "m
 # The figures of a script that the table has: a label, which of the matches, the names in the file
 # (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {
-    "coverage/balanced_accuracy": (
-        *(
-            (f"least coverage at {n}", "", ("over all cells", f"{n} queries", "least"), ".1%")
-            for n in (14, 20, 40, 100)
-        ),
-        ("mean", "least", ("over all cells", "*", "mean"), ".1%"),
-    ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),
         ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),

@@ -14,7 +14,7 @@ from mirage.features import FeatureSuite
 from mirage.features.language import language_probabilities
 from mirage.generation import OracleAnswer, ShortAnswerPrompt, respond
 from mirage.generation.short_answers import _WORDS
-from mirage.languages import LANGUAGES
+from mirage.languages import ALL_LANGUAGES, LANGUAGES
 from mirage.models import Passage, Query
 from mirage.pipeline import Pipeline
 
@@ -33,7 +33,7 @@ QUERY = Query(
 
 
 def test_every_language_has_its_own_prompt() -> None:
-    assert _WORDS.keys() == LANGUAGES.keys()
+    assert _WORDS.keys() == ALL_LANGUAGES.keys()
     for code, words in _WORDS.items():
         assert words.material.count("{word}") == 1
         assert len(set(words)) == 5

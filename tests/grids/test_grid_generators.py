@@ -106,6 +106,7 @@ def test_every_generator_has_the_columns_that_its_kind_can_have(
     tmp_path: Path,
     log: Log,  # noqa: ARG001
 ) -> None:
+    pytest.importorskip("transformers", reason="needs the extra 'neural'")
     dataset = MirageDataset.bundled("sw")
     tiny_llm.folder_of(tmp_path / "tiny", [query.text for query in dataset])
     ids = "".join(f'{{"query_id": "{id_}", "text": "Ndiyo"}}\n' for id_ in dataset.query_ids)

@@ -89,7 +89,10 @@ def test_the_page_starts_with_findings_that_link_to_responses(tmp_path: Path) ->
         finding.count for finding in sample_ranking.findings["mine"]
     ]
     for finding in sample_ranking.findings["mine"]:
-        assert f"{finding.words} on <b>{finding.count}</b> of {finding.of} queries: " in page
+        low, high = finding.interval
+        share = "" if math.isnan(low) else f" (95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
+        shown = f"{finding.words} on <b>{finding.count}</b> of {finding.of} queries{share}: "
+        assert shown in page
 
 
 def test_the_about_text_of_a_ranking_is_shown(tmp_path: Path) -> None:
