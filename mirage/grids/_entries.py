@@ -769,11 +769,15 @@ class ExtractiveCompressorEntry(Entry):
     """A choice of sentences within a budget; see :class:`mirage.retrieval.ExtractiveCompressor`.
 
     ``model`` is the name of an embedding model, or with ``cross_encoder: true`` of a cross-encoder.
+    ``pooling`` is that of :class:`mirage.neural.SentenceEmbedder`.
     """
+
+    ADDED = frozenset({"pooling"})
 
     kind: Literal["extractive-compressor"]
     model: ModelName
     cross_encoder: bool = False
+    pooling: Literal["mean", "cls", "last"] | None = None
     tokens: Positive | None = None
     sentences: Positive | None = None
 
@@ -781,6 +785,8 @@ class ExtractiveCompressorEntry(Entry):
     def _check_budget(self) -> Self:
         if self.tokens is None and self.sentences is None:
             raise ValueError("set tokens (of a query), sentences (of each passage), or both")
+        if self.cross_encoder and self.pooling is not None:
+            raise ValueError("a cross-encoder has no pooling; leave it out")
         return self
 
     def make(self, **context: Any) -> ContextProcessor:
@@ -788,7 +794,10 @@ class ExtractiveCompressorEntry(Entry):
         from mirage.neural.embedders import embedder_of
         from mirage.retrieval import ExtractiveCompressor
 
-        scorer: Any = Reranker(self.model) if self.cross_encoder else embedder_of(self.model)
+        if self.cross_encoder:
+            scorer: Any = Reranker(self.model)
+        else:
+            scorer = embedder_of(self.model, pooling=self.pooling)
         return ExtractiveCompressor(scorer, tokens=self.tokens, sentences=self.sentences)
 
 

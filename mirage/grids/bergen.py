@@ -626,6 +626,7 @@ def _recomp(arguments: Entry, changes: list[str]) -> Entry:
     return {
         "kind": "extractive-compressor",
         "model": str(arguments.get("model_name") or RECOMP),
+        "pooling": "mean",
         "sentences": arguments.get("top_k", 3),
     }
 

@@ -278,6 +278,7 @@ def test_models_become_entries(conversion: Conversion) -> None:
         "extract-top2": {
             "kind": "extractive-compressor",
             "model": "fangyuan/nq_extractive_compressor",
+            "pooling": "mean",
             "sentences": 2,
         },
         "prune": {

@@ -23,6 +23,7 @@ processors:
   dslr: {kind: sentence-pruner, model: pairs, share: 0.5}
   provence: {kind: sentence-pruner, model: tokens, tokens: true, threshold: 0.5}
   budget: {kind: extractive-compressor, model: encoder/whole, tokens: 60}
+  bare: {kind: extractive-compressor, model: encoder/bert, pooling: mean, sentences: 1}
   best: {kind: extractive-compressor, model: pairs, cross_encoder: true, sentences: 1}
   half: {kind: own, version: 1}
   longer: {kind: own, version: 1}
@@ -31,7 +32,7 @@ grid:
   dataset: en
   corpus: en
   retriever: [none, bm25]
-  processor: [none, dslr, provence, budget, best, half, longer]
+  processor: [none, dslr, provence, budget, bare, best, half, longer]
   generator: echo
   show_k: [3]
 metrics: [qa_match, compression, "R@3"]
@@ -60,7 +61,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_every_processor_is_measured(path: Path) -> None:
     grid = Grid.read(path, parts=PARTS)
-    assert grid.plan(limit=4)["measure"].nodes == 1 + 6  # R@3, and each processor
+    assert grid.plan(limit=4)["measure"].nodes == 1 + 7  # R@3, and each processor
     table = grid.run(limit=4, progress=False)
     closed_book, plain, *cells = table.cells
     assert not any(cell.failure for cell in table.cells)
@@ -98,6 +99,7 @@ def test_compression_can_be_the_only_metric(path: Path) -> None:
     [
         ("tokens: 60", "share: 0.5", "unknown key 'share'"),
         (", tokens: 60", "", "set tokens"),
+        ("cross_encoder: true", "cross_encoder: true, pooling: mean", "has no pooling"),
         ("tokens: true", "tokens: true, encoder: true", "exclude each other"),
     ],
 )
