@@ -47,6 +47,24 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("largest error rate", "", ("largest error rate",), ".1%"),
         ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
     ),
+    "coverage/grids": (
+        ("coverage at least", "least", ("*", "*", "coverage: *"), ".1%"),
+        ("false positive rate at most", "most", ("*", "*", "false positive rate"), ".1%"),
+    ),
+    "coverage/history": (
+        ("series with a false alarm at most", "most", ("false alarms", "*", "*", "none"), ".1%"),
+        ("if queries change", "most", ("false alarms", "*", "*", "permuted"), ".1%"),
+    ),
+    "coverage/intervals": (
+        ("logits, no ties, at least", "least", ("rankings", "no ties", "*", "logit"), ".1%"),
+        ("named clusters", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
+        ("hidden clusters", "least", ("rankings", "untold *", "*", "logit"), ".1%"),
+    ),
+    "coverage/judged_ranking": (
+        ("logits at least", "least", ("*", "*", "coverage: logit"), ".1%"),
+        ("from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
+        ("each rank", "least", ("*", "*", "coverage: rank"), ".1%"),
+    ),
     "coverage/paired": (
         (
             "false positive rate at most",
@@ -66,6 +84,10 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("each rank", "", ("over all cells", "lowest, least"), ".1%"),
         ("the first model's logit", "", ("over all cells", "winner, least"), ".1%"),
         ("without its correction", "", ("over all cells", "uncorrected, least"), ".1%"),
+    ),
+    "coverage/retrieval_intervals": (
+        ("coverage of a mean at least", "least", ("*", "*", "coverage: mean"), ".1%"),
+        ("false positive rate at most", "most", ("*", "*", "false positive rate"), ".1%"),
     ),
     "papers/short_answers": (
         ("responses", "", ("responses",), ".0f"),

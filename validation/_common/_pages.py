@@ -92,6 +92,45 @@ PAGES: Mapping[str, Page] = {
             ),
         ),
     ),
+    "history": Page(
+        "coverage/history",
+        "Histories of commits",
+        "Series of runs of one system, compared after each commit. All chances of a run shift by a "
+        "normal deviate on the logit scale with the standard deviation `day`.",
+        (
+            Section(
+                "Series of 100 commits without a loss",
+                "The share of series with any alarm. Rows begin with the numbers of queries, of "
+                "answers to each, and of queries per cluster. A commit changes nothing; permutes "
+                "the chances of a tenth of the queries; or changes queries so that the mean of a "
+                "population stays the same, from a fixed base or from commit to commit. In the "
+                "last case the mean of these queries changes for good, so alarms are not false.",
+                (
+                    Column("none", "no change", ALPHA),
+                    Column("permuted", "permuted", ALPHA),
+                    Column("around a base", "around a base", ALPHA),
+                    Column("from commit to commit", "from commit to commit", None),
+                ),
+                ("false alarms",),
+            ),
+            Section(
+                "A tenth of the facts lost",
+                "The share of losses that are found within five commits.",
+                (Column("none", "no change", None), Column("permuted", "permuted", None)),
+                ("found",),
+            ),
+            Section(
+                "Texts in 18 languages",
+                "Series of 20 runs of simulated systems through `compare_commits`.",
+                (
+                    Column("no change", "no change", ALPHA, share=0.45),
+                    Column("another manner", "another manner", ALPHA, share=0.45),
+                    Column("a tenth lies", "found: a tenth lies", None, share=0.45),
+                ),
+                ("texts",),
+            ),
+        ),
+    ),
     "paired": Page(
         "coverage/paired",
         "Paired differences",
@@ -125,6 +164,113 @@ PAGES: Mapping[str, Page] = {
                 "Eight models, 14 queries in each language; a third of the simulations.",
                 (Column("logit", "interval of the mean logit"), *RANKS),
                 ("mean over 18 languages",),
+            ),
+        ),
+    ),
+    "judged-rankings": Page(
+        "coverage/judged_ranking",
+        "Judged rankings",
+        "Models in even steps of logit, a fifth of the verdicts ties. `spread` is the standard "
+        "deviation of a model's logit from query to query.",
+        (
+            Section(
+                "Sizes",
+                "",
+                (
+                    Column("coverage: logit", "logit", present="logits with an interval"),
+                    Column("coverage: logit, tournaments", "logit, 500 tournaments", share=1 / 3),
+                    Column("coverage: rank", "rank interval"),
+                    Column(
+                        "coverage: rank, tournaments", "rank interval, tournaments", share=1 / 3
+                    ),
+                    Column("width: rank", "width of a rank interval", None),
+                ),
+            ),
+        ),
+    ),
+    "intervals": Page(
+        "coverage/intervals",
+        "Logits, biases and agreement",
+        "Verdicts on one query are correlated. In the designs with clusters, five queries share a "
+        "cluster with the correlation in the name. In designs with *untold*, the library does not "
+        "get the clusters, and intervals are too narrow. Figures in bold there are expected.",
+        (
+            Section(
+                "Logits of six models",
+                "*wrong*: `p_better` is above 0.95 for the worse of two neighbours.",
+                (
+                    Column("logit", "one fit"),
+                    Column("tourn.", "tournaments"),
+                    Column("rank", "rank interval"),
+                    Column("wrong", "wrong", ALPHA),
+                ),
+                ("rankings",),
+            ),
+            Section(
+                "Biases of judges",
+                "",
+                (
+                    Column("position", "position bias"),
+                    Column("verbosity", "verbosity bias"),
+                    Column("self", "self-preference"),
+                    Column("kappa", "Fleiss' kappa"),
+                ),
+                ("votes",),
+            ),
+            Section(
+                "Agreement of annotators",
+                "",
+                (Column("AC1", "AC1"), Column("alpha", "Krippendorff's alpha")),
+                ("sentences",),
+            ),
+            Section(
+                "The permutation test of the gate",
+                "Three features of two runs of one system.",
+                (Column("gate", "false positives", ALPHA),),
+                ("gate",),
+            ),
+            Section(
+                "Predicted logits",
+                "A model that the surrogate has not seen (ridge regression, 19 models).",
+                (Column("surrogate", "interval of the logit"),),
+                ("surrogate",),
+            ),
+        ),
+    ),
+    "retrieval": Page(
+        "coverage/retrieval_intervals",
+        "Retrieval measures",
+        "Queries are drawn from the judged topics of NoMIRACL and MIRACL in four languages. A "
+        "difference is that of BM25 with two settings. The runs of the test are alike.",
+        (
+            Section(
+                "Measures",
+                "",
+                (
+                    Column("coverage: mean", "mean"),
+                    Column("coverage: difference", "difference"),
+                    Column("false positive rate", "false positives", ALPHA),
+                ),
+            ),
+        ),
+    ),
+    "grids": Page(
+        "coverage/grids",
+        "Grids of pipelines",
+        "Queries are drawn from simulated grids of three retrievers, two rerankers and three "
+        "generators. The test compares all 18 cells, which are alike.",
+        (
+            Section(
+                "Populations",
+                "",
+                (
+                    Column("coverage: mean", "mean of a cell"),
+                    Column("coverage: difference", "difference of cells"),
+                    Column("coverage: share", "share of the variance"),
+                    Column("coverage: setting", "mean of a setting"),
+                    Column("coverage: tau", "tau of metric and judge"),
+                    Column("false positive rate", "false positives", ALPHA),
+                ),
             ),
         ),
     ),
