@@ -71,6 +71,7 @@ KEY = re.compile(
     r"[ \t]*[::][ \t]*(.*)$"
 )
 HEAD = re.compile(r"^#[ \t]*(h\d\d)[ \t]+(\w+)[ \t]*$")
+CLOCK = re.compile(r"(?<![\d.,])(\d{1,2})\.(\d\d)(?![\d.,]?\d)")
 CITATION = re.compile(r"\[(\d{1,2})\]")
 DIFFICULTY = re.compile(rf"({'|'.join(LEVELS)}); ([0-5]) hops?; \S.*")
 MOST_RIGHT = 0.15
@@ -544,8 +545,12 @@ def _check_parallel(question: Question, english: Question | None, language: str)
 
 
 def _long_numbers(text: str) -> set[str]:
-    """Return the numbers of a text without those of one digit, which may be written as words."""
-    return {number for mark in numbers(text) if len(number := mark.lstrip("0")) > 1}
+    """Return the numbers of a text without those of one digit, which may be written as words.
+
+    Hours and minutes are two numbers, whether written 22:30 or 22.30.
+    """
+    marks = numbers(CLOCK.sub(r"\1:\2", text))
+    return {number for mark in marks if len(number := mark.lstrip("0")) > 1}
 
 
 def main() -> int:
