@@ -42,7 +42,7 @@ _QUERY = {
     "metadata": _TEXT,
 }
 _RESPONSE = {
-    **dict.fromkeys(("model", "language", "query_id", "text", "error"), _TEXT),
+    **dict.fromkeys(("model", "language", "query_id", "text", "error", "reasoning"), _TEXT),
     "repeat": Value("int64"),
     "shown": List(_TEXT),
     "passages": _PASSAGES,
