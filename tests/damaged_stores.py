@@ -38,17 +38,23 @@ NODE = Node("generate", "a generator on a dataset")
 
 
 class Letters:
-    """Counts letters, as an embedder and as a sparse model."""
+    """An embedder that counts letters."""
 
     fingerprint = "letters"
 
     def __call__(self, texts: Sequence[str], /) -> np.ndarray:
         return np.array([[text.count(letter) for letter in "abcdefgh"] for text in texts], float)
 
+
+class SparseLetters:
+    """A sparse model that counts letters."""
+
+    fingerprint = "letters"
+
     def passages(self, texts: Sequence[str]) -> Any:
         from scipy.sparse import csr_array
 
-        return csr_array(self(texts).astype(np.float32))
+        return csr_array(Letters()(texts).astype(np.float32))
 
     queries = passages
 
@@ -73,7 +79,7 @@ def build(folder: Path) -> None:
     if HAS_GRAPHS:
         settings = {"index": "hnsw", "progress": False}
         DenseRetriever.build(corpus, folder / "graph", embedder=Letters(), **settings)
-    SparseRetriever.build(corpus, folder / "sparse", embedder=Letters(), progress=False)  # type: ignore[arg-type]
+    SparseRetriever.build(corpus, folder / "sparse", embedder=SparseLetters(), progress=False)  # type: ignore[arg-type]
     ResultStore(folder / "grid").make(NODE, RESPONSES, _responses)
 
 
@@ -108,7 +114,7 @@ def _read_dense(folder: Path, whole: Path, verify: bool) -> object:
 
 def _read_sparse(folder: Path, whole: Path, verify: bool) -> object:
     corpus = Corpus.open(whole / "corpus")
-    return _hits(SparseRetriever.open(folder, corpus, Letters(), verify=verify))  # type: ignore[arg-type]
+    return _hits(SparseRetriever.open(folder, corpus, SparseLetters(), verify=verify))  # type: ignore[arg-type]
 
 
 def _read_grid(folder: Path, *_: object) -> object:

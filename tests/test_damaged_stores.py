@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from damaged_stores import NODE, RESPONSES, Letters, Trial, build, passages
+from damaged_stores import NODE, RESPONSES, Letters, SparseLetters, Trial, build, passages
 
 from mirage._base.stores import ArrayType, mapped_array, read_array, read_arrays
 from mirage.corpus import Corpus
@@ -35,7 +35,9 @@ OPENERS: dict[str, Callable[..., Any]] = {
     "bm25": lambda folder, corpus, **how: BM25.open(folder, corpus, **how),
     "dense": lambda folder, corpus, **how: DenseRetriever.open(folder, corpus, Letters(), **how),
     "graph": lambda folder, corpus, **how: DenseRetriever.open(folder, corpus, Letters(), **how),
-    "sparse": lambda folder, corpus, **how: SparseRetriever.open(folder, corpus, Letters(), **how),
+    "sparse": lambda folder, corpus, **how: SparseRetriever.open(
+        folder, corpus, SparseLetters(), **how
+    ),
 }
 
 
