@@ -1,4 +1,4 @@
-"""Assertions about models for test suites, and the pytest plugin of this package.
+"""Assertions about RAG systems for use in tests, and the pytest plugin of this package.
 
 pytest loads the plugin in every run if the package is installed. So this module and
 :mod:`mirage.testing.plugin` import only the standard library and pytest. The assertions are

@@ -31,7 +31,8 @@ class Evidence(NamedTuple):
     """The correctness measures that a comparison could compute.
 
     Attributes:
-        kinds: Number of queries that each kind of measure covers, by its name.
+        kinds: Number of queries that each kind of measure covers, by the name of the kind, such as
+            ``"short answers"``.
         covered: Number of changed answers that at least one measure covers.
         changed: Number of answers that differ from the baseline's; all answers if this is not
             known. Queries that the model failed on in either run are not counted.
@@ -76,7 +77,7 @@ def evidence_of(
     identical: NDArray[np.bool_] | None,
     failed: Collection[str],
 ) -> Evidence:
-    """Return which features of a comparison measure correctness, and for how many answers.
+    """Return the features of a comparison that measure correctness, and the answers they cover.
 
     A feature is a correctness measure if it needs short answers, a reference, relevant passages or
     unanswerable queries. A feature that the user defined is one if its range is known. A measure

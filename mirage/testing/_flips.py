@@ -1,6 +1,6 @@
 """A test of how many answers turned from right to wrong.
 
-A flip is such a turn, in any of the features that read facts.
+Such a turn, in any of the features that check facts, is called a flip.
 """
 
 from __future__ import annotations
@@ -29,23 +29,26 @@ def with_flips(
     names: Sequence[str],
     changed: NDArray[np.bool_],
 ) -> Floats:
-    """Return p-values that combine the permutation test, the bound of the gain, and flips.
+    """Return p-values of a loss that combine a permutation test, a bootstrap and a test of flips.
 
-    The permutation test and the bound must both be significant, so the larger of their p-values
-    counts. Flips are an independent way to a significant result.
+    A feature is significant in either of two ways. The first requires that the permutation test and
+    the bootstrap of the mean gain are both significant, so the larger of their p-values counts. The
+    second is the test of flips.
 
     A flip is an answer that turned from right to wrong or back. The permutation test is
     conservative if few answers flip. If three did, all for the worse, its p-value is at least
     ``0.5 ** 3 / 2``, although few runs flip exactly three answers. So the flips in all features
-    that read facts are tested together. Their p-value is the larger of two: one assumes that flips
+    that check facts are tested together. Their p-value is the larger of two: one assumes that flips
     in both directions are equally likely, the other that features misread reworded answers at
     their usual rate (:mod:`mirage.statistics.flips`).
 
     Args:
         p_values: P-values of the permutation test, one per feature.
-        gain_p_values: P-values of the bound of the gain, one per feature.
-        losses: Loss of each query as a share of a feature's range, after the allowance for
-            another wording, ``(queries, features)``; NaN or infinite if there is none.
+        gain_p_values: Bootstrap p-values of the hypothesis that the mean did not drop, one per
+            feature.
+        losses: Loss of each query as a share of a feature's range, ``(queries, features)``,
+            without the part that another wording can explain; NaN or infinite if the loss is
+            unknown.
         codes: Cluster of each query.
         names: Names of the features.
         changed: Whether the answer to each query changed.

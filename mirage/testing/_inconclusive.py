@@ -35,7 +35,7 @@ def inconclusive_action(choice: str | None) -> str:
 def settle_inconclusive(
     action: str, reason: Callable[[], str], details: Callable[[], str] | None = None
 ) -> None:
-    """Fail, skip or pass the running test.
+    """Fail, skip or pass the running test, whose assertion is inconclusive.
 
     Args:
         action: Return value of :func:`inconclusive_action`.

@@ -27,13 +27,17 @@ __all__ = [
 ]
 
 STAND_IN = "MIRAGE_RESPONSES"
-"""The environment variable with a file of responses to read instead of asking the tested system."""
+"""Name of an environment variable for the path of a file of responses.
+
+If the variable is set, tests read this file instead of asking the system.
+"""
 
 Place = str | MirageDataset | Leaderboard | None
 """The queries: a language code (for the bundled queries), a dataset or a leaderboard.
 
-``None`` selects the bundled queries of the run's language if the model is a run. Otherwise it
-selects those of the running test's marker ``mirage_language`` or of the ini option.
+``None`` selects the bundled queries of a language. If the model is a run, this is the language of
+the run. Otherwise the marker ``mirage_language`` of the running test, or the ini option with this
+name, sets the language.
 """
 
 
@@ -41,7 +45,8 @@ def leaderboard(language: str | None = None) -> Leaderboard:
     """Return the bundled leaderboard of a language, which each process loads once.
 
     Args:
-        language: Language code; by default that of the running test's marker or ini option.
+        language: Language code; by default that of the running test's marker ``mirage_language``,
+            or of the ini option with this name.
 
     Raises:
         DatasetError: No language is given, and neither the marker nor the ini option is set.
@@ -63,7 +68,8 @@ def dataset_of(on: Place, model: object) -> MirageDataset:
         model: The model; if it is a run, its language is the default.
 
     Raises:
-        DatasetError: ``on`` has no queries, or it is ``None`` and there is no default.
+        DatasetError: ``on`` is none of the types of :data:`Place`, or it is ``None`` and there is
+            no default.
     """
     if on is None:
         on = model.language if isinstance(model, Run) else _default()
@@ -91,12 +97,13 @@ def _default() -> str:
 
 
 def run_of(system: ModelLike, dataset: MirageDataset, model: str | None) -> Run:
-    """Return the system's run on the queries.
+    """Return the system's responses to the queries as a run.
 
     Args:
         system: The system, as for :func:`mirage.respond`.
         dataset: The queries.
-        model: Name of the run; by default that of a :class:`~mirage.Run`.
+        model: Name of the run; by default that of the system if it is a run or a generator,
+            otherwise ``"my-model"``.
     """
     return respond(standing_in(system), dataset, model, progress=False)
 

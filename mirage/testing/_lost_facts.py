@@ -9,7 +9,7 @@ from mirage.features.fault_spans import spans
 __all__ = ["FACTS", "lost_fact"]
 
 FACTS = ("answer_match", "wrong_answer", "abstention", "invention")
-"""Features that read facts: they check which answers a response states, or if it abstains.
+"""Features that check facts: which answers a response states, or whether it abstains.
 
 Messages quote the lost or wrong text beside the values of these features.
 """

@@ -1,6 +1,7 @@
 """The noise of a comparison, and comparisons that are simulated from it.
 
-Noise is how much the values of a query differ between two runs although the system got no worse.
+Noise is how much the feature values of a query differ between two runs although the system got no
+worse.
 """
 
 from __future__ import annotations
@@ -23,24 +24,26 @@ __all__ = ["Noise", "assumed_noise", "measured_noise", "observed_noise", "simula
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Differences between equally good runs, in a form to sample from.
+    """Differences between equally good runs, from which simulated comparisons are drawn.
 
-    A unit is a query, or a cluster of which only the sum is known. A last unit, with the value 0,
-    fills up small clusters.
+    A unit is a query, or a whole cluster if only the sum over its queries is known. The last unit
+    is a dummy with the value 0, which pads small clusters to the size of the largest.
 
     Attributes:
-        pairs: How much worse one answer is than another one to the same query, as a share of a
-            feature's range, ``(pairs, units + 1, features)``.
+        pairs: How much worse one answer is than another answer to the same query, as a share of
+            a feature's range, ``(pairs of answers, units + 1, features)``.
         members: Indices of the units of each cluster, ``(clusters, size of the largest)``.
         sizes: Number of queries in each cluster.
-        possible_losses: Largest mean loss of the queries of each cluster, as a share of a
-            feature's range, ``(clusters, features)``.
-        moved: Share of the queries that any change of the system makes better or worse, in
-            addition to ``pairs``.
-        correlation: Correlation of these changes between queries of one cluster.
-        feature_correlation: Correlation of these changes between features.
-        facts: Whether each feature reads facts, so that the gate counts its flips
-            (:mod:`mirage.testing._flips`).
+        possible_losses: Mean loss of the queries of each cluster if all of them drop to their
+            worst value, as a share of a feature's range, ``(clusters, features)``.
+        moved: Share of the queries that get better or worse because the system changed, in
+            addition to the random differences in ``pairs``.
+        correlation: Correlation, between queries of one cluster, of the changes that ``moved``
+            counts.
+        feature_correlation: Correlation of the same changes between features.
+        facts: Whether each feature checks facts. For these features,
+            :func:`~mirage.testing.assert_no_regression` also counts the answers that turned from
+            right to wrong (:mod:`mirage.testing._flips`).
     """
 
     pairs: Floats
@@ -57,11 +60,11 @@ class Noise:
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:
-        """Return the noise without duplicates of features, and without features that never differ.
+        """Return a copy without duplicate features and without features whose values never differ.
 
-        Such features add nothing to a simulated verdict, and dropping them saves time. If the
-        system may have changed, two features are duplicates only if their largest possible losses
-        are also equal.
+        Such features add nothing to a simulated verdict, and dropping them saves time. Two
+        features are duplicates if their ``pairs`` are equal. If ``moved`` is above 0, their
+        ``possible_losses`` must be equal as well.
 
         Args:
             column: Index of a feature to keep; it becomes the first one.
@@ -85,17 +88,16 @@ class Noise:
 def assumed_noise(
     unstable: float, moved: float, size: int, correlation: float, features: int
 ) -> Noise:
-    """Return the noise of features that are 0 or 1, from assumed rates.
+    """Generate the noise of features with the values 0 and 1 from assumed rates of change.
 
-    The first feature reads facts (:data:`mirage.testing._lost_facts.FACTS`), so the gate counts its
-    flips.
+    The first feature is treated as one that checks facts, see :attr:`Noise.facts`.
 
     Args:
         unstable: Share of the answers that differ when a query is repeated.
         moved: Share of the queries that a change of the system makes better or worse.
         size: Number of queries in each cluster.
-        correlation: Correlation of changes between queries of one cluster, and of all differences
-            between features.
+        correlation: Correlation of changes between queries of one cluster. It is also the
+            correlation of all differences between features.
         features: Number of features.
     """
     rng = np.random.default_rng(0)
@@ -127,15 +129,22 @@ def measured_noise(
     moved: float,
     correlation: float,
 ) -> Noise:
-    """Return the noise between the repeats of one run.
+    """Measure the noise between the repeats of one run.
 
-    Each pair of answers to a query is used in both orders. It differs by twice the variance within
-    the query, whatever the number of repeats. So means over ``k`` sampled pairs vary as
-    differences between means over ``k`` answers do.
+    The noise consists of the differences between all pairs of answers to the same query, in both
+    orders. The variance of such a difference is twice the variance within the query, for any number
+    of repeats. So a mean over ``k`` sampled differences varies as much as a difference between two
+    means over ``k`` answers.
 
-    ``possible_losses`` is how much each query can lose, ``(queries, features)``. ``moved`` and
-    ``correlation`` are those of :func:`assumed_noise`. The correlation of changes between features
-    is the mean correlation of their values between queries.
+    Args:
+        table: Features of a run with repeats.
+        possible_losses: How much each query can lose, as a share of a feature's range, ``(queries,
+            features)``.
+        clusters: Cluster of each query, by query id.
+        moved: As for :func:`assumed_noise`.
+        correlation: Correlation of changes between queries of one cluster. The correlation of
+            changes between features is estimated: it is the mean absolute correlation of two
+            features over the queries.
     """
     repeats = np.empty((0, 0, 0)) if table.repeats is None else table.repeats
     wording = np.array([GATED[n].wording if n in GATED else 0.0 for n in table.features])
@@ -159,7 +168,16 @@ def measured_noise(
 
 
 def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[str]) -> Noise:
-    """Return the differences between clusters in a comparison, each in both directions."""
+    """Return the noise of one comparison: the losses of its clusters, each with both signs.
+
+    Since each loss occurs with both signs, the noise has a mean of 0.
+
+    Args:
+        losses: Loss of each query, as a share of a feature's range, ``(queries, features)``.
+        codes: Cluster of each query.
+        shrink: Factor by which each feature's losses are multiplied.
+        names: Names of the features.
+    """
     sums = cluster_sums(codes, losses) * shrink
     sizes = np.bincount(codes)
     members = np.arange(len(sizes))[:, None]
@@ -169,7 +187,11 @@ def observed_noise(losses: Floats, codes: Ints, shrink: Floats, names: Sequence[
 
 
 def _mean_correlation(values: Floats) -> float:
-    """Return the mean correlation of pairs of columns, at least 0; NaN is replaced by means."""
+    """Return the mean absolute correlation over all pairs of columns.
+
+    NaN is replaced by the mean of the column. Columns without variation are ignored; the result is
+    0 if fewer than two columns vary.
+    """
     centred = np.nan_to_num(values - np.nanmean(values, axis=0))
     sizes = np.sqrt(np.square(centred).sum(axis=0))
     units = centred[:, sizes > 1e-9] / sizes[sizes > 1e-9]
@@ -179,7 +201,7 @@ def _mean_correlation(values: Floats) -> float:
 
 
 def _facts(names: Sequence[str]) -> tuple[bool, ...]:
-    """Return for each feature whether it checks facts, so that its drop is a factual error."""
+    """Return for each feature whether it checks facts, so that a drop is a factual error."""
     return tuple(name in FACTS for name in names)
 
 
@@ -225,7 +247,7 @@ def simulate_comparisons(
         seed: Random seed.
 
     Returns:
-        How much worse the queries of each cluster are in total, ``(simulations, clusters,
+        The sum of the losses over the queries of each cluster, ``(simulations, clusters,
         features)``, and the sizes of the clusters, ``(simulations, clusters)``.
     """
     rng = np.random.default_rng(seed)
@@ -247,10 +269,10 @@ def simulate_comparisons(
 
 
 def _draw_moved(rng: np.random.Generator, sizes: Ints, noise: Noise) -> Ints:
-    """Return the number of queries that a change moves one way, for each cluster and feature.
+    """Draw, for each cluster and feature, how many queries a change moves in one direction.
 
-    A feature follows a draw that all features share with the square root of their correlation as
-    probability.
+    One draw is shared by the features. Each feature uses it with a probability equal to the square
+    root of ``feature_correlation``; otherwise the feature has a draw of its own.
     """
     share = noise.moved / 2
     shared = _draw_affected(rng, sizes, share, noise.correlation)[..., None]
@@ -265,10 +287,17 @@ def _draw_moved(rng: np.random.Generator, sizes: Ints, noise: Noise) -> Ints:
 
 
 def _draw_affected(rng: np.random.Generator, sizes: Ints, share: float, correlation: float) -> Ints:
-    """Return the number of affected queries in each cluster, drawn at random.
+    """Draw the number of affected queries in each cluster.
 
-    Each query follows its cluster with the square root of the correlation as probability.
-    Otherwise it is drawn on its own. So two queries of a cluster have that correlation.
+    A query shares the outcome of its cluster with a probability equal to the square root of the
+    correlation; otherwise its outcome is independent. Then the outcomes of two queries of a cluster
+    have this correlation.
+
+    Args:
+        rng: Random generator.
+        sizes: Number of queries in each cluster.
+        share: Probability that a query is affected.
+        correlation: Correlation of the outcomes of two queries of a cluster.
     """
     together = rng.binomial(sizes, np.sqrt(correlation))
     return together * (rng.random(sizes.shape) < share) + rng.binomial(sizes - together, share)

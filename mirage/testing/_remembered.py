@@ -20,7 +20,10 @@ _VALUES: ContextVar[Values | None] = ContextVar("mirage_remembered_values", defa
 
 @contextmanager
 def caching_features() -> Iterator[None]:
-    """Compute each feature of the library only once per query and response in the block."""
+    """Compute each feature only once per query and response within the ``with`` block.
+
+    Only features that :func:`cached_feature` returns use the cache.
+    """
     # Nested blocks share the cache of the outermost one.
     token = _VALUES.set(_VALUES.get() or {})
     try:
@@ -30,7 +33,10 @@ def caching_features() -> Iterator[None]:
 
 
 def cached_feature(name: str) -> Feature:
-    """Return the feature of this name; in a :func:`caching_features` block it caches its values."""
+    """Return the feature with this name.
+
+    In a :func:`caching_features` block, the returned feature caches its values.
+    """
     feature, values = feature_of_name(name), _VALUES.get()
     return feature if values is None else _CachedFeature(feature, values)
 

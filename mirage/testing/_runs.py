@@ -23,10 +23,11 @@ __all__ = ["Runs"]
 
 
 class Runs:
-    """The value of the fixture ``mirage_run``: a callable that makes runs and keeps them.
+    """The value of the fixture ``mirage_run``: a callable that returns a model's run.
 
-    A run is kept until the test session ends. Under xdist the first worker that needs a run makes
-    it; the others wait and read it.
+    A run (the responses of one model) is created when it is first needed, and cached until the test
+    session ends. Under xdist the first worker that needs a run creates it and saves it to a file;
+    the other workers wait and read this file.
 
     Args:
         shared: Folder that all workers of the session share; ``None`` if there is one process.
@@ -47,7 +48,7 @@ class Runs:
         repeats: int | None = None,
         resume: bool = False,
     ) -> Run:
-        """Return the system's run on the queries.
+        """Return the system's responses to the queries, from the cache if it has them.
 
         Args:
             system: The system, as for :func:`mirage.respond`.
@@ -59,8 +60,8 @@ class Runs:
                 version of the system; ``pytest --cache-clear`` deletes them.
 
         Raises:
-            DatasetError: Another system has this name, or ``resume`` is set and pytest's cache is
-                switched off. :func:`mirage.respond` raises further errors.
+            DatasetError: Another system already has this name, or ``resume`` is set although
+                pytest's cache is switched off. :func:`mirage.respond` raises further errors.
         """
         dataset = dataset_of(on, system)
         key = (model, fingerprint(dataset), repeats)

@@ -1,4 +1,4 @@
-"""The error of a failed assertion, whose message shows the worst queries."""
+"""The error that a failed assertion raises; its message shows the worst queries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _QUESTION, _RESPONSE = 80, 120  # characters to show
 
 
 class FellShortError(AssertionError):
-    """The error of a model that is worse than a test requires; it shows the worst queries."""
+    """The error raised if a model is worse than a test requires; it shows the worst queries."""
 
 
 FellShortError.__module__ = "mirage.testing"  # users import it from there
@@ -50,7 +50,8 @@ FellShortError.__module__ = "mirage.testing"  # users import it from there
 def raise_at_caller(function: Callable[P, T]) -> Callable[P, T]:
     """Decorate an assertion so that pytest reports its errors at the calling line of the test.
 
-    The traceback of a :class:`FellShortError` or :class:`~mirage.MirageError` is cut there.
+    The traceback of a :class:`FellShortError` or :class:`~mirage.MirageError` ends at that line and
+    shows no code of this library.
     """
 
     @wraps(function)
@@ -91,7 +92,11 @@ def inconclusive_error(text: str) -> FellShortError:
 def worst_lines(
     findings: Sequence[Finding], about: str, dataset: MirageDataset, run: Run
 ) -> list[str]:
-    """Return lines on the first five findings; ``about`` is the heading above them."""
+    """Return a heading and one line per finding, for the first five findings.
+
+    A line contains the question, the fault and the answer. The heading consists of ``about`` and
+    the number of findings. The list is empty if there are no findings.
+    """
     if not findings:
         return []
     more = f", the {_MOST} worst" if len(findings) > _MOST else ""
@@ -168,7 +173,17 @@ def check_failed(run: Run, dataset: MirageDataset, allow_failed: int) -> None:
 def check_lost(
     lost: Sequence[Finding], how: str, run: Run, dataset: MirageDataset, allow_failed: int
 ) -> None:
-    """Raise an error if more than ``allow_failed`` queries lost a value that the baseline has."""
+    """Raise an error if ``lost`` contains more than ``allow_failed`` queries.
+
+    The result is also recorded in the running test.
+
+    Args:
+        lost: The queries that the model failed on, or that lost a value that the baseline has.
+        how: The verb of the message between the model and the queries, such as ``"failed on"``.
+        run: The responses.
+        dataset: The queries.
+        allow_failed: Number of queries that may be lost.
+    """
     if len(lost) <= allow_failed:
         return
     of = f"{len(lost)} of {len(dataset)}"

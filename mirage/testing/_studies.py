@@ -20,12 +20,12 @@ _TIMES = 3  # answers to each query of a baseline
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the methods of planning for :func:`mirage.statistics.validate`."""
+    """Return the method ``plan``, in the form that :func:`mirage.statistics.validate` studies."""
     return {"plan": METHODS["worse"]._replace(promise=_promised)}
 
 
 def _promised(design: StudyDesign, level: float, seed: int) -> float:
-    """Return the mean power that plans from simulated baselines promise."""
+    """Return the power that :func:`plan` predicts, as a mean over simulated baselines."""
     if not design.effect:
         raise SettingError("the study of a plan needs an effect, the loss that the plan is for")
     names = tuple(f"measure {j}" for j in range(design.features))

@@ -66,7 +66,7 @@ class Baseline:
         versions: Versions of the packages that computed the features.
         digests: Digests of the responses to each query, one per repeat, by query id; empty if not
             known.
-        runs: Number of runs, made at different times, that the repeats of the table are of.
+        runs: Number of runs, made at different times, from which the repeats of the table come.
     """
 
     table: FeatureTable
@@ -129,16 +129,17 @@ def save_baseline(
     marked as failed; they are not compared.
 
     Args:
-        system: The system, as for :func:`mirage.respond`. Or a list of its runs, made at different
-            times, such as on different days. From three runs on, the gate estimates the noise
-            between runs and includes it in its verdicts.
+        system: The system, as for :func:`mirage.respond`, or a list of its runs. Make these runs at
+            different times, such as on different days. From three runs on,
+            :func:`assert_no_regression` estimates the noise between runs and includes it in its
+            verdicts.
         path: The file to write; an existing file is replaced.
         on: The queries, as for :func:`assert_feature`.
-        suite: The features. The default are the features that :func:`assert_no_regression`
-            compares, and those of the leaderboard or the offline features, which can be compared
-            on request. From this default, features are left out if the dataset lacks the data
-            that they need. A feature that fails for another reason is stored without values, with
-            the reason.
+        suite: The features to store. By default these are the features that
+            :func:`assert_no_regression` compares by default, and others that it compares on
+            request: those of the leaderboard if ``on`` is one, else those that need no model. A
+            default feature is left out if the dataset lacks the data that it needs. A feature
+            without values for another reason is stored with that reason.
         model: Name of the model in the file; by default that of the generator or run, or
             ``"my-model"``.
 
@@ -206,8 +207,8 @@ def _join_runs(runs: Sequence[Run]) -> Run:
 def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
     """Return digests of a run's responses, by query id.
 
-    A digest covers everything that features depend on: the text and the shown passages. Digests
-    of repeats are sorted, so their order has no meaning.
+    A digest covers everything in a response that features depend on: the text and the shown
+    passages. The digests of a query's repeats are sorted, so their order has no meaning.
     """
     digests: dict[str, list[str]] = {}
     for response in run.responses:
@@ -218,13 +219,14 @@ def digests_of(run: Run) -> dict[str, tuple[str, ...]]:
 
 
 def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
-    """Return whether each answer is identical to the baseline's, in the order of its queries.
+    """Return whether each answer of a run is identical to the baseline's answer.
 
     With repeats, the answers to a query are identical in two cases: both runs have the same answers
     with the same frequencies, or all answers of both runs are equal.
 
     Returns:
-        One truth value per query; ``None`` if the baseline has no digests of its responses.
+        One truth value per query, in the baseline's order of queries; ``None`` if the baseline has
+        no digests of its responses.
     """
     if not baseline.digests:
         return None
@@ -239,9 +241,9 @@ def identical_answers(baseline: Baseline, run: Run) -> NDArray[np.bool_] | None:
 
 
 def baseline_of_cell(cell: Cell, dataset: MirageDataset) -> Baseline:
-    """Return the metrics of a cell of a grid as a baseline.
+    """Return the metrics of one cell of a grid as a baseline.
 
-    The name of the cell becomes the name of the model.
+    A cell is one of the systems that the grid compares. Its name becomes the name of the model.
     """
     cell_queries = MirageDataset([dataset[id_] for id_ in cell.query_ids], name=dataset.name)
     values = np.stack([*cell.values.values()], axis=1)
@@ -391,7 +393,8 @@ def _from_file(content: _File, path: str | Path) -> Baseline:
     names, times = content.features, content.repeats
     if times % content.runs:
         raise DatasetError(
-            f"{path}: {times} repeats cannot be of {content.runs} runs; save the baseline anew"
+            f"{path}: {times} repeats cannot be split evenly over {content.runs} runs; save the "
+            "baseline again"
         )
     for query_id, row in content.values.items():
         if len(row) != times * len(names):

@@ -1,4 +1,4 @@
-"""Formatting a comparison as a comment on a pull request and as JUnit XML."""
+"""Formatting a comparison with a baseline as a comment on a pull request, or as JUnit XML."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ def comment(
     The first line identifies the model and the dataset, so that a later run can find the comment
     and replace it. Names, ids and texts are escaped: they create no mentions, links or markup on
     GitHub and GitLab. The same comparison gives the same text.
+
+    Args:
+        runs: The comparison.
+        allow_failed: Number of queries that may be lost, see :func:`assert_no_regression
+            <mirage.testing.assert_no_regression>`.
+        more: How many more queries would make an inconclusive comparison conclusive, if known.
     """
     comparison = runs.comparison
     lost = lost_queries(runs)
@@ -81,8 +87,9 @@ def junit(runs: BaselineComparison, *, allow_failed: int = 0) -> str:
     """Return JUnit XML of a comparison: a test case per feature, and one for lost queries.
 
     The case of a feature fails if the feature is worse. It is skipped if a loss above the margin
-    cannot be ruled out, or if the feature was not measured. If nothing measures correctness, an
-    additional case is skipped.
+    cannot be ruled out, or if the feature was not measured. If too few answers are covered by
+    correctness measures for a verdict, an additional case is skipped. The case of lost queries
+    fails if there are more than ``allow_failed``.
     """
     comparison = runs.comparison
     worse = {change.feature for change in comparison.regressed(comparison.alpha)}
@@ -149,7 +156,7 @@ def _verdict_sentence(
 
 
 def _interval(runs: BaselineComparison, feature: str) -> str:
-    """Return the interval of the change in the mean; empty if too few queries changed."""
+    """Return the 95 % interval of the mean change as text; empty if too few queries changed."""
     comparison = runs.comparison
     column = comparison.worsening[:, comparison.before.features.index(feature)]
     is_value = ~np.isnan(column)

@@ -29,7 +29,7 @@ Verdict = Literal["worse", "no worse", "inconclusive"]
 
 ``worse``: the loss in at least one feature is statistically significant. ``no worse``: no feature
 can have dropped by more than the margin, and correctness was measured; or all answers are identical
-to the baseline's. ``inconclusive``: the comparison is inconclusive.
+to the baseline's. ``inconclusive``: neither of these holds.
 """
 
 DECIMALS = 6
@@ -59,14 +59,16 @@ class Change:
         worse: Number of these queries whose value got worse.
         better: Number of these queries whose value got better.
         p: P-value of the loss, corrected for the number of features; see :func:`compare`.
-        fell: Whether the mean got worse after the allowance for another wording.
-        lost_at_most: Upper confidence bound of the mean loss, one-sided, at the level 1 - alpha,
-            as a share of the feature's range. Queries without the feature count as no loss. 0.1
-            is the loss if every tenth query drops from the best value to the worst. Infinite if
-            the range is not known, or if no query has a value in both runs.
-        allowance: Part of the mean loss that counts as style, in units of the feature. It can
-            prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
-        beyond_at_most: ``lost_at_most`` after the allowance.
+        fell: Whether the mean got worse, without differences that wording or style can explain.
+        lost_at_most: Upper confidence bound of the mean loss over all queries, one-sided, at the
+            level 1 - alpha, as a share of the feature's range. 0.1 is the loss if every tenth query
+            drops from the best value to the worst. :attr:`Comparison.losses` describes the losses
+            of queries without a value. Infinite if the range is not known, or if no query has a
+            value in both runs.
+        allowance: Part of the mean loss that wording or style can explain, in units of the feature.
+            It can prevent a ``worse`` verdict, and is not subtracted from ``lost_at_most``.
+        beyond_at_most: The upper bound of the mean loss that wording or style cannot explain,
+            otherwise like ``lost_at_most``.
     """
 
     feature: str
@@ -92,7 +94,8 @@ class Comparison:
         changes: The change of each feature.
         worsening: How much worse each value is, ``(queries, features)``; above 0 is worse, NaN if
             the value is missing in either run. With repeats, the mean over all pairs.
-        tested: ``worsening`` after the allowance for another wording.
+        tested: ``worsening`` without the differences that wording or style can explain
+            (:data:`mirage.testing.gate.GATED`).
         losses: ``worsening`` as a share of the feature's range. It is 1 if only the later run lacks
             a value that every good answer has, and 0 for other missing values. It is infinite if
             the range is not known.
@@ -150,7 +153,7 @@ class Comparison:
 
     @property
     def not_compared(self) -> dict[str, str]:
-        """The features that no query has in both runs, with the reason."""
+        """The features without a query that has a value in both runs, each with the reason."""
         reasons = {**self.before.unmeasured, **self.after.unmeasured}
         why = "no query has it in both runs"
         return {
@@ -168,7 +171,7 @@ class Comparison:
     def fewest(self) -> int:
         """The smallest number of clusters with which a run can be called worse.
 
-        Without clusters, it is the number of queries.
+        If no queries share a cluster, it is the smallest number of queries.
         """
         return FEWEST_CLUSTERS if self.clusters < len(self.before) else FEWEST
 
@@ -197,8 +200,8 @@ def compare(
 ) -> Comparison:
     """Compare two runs query by query.
 
-    The test for ``worse`` is a paired permutation test, and a bound of the gain. Under the null
-    hypothesis the two responses to a query can be swapped, with all their features together.
+    The test for ``worse`` combines a paired permutation test with a bound of the mean gain. Under
+    the null hypothesis the two responses to a query can be swapped, with all their features.
     :func:`mirage.statistics.single_step_p_values` defines the statistic and the correction for the
     number of features. Its random draws are the same in every call. Differences that another
     wording alone explains are subtracted first, see :data:`mirage.testing.gate.GATED`.
@@ -206,8 +209,9 @@ def compare(
     * The false positive rate is about ``alpha``, mostly less. At least four queries must differ,
       all for the worse, for a p-value below 0.05.
     * From 28 queries on, a second test counts the answers that turned from right to wrong, over
-      all features that read facts. Three are significant if none turned the other way and at most
-      40 answers changed; six if 100 changed (:mod:`mirage.statistics.flips`).
+      all features that check facts. If at most 40 answers changed, three such answers are
+      significant, provided that none turned the other way. If 100 changed, six are needed
+      (:mod:`mirage.statistics.flips`).
     * The queries of a cluster are swapped together, so the test uses sums over clusters. At least
       :data:`FEWEST_CLUSTERS` clusters are needed.
     * With repeats, each response is compared with each response of the other run to the same
@@ -219,14 +223,15 @@ def compare(
       them (:mod:`mirage.statistics.run_noise`) and enters both verdicts. Otherwise the comparison
       does not include it.
 
-    A run is ``no worse`` if two conditions hold. Correctness measures cover at least half of the
-    answers that changed (:mod:`mirage.testing._evidence`). And in every feature the upper bound of
-    the whole loss (:func:`mirage.statistics.upper_bounds`), style included, is within the margin.
-    Each bound has the level ``1 - alpha``. All of them must hold, so no correction for their
-    number is needed (an intersection-union test, Berger 1982, Multiparameter Hypothesis Testing
-    and Acceptance Sampling, Technometrics 24, 295-300). If only the later run lacks a value, the
-    query counts as a complete loss, except for features that a good answer may lack. At least 29
-    unchanged queries or clusters are needed to rule out a loss of 0.1, and more if answers change.
+    A run is ``no worse`` if two conditions hold. First, correctness measures cover at least half of
+    the answers that changed (:mod:`mirage.testing._evidence`). Second, the upper bound of the whole
+    loss (:func:`mirage.statistics.upper_bounds`), style included, is within the margin in every
+    feature. Each bound has the level ``1 - alpha``. All of them must hold, so no correction for
+    their number is needed (an intersection-union test, Berger 1982, Multiparameter Hypothesis
+    Testing and Acceptance Sampling, Technometrics 24, 295-300). If only the later run lacks a
+    value, the query counts as a complete loss, except for features that a good answer may lack. At
+    least 29 unchanged queries or clusters are needed to rule out a loss of 0.1, and more if answers
+    change.
 
     Args:
         before: Features of the earlier run.
@@ -239,7 +244,8 @@ def compare(
         identical: Whether each answer is identical to the baseline's, in the order of the earlier
             run's queries; ``None`` if not known. If all are identical, the run is no worse.
         failed: Ids of the queries that the model failed on in either run.
-        runs: Number of runs, made at different times, that the repeats of the earlier run are of.
+        runs: Number of runs, made at different times, from which the repeats of the earlier table
+            come.
 
     Returns:
         The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
@@ -331,17 +337,18 @@ def compare(
 def _bounds(
     losses: Floats, beyond: Floats, codes: Ints, *, level: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return upper bounds of the mean loss, and p-values for no mean gain.
+    """Return upper bounds of the mean loss, and p-values of the hypothesis that the mean improved.
 
     Args:
-        losses: Loss of each query; infinite without a range.
-        beyond: Loss of each query after the allowance for another wording.
+        losses: Loss of each query; infinite if the feature's range is not known.
+        beyond: Loss of each query, without differences that wording or style can explain.
         codes: Cluster of each query.
         level: Confidence level of the bounds.
 
     Returns:
-        The bounds of ``losses`` and of ``beyond``, infinite without a range; and the p-values of
-        ``beyond``, 0 without a range.
+        The bounds of the mean of ``losses``, the bounds of the mean of ``beyond``, and the p-values
+        for ``beyond``, each with one value per feature. For features without a known range, the
+        bounds are infinite and the p-values are 0.
     """
     upper, p_values = np.full((2, losses.shape[1]), np.inf), np.zeros(losses.shape[1])
     has_range = np.isfinite(losses).all(axis=0)
@@ -355,13 +362,19 @@ def _bounds(
 
 
 def each_time(table: FeatureTable) -> Floats:
-    """Return the values of each repeat, ``(repeats, queries, features)``."""
+    """Return the rounded values of each repeat, ``(repeats, queries, features)``.
+
+    A table without repeats counts as one repeat.
+    """
     values = table.values[None] if table.repeats is None else table.repeats
     return values.round(DECIMALS)
 
 
 def _losses(before: FeatureTable, after: FeatureTable, worsening: Floats) -> Floats:
-    """Return the loss of each query, as a share of the feature's range."""
+    """Return the loss of each query, as a share of the feature's range.
+
+    :attr:`Comparison.losses` describes the losses of queries without a value.
+    """
     width = _widths(before, after)
     may_lack = np.array([name in GATED and GATED[name].may_lack for name in before.features])
     missing = np.isnan(after.values) & ~np.isnan(before.values) & ~may_lack

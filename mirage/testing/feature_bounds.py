@@ -117,11 +117,11 @@ def compare_with_bounds(bounds: Mapping[str, float], interval: Interval) -> Boun
 
 
 def confidence_of(bounds: Mapping[str, float], alpha: float) -> float:
-    """Return the confidence of each one-sided bound of the mean.
+    """Return the one-sided confidence level of each end of the mean's interval.
 
     Args:
-        bounds: The bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
-        alpha: Error rate; lower and upper bounds get half of it each if there are both.
+        bounds: The required bounds, by ``ge``, ``gt``, ``le`` or ``lt``.
+        alpha: Error rate. If there are both lower and upper bounds, each side gets half of it.
     """
     sides = len({kind in ("ge", "gt") for kind in bounds})
     return 1 - alpha / max(sides, 1)
@@ -170,16 +170,18 @@ def assert_feature(
         gt: The mean must be above this value.
         le: The mean must be at most this value.
         lt: The mean must be below this value.
-        alpha: Probability that the assertion fails although the mean is within the bounds, and
-            that it holds although the mean is not; above 0 and below 0.5. If the feature declares
-            no range and its values are skewed, the true rates are higher.
+        alpha: Largest probability of each error: that the assertion fails although the true mean is
+            within the bounds, and that it holds although the true mean is not. Above 0 and below
+            0.5. If the feature declares no range and its values are skewed, the true rates are
+            higher.
         inconclusive: ``"skip"``, ``"fail"`` or ``"pass"``: the outcome of the test if the assertion
             is inconclusive. The default is pytest's ini option ``mirage_inconclusive``, or
             ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the ``verdict`` of
             the return value.
         on: The queries: a language code (for the bundled queries), a dataset, or a leaderboard,
-            whose features can be selected by name. By default the bundled queries of a run's
-            language, or of the test's marker ``mirage_language`` or the ini option.
+            whose features can be selected by name. The default is the bundled queries in the
+            language of ``system`` if it is a run. Otherwise the test's marker ``mirage_language``,
+            or the ini option with this name, sets their language.
         cluster: Cluster of each query, such as the document that several queries are about: a key
             of their metadata, a function of the query, or a mapping from query id. The default is
             :attr:`Query.cluster <mirage.Query>`. A cluster counts as one query.
@@ -225,7 +227,7 @@ def assert_feature(
 
 
 class CheckedRun(NamedTuple):
-    """A run with the result of comparing a feature with bounds.
+    """A run, and the result of comparing the mean of one of its features with bounds.
 
     Attributes:
         result: The mean, its interval and the verdict.
@@ -324,7 +326,7 @@ def check_table(
     alpha: float = ALPHA,
     allow_failed: int = 0,
 ) -> CheckedRun:
-    """Compare a feature of a run with bounds, without an assertion about the verdict.
+    """Compare the mean of a feature of a run with bounds, without an error if a bound is broken.
 
     Args:
         table: Features of the run on the dataset.
@@ -393,7 +395,7 @@ def _interval_of(
 
 
 def _describe_queries_needed(checked: CheckedRun) -> str:
-    """Return a sentence on the number of queries that a verdict needs if the values stay alike."""
+    """Return in words how many queries a verdict needs, if further queries have similar values."""
     result, table = checked.result, checked.table
     if any(bound == result.mean for bound in result.bounds.values()):
         return "the mean is at the bound, so more queries would not give a verdict"
@@ -450,7 +452,10 @@ def _valid_bounds(limits: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
-    """Return a suite of one feature; if the leaderboard has this feature, take it from there."""
+    """Return a suite with only this feature.
+
+    If ``on`` is a leaderboard that has a feature of this name, the suite contains that one.
+    """
     if not isinstance(feature, str):
         return FeatureSuite([feature])
     board = {item.name: item for item in on.suite} if isinstance(on, Leaderboard) else {}
@@ -459,7 +464,7 @@ def _suite_of(feature: FeatureLike, on: Place) -> FeatureSuite:
 
 
 def _missing_value_lines(table: FeatureTable, feature: str) -> list[str]:
-    """Return a line on the queries without a value of the feature, or no line."""
+    """Return a line on the queries without a value of the feature, if there are any."""
     reasons = {id_: why for (id_, label), why in table.reasons.items() if label == feature}
     if not reasons:
         return []

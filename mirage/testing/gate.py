@@ -38,7 +38,7 @@ class Gated(NamedTuple):
             are written in another style. It limits how much of the median query's loss is ignored.
         substitute_for: Gold data that this feature replaces. The feature is compared only if
             fewer than half of the queries have any of them.
-        may_lack: Whether the feature may be undefined for a good answer.
+        may_lack: Whether a good answer can lack a value of the feature.
     """
 
     name: str
@@ -103,10 +103,11 @@ def default_names(names: Iterable[str], dataset: MirageDataset) -> tuple[str, ..
 
 
 def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """Return how much worse each value is after the allowances for wording and style.
+    """Return how much worse each query is, without differences that wording or style can explain.
 
-    The allowance for wording applies to each pair of responses, so it does not depend on the number
-    of repeats. The allowance for style is the loss of the median query, up to ``Gated.style``.
+    For style, the loss of the median query, up to ``Gated.style``, is subtracted from all losses.
+    For wording, a remaining difference up to ``Gated.wording`` counts as 0. This rule applies to
+    each pair of responses, so it does not depend on the number of repeats.
 
     Args:
         worsening: How much worse each value is, ``(pairs of repeats, queries, features)``; NaN if
@@ -128,7 +129,10 @@ def more_than_wording(worsening: Floats, names: Iterable[str]) -> Floats:
 
 
 def beyond_wording(worsening: Floats, names: Iterable[str]) -> Floats:
-    """Return how much worse each value is after the allowance for wording only.
+    """Return how much worse each query is, without differences that wording can explain.
+
+    A difference between two responses up to ``Gated.wording`` counts as 0. Unlike
+    :func:`more_than_wording`, this function does not subtract a common loss due to style.
 
     Returns:
         Means over the pairs, ``(queries, features)``.

@@ -1,9 +1,9 @@
 """Mutation testing: which known faults in responses a suite of assertions detects.
 
-The module inserts the faults of the simulated arena (:mod:`mirage.surrogate.faults`) into the
-responses of a user's system. If assertions pass on the responses and also on a mutant of them, they
-miss that fault. The mutation score is that of DeMillo, Lipton and Sayward (1978, Hints on Test Data
-Selection), applied to answers instead of programs.
+The module inserts known faults (:mod:`mirage.surrogate.faults`) into the responses of a user's
+system. A mutant is a copy of the responses with one kind of fault. If assertions pass on the
+original responses and also on a mutant, they miss its fault. The mutation score is that of DeMillo,
+Lipton and Sayward (1978, Hints on Test Data Selection), applied to answers instead of programs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SHARES = (1.0, 0.25)
 
 
 class Mutant(NamedTuple):
-    """Responses with one known fault.
+    """A copy of a run in which some responses have one kind of fault.
 
     Attributes:
         kind: Kind of fault, a key of :data:`mirage.surrogate.faults.FAULTS`.
@@ -96,7 +96,7 @@ def mutants(
     shares: Sequence[float] = SHARES,
     seed: int = 0,
 ) -> Mutants:
-    """Return copies of a run with one fault each, for each kind of fault and share of the queries.
+    """Return copies of a run with faults: one copy per kind of fault and share of the queries.
 
     A response that cannot have a fault is unchanged; for example, a response without citations
     cannot lose one. The queries of a smaller share are a subset of those of a larger share, and
@@ -193,9 +193,12 @@ _NEEDS: Mapping[str, tuple[Callable[[Scene], object], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """The queries under test and, by language, the datasets from which faults borrow text.
+    """The texts that faults are made of.
 
-    ``bundled`` is whether all queries are bundled ones, which have texts in all languages.
+    Attributes:
+        corpora: Datasets by language code. The dataset in the language of the run contains the
+            queries under test; others provide text in other languages.
+        bundled: Whether all queries are bundled ones, which have texts in all languages.
     """
 
     corpora: Mapping[str, MirageDataset]
@@ -213,7 +216,11 @@ class _Stage:
         return cls({code: dataset}, bundled=False)
 
     def faulty_responses(self, kind: str, run: Run, seed: int) -> dict[tuple[str, int], Response]:
-        """Return the responses that can have a fault, with that fault, by query id and repeat."""
+        """Insert a fault into all responses that can have it.
+
+        Returns:
+            The faulty responses, by query id and repeat.
+        """
         dataset = self.corpora[run.language]
         changed = {}
         for response in run.responses:
@@ -229,7 +236,7 @@ class _Stage:
     def _faulty_text(
         self, kind: str, query: Query, response: Response, stream: Sequence[int]
     ) -> str | None:
-        """Return the text of a response with a fault; ``None`` if it cannot have the fault.
+        """Insert a fault into a response, and return its text; ``None`` if that is impossible.
 
         ``stream`` seeds the random generator, so that each response has its own random numbers.
         """
@@ -339,7 +346,7 @@ _USER_CHANGES: Mapping[str, Callable[[Draft, Scene, Random], Draft | None]] = {
 
 
 class _WatchedFeature(NamedTuple):
-    """A feature, the tolerance of a bound on its mean, and the purpose of the bound."""
+    """A feature, how far its mean may fall short (``slack``), and the purpose of its bound."""
 
     feature: str
     slack: float
@@ -361,13 +368,13 @@ WATCHED = (
 )
 """The features that suggested assertions check, each with its slack.
 
-The slack is the change of the mean that a bound tolerates. All these features have a better side
-(:class:`mirage.features.Facts`), and a bound limits only the worse side, so improvements never
-break it. Features of style, such as length, headings and the share of copied passages, are not
-included. The slack is a tenth of the range, but a quarter for support, which depends on the
-wording: the bundled queries have true answers in six styles, and in Swahili and Thai the means of
-two styles differ by up to 0.35. ``validation/power/mutation.py`` prints the bounds that break in
-other languages and styles.
+The slack is the change of the mean that a bound tolerates. For all these features, either higher or
+lower values are better (:class:`mirage.features.Facts`). A bound limits only the worse side, so
+improvements never break it. Features of style, such as length, headings and the share of copied
+passages, are not included. The slack is a tenth of the range, but a quarter for support, which
+depends on the wording: the bundled queries have true answers in six styles, and in Swahili and Thai
+the means of two styles differ by up to 0.35. ``validation/power/mutation.py`` prints the bounds
+that break in other languages and styles.
 """
 
 SEEDS = 5
@@ -429,9 +436,9 @@ class Bound(NamedTuple):
 def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bool) -> Bound | None:
     """Return a bound on a feature's mean; ``None`` if every possible value satisfies it.
 
-    The bound is the mean minus the feature's tolerance, or plus it if lower values are better. If
-    the interval of the mean extends beyond that, the bound is at the end of the interval, so that
-    the assertion holds for the original responses.
+    The bound is the mean minus the feature's slack, or the mean plus the slack if lower values are
+    better. If the confidence interval of the mean extends beyond that, the bound is at the end of
+    the interval, so that the assertion holds for the original responses.
     """
     # Rounded outwards to two decimals, so that rounding cannot break the bound.
     feature, slack, why = watched
@@ -443,7 +450,7 @@ def _bound(watched: _WatchedFeature, interval: Interval, mean: float, higher: bo
 
 
 class _WatchedValues(NamedTuple):
-    """The mean of each feature in :data:`WATCHED` on a run, with its interval, by name."""
+    """Means of the features in :data:`WATCHED` on one run, and their intervals, by feature name."""
 
     means: Mapping[str, float]
     intervals: Mapping[str, Interval]
@@ -492,7 +499,10 @@ class _Effects:
         )
 
     def bounds(self) -> list[Bound]:
-        """Return a bound for each feature with a direction; all hold for the original responses."""
+        """Return a bound for each feature whose better direction is known.
+
+        All bounds hold for the original responses.
+        """
         bounds = []
         for entry in WATCHED:
             mean = self.before.means.get(entry.feature, math.nan)
@@ -506,8 +516,8 @@ class _Effects:
     def suggestion(self, mutant: Run) -> str:
         """Return an assertion that catches a mutant, or the reason why there is none.
 
-        The assertion is about the feature with the largest loss, relative to the feature's
-        tolerance.
+        The assertion is about the feature with the largest loss, relative to the feature's slack
+        (:data:`WATCHED`).
         """
         after = self.measure(mutant)
         slacks = {entry.feature: entry.slack for entry in WATCHED}
@@ -580,11 +590,17 @@ class MutationScore:
 
     @property
     def score(self) -> float:
-        """The share of the kinds of fault that are caught at the largest share of queries."""
+        """The share of the kinds of fault that are caught if the most queries have the fault.
+
+        It is :meth:`at` the largest of :attr:`shares`; NaN if no fault was tried.
+        """
         return self.at(self.shares[0]) if self.fates else math.nan
 
     def at(self, share: float) -> float:
         """Return the share of the kinds of fault that are caught, as a mean over the seeds.
+
+        Args:
+            share: Share of the queries with the fault, one of :attr:`shares`.
 
         Returns:
             A share from 0 to 1; NaN if no fault was tried.
@@ -593,7 +609,10 @@ class MutationScore:
         return sum(scores) / len(scores) if scores else math.nan
 
     def by_seed(self, share: float) -> tuple[float, ...]:
-        """Return the share of the kinds of fault that are caught, for each seed."""
+        """Return, for each random seed, the share of the kinds of fault that are caught.
+
+        ``share`` is the share of the queries with the fault, one of :attr:`shares`.
+        """
         caught: dict[int, list[bool]] = {}
         for fate in self.fates:
             if fate.share == share:
@@ -622,7 +641,11 @@ class MutationScore:
         return tuple(sorted({fate.share for fate in self.fates}, reverse=True))
 
     def counted(self, share: float) -> str:
-        """Return counts as text, such as ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``."""
+        """Return how many kinds of fault are caught, as text.
+
+        An example is ``17.4 of 19 kinds of fault (16 to 18 with 5 seeds)``. ``share`` is the share
+        of the queries with the fault, one of :attr:`shares`.
+        """
         scores = self.by_seed(share)
         kinds = len({fate.kind for fate in self.fates if fate.share == share})
         counts = [round(score * kinds) for score in scores]
@@ -755,7 +778,7 @@ def _draw_mutants(
     seed: int,
     seeds: int,
 ) -> tuple[list[tuple[int, Mutant]], Mapping[str, str]]:
-    """Return the mutants with their seeds, and why some kinds were not tried."""
+    """Return pairs of a random seed and a mutant, and why some kinds of fault were not tried."""
     if seeds < 1:
         raise SettingError(f"seeds must be at least 1, got {seeds}")
     by_seed = {
@@ -771,7 +794,10 @@ def _fates(
     effects: _Effects,
     caught_by: Callable[[Run, _Effects], Iterable[str]],
 ) -> tuple[Fate, ...]:
-    """Return each mutant's result; ``caught_by`` returns the assertions that fail on a run."""
+    """Return the result for each mutant.
+
+    ``caught_by`` is a function that returns the names of the assertions that fail on a run.
+    """
     # Faults without randomness give equal mutants for all seeds.
     results: dict[tuple[Response, ...], tuple[tuple[str, ...], str]] = {}
     fates = []
@@ -794,10 +820,10 @@ def suggested_bounds(
 ) -> tuple[tuple[Bound, ...], MutationScore]:
     """Return bounds that hold for the responses and detect faults, and their mutation score.
 
-    A bound is suggested for each feature of :data:`WATCHED` that can be computed on the dataset and
-    that should be high, or low. The bound is the mean of the responses minus the feature's
-    tolerance, or the end of the mean's interval if that is farther from the mean. It therefore
-    holds for the responses. Bounds that no fault breaks are omitted.
+    A bound is suggested for each feature of :data:`WATCHED` that can be computed on the dataset. It
+    is the mean over the responses, minus the feature's slack (plus, if lower values are better). If
+    the end of the mean's confidence interval is farther from the mean, this end is the bound. So
+    all bounds hold for the responses. Bounds that no fault breaks are omitted.
 
     The arguments and errors are those of :func:`mutation_score`.
     """

@@ -1,4 +1,7 @@
-"""Planning how many queries, and repeats of each, a gate needs to detect a loss."""
+"""Planning how many queries, and repeats of each query, are needed to detect a loss.
+
+The loss is detected by a gate: a test with :func:`mirage.testing.assert_no_regression`.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +51,8 @@ class Chances(NamedTuple):
     """The probabilities that a gate gives the right verdict.
 
     Attributes:
-        detected: Probability that a loss of the margin is called worse.
-        cleared: Probability that a system without a loss is called no worse.
+        detected: Probability of the verdict ``worse`` if the loss is as large as the margin.
+        cleared: Probability of the verdict ``no worse`` if there is no loss.
     """
 
     detected: float
@@ -57,12 +60,13 @@ class Chances(NamedTuple):
 
 
 class Design(NamedTuple):
-    """A number of queries and of repeats, with its cost and power.
+    """A number of queries and a number of repeats per query, with their cost and power.
 
     Attributes:
         queries: Number of queries.
         repeats: Number of answers per query.
-        calls: Number of answers that a run needs; saving the baseline needs as many once.
+        calls: Number of answers that each run needs. Saving the baseline needs the same number
+            once.
         cost: Cost of the calls of one run and of writing the queries.
         chances: Probabilities that the gate gives the right verdict.
         enough: Whether both probabilities reach the target power.
@@ -156,18 +160,19 @@ def plan(
     * Changes of the system: in each feature, a share ``moved`` of the queries gets better or worse,
       in all repeats. More repeats do not reduce this part.
 
-    All features that the gate compares are simulated, as its p-values are corrected for their
-    number. Noise between the runs of a baseline is not simulated.
+    All features that the gate compares are simulated, because the gate corrects its p-values for
+    their number. Noise between the runs of a baseline is not simulated.
 
-    The gate also counts answers that turned from right to wrong, and allows for more of them if
-    more answers changed. The simulation assumes that all answers changed in wording.
+    The gate also counts answers that turned from right to wrong. The more answers changed their
+    wording, the more such turns it requires for an alarm. The simulation assumes that the wording
+    of all answers changed.
     ``validation/power/power.py`` compares such predictions with real outcomes.
 
     Args:
-        loss: Mean loss in a feature, as a share of its range. It is also the margin of
-            ``no worse``.
-        power: Target probability that the loss is called worse, and that no loss is called
-            ``no worse``.
+        loss: Mean loss in a feature, as a share of its range. It is also the margin: the loss that
+            the verdict ``no worse`` rules out.
+        power: Target probability of two events: the verdict is ``worse`` if there is a loss, and
+            ``no worse`` if there is none.
         alpha: Significance level of each verdict.
         baseline: Baseline file of :func:`save_baseline`, or its return value, preferably with
             repeats.
@@ -257,9 +262,10 @@ def _baseline_noise(
     loss: float,
     assumptions: _Assumptions,
 ) -> tuple[Noise, str, str]:
-    """Return a baseline's noise, the feature that is hardest to judge, and the assumptions.
+    """Return a baseline's noise, the name of the hardest feature, and the assumptions in words.
 
-    It is the feature with the largest variation among those that can drop by ``loss``.
+    The hardest feature is the one with the largest variation among those that can drop by ``loss``.
+    If the baseline has no repeats, the noise is assumed and the name of the feature is empty.
     """
     earlier = baseline if isinstance(baseline, Baseline) else read_baseline(baseline)
     dataset = dataset_of(earlier.table.language if on is None else on, None)
@@ -312,7 +318,10 @@ def _possible_losses(baseline: Baseline, names: Sequence[str]) -> dict[str, Floa
 
 
 class _SimulatedGate(NamedTuple):
-    """The gate on simulated comparisons; losses are added to the first feature."""
+    """The test of ``assert_no_regression``, applied to simulated comparisons.
+
+    The simulated losses are in the first feature of the noise.
+    """
 
     noise: Noise
     loss: float
@@ -347,13 +356,13 @@ class _SimulatedGate(NamedTuple):
         return Chances(detections / simulations, clearances / simulations)
 
     def queries_needed(self, repeats: int, power: float) -> int:
-        """Return the number of queries that reaches the power.
+        """Return the approximate number of queries that is needed to reach the power.
 
         The search takes steps according to the power of a normal test until it has one number with
         too little power and one with enough. Then it interpolates between them.
 
         Returns:
-            A number above :data:`MOST` if the power takes more queries than that.
+            The number of queries; ``MOST + 1`` if :data:`MOST` queries are too few.
         """
         number, target, at_level = 60.0, float(ndtri(power)), -float(ndtri(self.alpha))
         few: tuple[float, float] | None = None
@@ -413,7 +422,8 @@ class ExtraQueries(NamedTuple):
             queries are needed in all.
         repeats: Number of repeats per query that is enough instead. ``None`` if repeats are not
             enough, or if the runs have none, so that their effect is not known.
-        power: Probability that the loss is then called worse, and that no loss is called no worse.
+        power: Probability of a right verdict with these numbers: ``worse`` if the loss is as large
+            as the margin, and ``no worse`` if there is no loss.
     """
 
     queries: int | None
@@ -441,8 +451,8 @@ def extra_queries_needed(
 
     Args:
         comparison: An inconclusive comparison.
-        power: Target probability that a loss of the margin is called worse, and that no loss is
-            called no worse.
+        power: Target probability of two events: the verdict is ``worse`` if the loss is as large as
+            the margin, and ``no worse`` if there is no loss.
         seed: Random seed of the simulation.
     """
     compared = [change in comparison.compared for change in comparison.changes]
@@ -475,7 +485,11 @@ def extra_queries_needed(
 
 
 def _repeat_variance(comparison: Comparison) -> Floats:
-    """Return the variance of differences due to variation between repeats; NaN if not known."""
+    """Return how much variation between repeats adds to the variance of a query's difference.
+
+    Returns:
+        One variance per feature; NaN if one of the runs has no repeats.
+    """
     parts = []
     for table in (comparison.before, comparison.after):
         if table.repeats is None:

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures, a marker, ini options, and results in the JUnit file.
 
-It does nothing, and does not import the rest of the library, until a test uses one of them or an
-assertion of :mod:`mirage.testing`.
+The plugin does nothing, and does not import the rest of the library, until a test uses one of these
+or an assertion of :mod:`mirage.testing`.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def mirage_run(request: pytest.FixtureRequest) -> Runs:
-    """Return a function that runs a model once in the test session.
+    """Return a function that asks a model the queries once per test session.
 
-    ``mirage_run(model, "my-rag")`` is the model's run under this name. See
-    :class:`mirage.testing._runs.Runs`.
+    ``mirage_run(model, "my-rag")`` returns the model's responses as a :class:`mirage.Run` with the
+    name ``my-rag``. Later calls with the same model and name return the same run. See
+    :class:`mirage.testing._runs.Runs` for all arguments.
     """
     from mirage.testing._runs import Runs
 

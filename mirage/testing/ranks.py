@@ -58,7 +58,7 @@ def assert_ranks(
         on: The leaderboard, or the language code of a bundled one; the default is that of
             :func:`assert_feature`. Ignored if ``system`` is a ranking.
         model: Name of the model. If ``system`` is a ranking, the default is its only model that is
-            no anchor.
+            not an anchor (one of the leaderboard's reference models).
         allow_failed: Number of queries that the model may fail on.
 
     Raises:
@@ -108,7 +108,7 @@ def _rank_system(system: ModelLike, on: str | Leaderboard | None, model: str | N
 
 
 def _only_model(ranking: Ranking) -> str:
-    """Return the only model of a ranking that is no anchor."""
+    """Return the only model of a ranking that is not an anchor (reference model)."""
     models = [entry.model for entry in ranking if not entry.anchor]
     if len(models) == 1:
         return models[0]
@@ -136,8 +136,8 @@ def _rank_error(
 
 def _unfamiliar_warning(entry: Entry) -> str:
     return (
-        f"{entry.model} is unlike any system that this board knows ({entry.unfamiliar}), so its "
-        "rank is unreliable"
+        f"{entry.model} is unlike all systems that this leaderboard was trained on "
+        f"({entry.unfamiliar}), so its rank is unreliable"
     )
 
 
@@ -150,7 +150,7 @@ def _worse_query_lines(evidence: Evidence, model: str, other: Entry) -> list[str
     """Return lines on the queries whose features are farthest below the other model's means.
 
     Differences are divided by the feature's standard deviation over the models that the ranker was
-    trained on. A ranking by judgments has no features, so there are no lines for it.
+    trained on. The list is empty for a ranking by judgments, which has no features.
     """
     dataset, ranker = evidence.dataset, evidence.ranker
     if dataset is None or ranker is None or model not in evidence.tables:

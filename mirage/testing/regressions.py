@@ -85,8 +85,8 @@ def assert_no_regression(
     * ``worse``: the loss in at least one feature is statistically significant, and the assertion
       fails.
     * ``no worse``: a loss above the margin is ruled out in every feature.
-    * ``inconclusive``: the comparison is inconclusive, and pytest shows the test as skipped.
-      ``inconclusive`` changes this.
+    * ``inconclusive``: neither holds, and pytest shows the test as skipped. The argument
+      ``inconclusive`` changes this outcome.
 
     Responses are compared query by query, all features together; see
     :func:`mirage.testing.comparison.compare` for the test. Another wording is not a regression:
@@ -100,9 +100,9 @@ def assert_no_regression(
     that is detected depends on the number of queries: ``validation/truth/gate.py`` prints it for
     the bundled queries, ``validation/power/regression.py`` for 5 to 100 queries.
 
-    A query is lost if the model failed on it now but not in the baseline, or if a feature has no
-    value any more. A language that is missing because the answer is short does not count. The
-    assertion fails if more than ``allow_failed`` queries are lost.
+    A query is lost if the model failed on it now but not in the baseline, or if a feature has a
+    value in the baseline only. The exception is ``target_language``, which a good answer may lack
+    because it is too short. The assertion fails if more than ``allow_failed`` queries are lost.
 
     Args:
         system: The system, as for :func:`mirage.respond`.
@@ -117,12 +117,14 @@ def assert_no_regression(
             or ``"skip"`` if it is not set. Outside pytest nothing is skipped; check the
             ``verdict`` of the return value.
         features: Features of the baseline to compare, which may include features of wording. The
-            default are language, citations, support, facts and abstention, if the queries have
-            the gold data, and the baseline's features that you defined or that need a model.
+            default are the features of language, citations, support, facts and abstention for
+            which the queries have gold data. The baseline's features that you defined or that
+            need a model are also included.
         on: The queries that the baseline was saved on: a dataset or a leaderboard. By default
             the bundled queries of the baseline's language.
-        suite: The features of the baseline; by default those of a leaderboard, or features of the
-            library with the names in the baseline. Required if you defined some of them.
+        suite: The features that the baseline was saved with. By default they are loaded by their
+            names, from the leaderboard if ``on`` is one, else from the library. Required if you
+            defined some of them.
         cluster: Cluster of each query, such as the document that several queries are about: a key
             of their metadata, a function of the query, or a mapping from query id. The default is
             :attr:`Query.cluster <mirage.Query>`. If related queries are not clustered, false
@@ -235,7 +237,7 @@ def compare_with_baseline(
 
 
 def later_baseline(runs: BaselineComparison) -> Baseline:
-    """Return the later run of a comparison as a baseline, for a history."""
+    """Return the later run of a comparison as a baseline, so that a history can store it."""
     table = replace(runs.comparison.after, clusters=runs.clusters)
     failed = {response.query_id: response.error or "" for response in runs.run.failed}
     return replace(
@@ -250,6 +252,11 @@ def later_baseline(runs: BaselineComparison) -> Baseline:
 
 def check_comparison(runs: BaselineComparison, inconclusive: str, allow_failed: int) -> Comparison:
     """Raise an error if the run is worse than its baseline or lost too many queries.
+
+    Args:
+        runs: The comparison.
+        inconclusive: Outcome of an inconclusive comparison: ``"skip"``, ``"fail"`` or ``"pass"``.
+        allow_failed: Number of queries that may be lost, see :func:`assert_no_regression`.
 
     Raises:
         FellShortError: A feature is worse, too many queries are lost, or the comparison is
@@ -449,7 +456,12 @@ def summary(comparison: Comparison, more: ExtraQueries | None = None) -> str:
 
 
 def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]:
-    """Return the notes below a table: evidence, allowances for style, features not compared."""
+    """Return the notes below a table of changes.
+
+    They state how many queries the correctness measures cover, how many answers are identical,
+    whether noise between runs is included, how much loss counts as style, and which features were
+    not compared.
+    """
     identical = identical_line(comparison)
     return [
         str(comparison.evidence),
@@ -462,7 +474,7 @@ def table_notes(comparison: Comparison, legend: Sequence[str] = ()) -> list[str]
 
 
 def identical_line(comparison: Comparison) -> str:
-    """Return a line with the number of answers identical to the baseline's; empty if unknown."""
+    """Return a line with the number of answers that equal the baseline's; empty if unknown."""
     if comparison.identical is None:
         return ""
     same, queries = int(comparison.identical.sum()), len(comparison.identical)
@@ -556,7 +568,7 @@ def _not_compared_lines(comparison: Comparison) -> list[str]:
 
 
 def _worst_repeats(comparison: Comparison, run: Run, names: Sequence[str]) -> Run:
-    """Return a run with the worst repeat of each query in these features."""
+    """Return a run that contains only the worst repeat of each query, judged by these features."""
     table = comparison.after
     if table.repeats is None:
         return run
@@ -604,7 +616,7 @@ def _row(change: Change) -> tuple[str, ...]:
 
 
 def _version_lines(baseline: Baseline) -> list[str]:
-    """Return a line on packages with another version than that of the baseline, or no line."""
+    """Return a line on the packages whose version changed since the baseline was saved, if any."""
     current = versions()
     changed = [
         f"{package} {baseline.versions.get(package, 'none')} → {current.get(package, 'none')}"

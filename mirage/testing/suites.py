@@ -1,4 +1,4 @@
-"""Test files: writing them from responses, and measuring the faults that they catch."""
+"""Writing test files for the responses of a system, and measuring which faults tests catch."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def score_tests(
     seed: int = 0,
     seeds: int = SEEDS,
 ) -> MutationScore:
-    """Return the mutation score of a test file.
+    """Return the mutation score of a test file: which of the faults in responses make it fail.
 
-    pytest runs the file on the original responses and on each mutant. Meanwhile the environment
-    variable ``MIRAGE_RESPONSES`` contains the path of the responses. The assertions of
-    :mod:`mirage.testing` and the fixture ``mirage_run`` read that file instead of asking the
-    system of the tests. Other assertions do not see the faults.
+    pytest runs the file on the original responses and on each mutant, a copy of the responses with
+    one kind of fault. Meanwhile the environment variable ``MIRAGE_RESPONSES`` contains the path of
+    the responses. The assertions of :mod:`mirage.testing` and the fixture ``mirage_run`` read that
+    file instead of asking the system that the tests name. Other assertions do not see the faults.
 
     Args:
         file: The test file.
@@ -120,6 +120,9 @@ def write_tests(
     seeds: int = SEEDS,
 ) -> MutationScore:
     """Write a pytest file that passes on the responses, with its mutation score in its header.
+
+    The mutation score is the share of the kinds of fault, inserted into the responses, that make a
+    test of the file fail.
 
     The names of files and of the model occur only in string literals of the file, so that they
     cannot run as code.

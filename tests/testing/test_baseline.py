@@ -78,7 +78,7 @@ def test_runs_of_several_days_are_saved_as_one_baseline(
     content = json.loads(path.read_text(encoding="utf-8"))
     content["runs"] = 2
     path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(DatasetError, match="3 repeats cannot be of 2 runs"):
+    with pytest.raises(DatasetError, match="3 repeats cannot be split evenly over 2 runs"):
         read_baseline(path)
     with pytest.raises(SettingError, match="at least one run"):
         save_baseline([], path, on=swahili)
