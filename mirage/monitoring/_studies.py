@@ -14,12 +14,12 @@ from mirage.statistics.worlds import StudyDesign, StudySample, draw_traffic, los
 
 
 def methods() -> Mapping[str, Method]:
-    """Return the methods of production logs for :func:`mirage.statistics.validate`."""
+    """Return the method ``drift``, in the form that :func:`mirage.statistics.validate` studies."""
     return {"drift": Method(_draw, _drift, "alarm")}
 
 
 def _sizes(design: StudyDesign) -> tuple[int, ...]:
-    """Return the number of questions of each day of a period, as equal as possible."""
+    """Return the number of questions of each simulated day; the numbers differ by at most 1."""
     return tuple(np.diff(np.arange(design.days + 1) * design.queries // design.days).tolist())
 
 

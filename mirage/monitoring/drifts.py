@@ -40,9 +40,11 @@ class Shift(MeanDifference):
             :func:`mirage.monitoring.traffic.traffic`, or ``new_words``
             (:func:`mirage.monitoring.traffic.new_words`).
         changed: Whether the difference is statistically significant.
-        worse: Whether the difference is for the worse; ``None`` if neither high nor low is better.
+        worse: Whether the difference is for the worse; ``None`` if neither higher nor lower values
+            are better.
         lost_at_most: The largest loss in the interval, as a share of the measure's range. NaN if
-            neither high nor low is better; infinite without an interval or a finite range.
+            neither higher nor lower values are better. Infinite if there is no interval or the
+            range is not finite.
         queries: Number of questions with a value, in the earlier and the later log.
     """
 
@@ -92,7 +94,7 @@ class Drift(Printed):
 
     @property
     def comparable(self) -> tuple[Shift, ...]:
-        """The measures that should be high, or low, and that have an interval.
+        """The measures that have an interval and for which higher or lower values are better.
 
         Only these measures can be called worse.
         """
@@ -224,7 +226,10 @@ def cautions(log: Log, side: LogMeasures) -> list[str]:
 
 
 def _group_reasons(reasons: Mapping[str, str]) -> list[str]:
-    """Return a line with the features that are not measured, grouped by reason."""
+    """Return a line with the features that are not measured, grouped by reason, if there are any.
+
+    ``reasons`` are the reasons by name of feature.
+    """
     names: dict[str, list[str]] = {}
     for name, why in reasons.items():
         names.setdefault(why, []).append(name)
@@ -257,19 +262,20 @@ def drift(
     same questions, :func:`mirage.testing.assert_no_regression` detects smaller losses.
 
     A measure changed if its corrected p-value is at most ``alpha`` and the interval of its
-    difference excludes 0. Two tests compute both, and the larger p-value and the wider interval
-    count. :func:`mirage.statistics.mean_differences` takes clusters of questions as independent,
-    and :func:`mirage.statistics.serial.serial_differences` days, with an allowance for correlated
-    days. ``validation/coverage/logs.py`` and ``validation/coverage/drift.py`` print their error
-    rates. Logs are clustered by the rule of :func:`mirage.monitoring.logs.regroup`. If either log
-    has fewer than ten clusters or four days, there are no intervals and the verdict is
-    ``inconclusive``. Logs without times are taken to be in the order of time, and ten blocks of
-    lines count as days.
+    difference excludes 0. Two tests compute p-values and intervals, and the larger p-value and the
+    wider interval count. :func:`mirage.statistics.mean_differences` treats clusters of questions as
+    independent. :func:`mirage.statistics.serial.serial_differences` treats days as units and allows
+    for correlation between days. ``validation/coverage/logs.py`` and
+    ``validation/coverage/drift.py`` print their error rates. Logs are clustered by the rule of
+    :func:`mirage.monitoring.logs.regroup`. If either log has fewer than ten clusters or four days,
+    there are no intervals and the verdict is ``inconclusive``. If lines have no times, they are
+    assumed to be in the order of time, and ten blocks of lines count as days.
 
-    The function is for one look. To look at a log every day, use :func:`mirage.monitoring.watch`.
+    The error rates hold for a single comparison. To check a log every day, use
+    :func:`mirage.monitoring.watch`.
 
-    The verdict is ``no worse`` if no interval includes a loss above the margin. With 95 %
-    intervals a loss of the margin is called ``no worse`` in about one of 40 comparisons, and more
+    The verdict is ``no worse`` if no interval includes a loss above the margin. If the true loss
+    equals the margin, 95 % intervals give this verdict in about one of 40 comparisons, and more
     often for rates close to 1.
 
     Args:
@@ -373,8 +379,8 @@ def shifts_between(
 ) -> tuple[Shift, ...]:
     """Return the change of each column between two tables with the same columns.
 
-    ``times`` are the days of both tables; without them, queries may not depend on each other over
-    time. The other settings are those of :func:`drift`.
+    ``times`` are the days of both tables. If they are not given, the test assumes that queries at
+    different times are independent. The other settings are those of :func:`drift`.
     """
     column_facts = [facts(name, {**before.facts, **after.facts}) for name in before.features]
     low, high = (np.array([getattr(fact, end) for fact in column_facts]) for end in ("low", "high"))
@@ -419,9 +425,9 @@ class LogDays(NamedTuple):
     """The questions of a log in the order of time.
 
     Attributes:
-        order: Positions of the questions in the order of time.
-        days: The day of each question, as a number; the number of its block of lines if lines have
-            no time.
+        order: Positions of the questions in the log, in the order of time.
+        days: The day of each question, in the order of time, as a number. If lines have no time,
+            the number of the question's block of lines.
     """
 
     order: Ints

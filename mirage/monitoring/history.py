@@ -1,4 +1,4 @@
-"""The history: features of models at each commit, stored in one SQLite file."""
+"""The history of a system: the features of its models at each commit, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ class History:
             database.execute("UPDATE commits SET accepted = 1 WHERE sha = ?", matches)
 
     def series(self) -> tuple[tuple[Commit, ...], ...]:
-        """Return the commits of each model and set of queries, in the order of their addition.
+        """Return one series of commits per model and set of queries.
+
+        The commits of a series are in the order in which they were added.
 
         Raises:
             DatasetError: The file does not exist or is not a history, or an entry is damaged.

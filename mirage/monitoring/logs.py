@@ -1,9 +1,9 @@
-"""Production logs, which have questions, the passages that were shown, and answers, but no labels.
+"""Production logs: questions, the passages that were shown, and answers, but no labels.
 
-Logs are JSON Lines (gzipped or not) or Parquet, with one answered question per line. Field names
-may be any of the usual ones (:data:`FIELDS`), or others that ``fields`` names. The readers return a
-dataset and a run, so everything that needs no reference, relevant passages or short answers can be
-computed on them.
+Logs are JSON Lines (gzipped or not) or Parquet, with one answered question per line. Usual field
+names are recognised (:data:`FIELDS`); the argument ``fields`` sets other names. :func:`read`
+returns a dataset and a run. So all features that need no reference, relevant passages or short
+answers can be computed on a log.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ PERIODS: Mapping[str, Callable[[datetime], str]] = MappingProxyType(
 """The periods that split a log, with the names of parts, such as ``2026-W47`` (ISO 8601, UTC)."""
 
 FEWEST_JOINED = 12
-"""If joining equal questions and sessions leaves fewer clusters, sessions alone are clusters."""
+"""Fewest clusters that joining equal questions and sessions may leave.
+
+If it leaves fewer, the questions are clustered by session alone (:func:`regroup`).
+"""
 
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
 """How questions are grouped into clusters: by a field, by equal text, or by user or session."""
@@ -66,7 +69,7 @@ _MILLISECONDS = 1e11
 
 
 class Log(NamedTuple):
-    """The questions to a system and its answers.
+    """A log in memory: the questions to a system, and its answers.
 
     Attributes:
         dataset: The questions. A question that was asked twice occurs under two ids. Each query's
@@ -75,10 +78,10 @@ class Log(NamedTuple):
         run: The answers. A line with an error, or whose answer is null, is a failure.
         times: The time of each question in UTC by query id, for the lines that have a time.
         clustering: How questions are grouped into clusters.
-        sessions: The cluster of each question by session alone, by query id; empty if no line
-            names a session or if lines name their cluster.
+        sessions: The cluster that each question would have if only sessions counted, by query id.
+            Empty if no line names a session, or if lines name their cluster.
         joined: If ``clustering`` is ``"sessions"``, the number of clusters that would remain if
-            equal questions were joined too.
+            equal questions of different sessions were joined too.
     """
 
     dataset: MirageDataset
@@ -137,7 +140,12 @@ class Log(NamedTuple):
         return both[f"before {latest}"], both[latest]
 
     def by_model(self) -> dict[str, Log]:
-        """Return the part of each model by name; the whole log if there is only one model."""
+        """Split the log by model.
+
+        Returns:
+            The lines of each model as a log, by model name. If there is only one model, its log is
+            the whole log.
+        """
         # Lines without a model belong to the run's model.
         names = {query.id: query.metadata.get("model", self.run.model) for query in self.dataset}
         if len(set(names.values())) == 1:
@@ -215,8 +223,8 @@ def read(
     Args:
         path: JSON Lines, gzipped or not, or Parquet (extra ``retrieval``).
         language: ISO 639-1 code of the language that the questions should be in.
-        fields: The log's names of fields, by their names in :data:`FIELDS`. Dots lead into objects,
-            and numbers into lists: ``{"answer": "choices.0.message.content"}``.
+        fields: Names of fields in the log, by their names in :data:`FIELDS`. A dot leads into an
+            object, and a number into a list: ``{"answer": "choices.0.message.content"}``.
         model: Name of the run; by default the model that all lines name, or else the file's name.
 
     Raises:
@@ -307,7 +315,7 @@ def _look_up(row: Mapping[str, Any], name: str) -> Any:
 
 
 def _used_name(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the first name under which a row has a value, or else the first name."""
+    """Return the first name under which a row has a value; the first of all if none has one."""
     return next((name for name in names if _look_up(row, name) is not None), names[0])
 
 
@@ -377,7 +385,7 @@ def _line(
 def _answer(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]]
 ) -> tuple[str | None, str]:
-    """Return the answer and the reason to record if there is none."""
+    """Return the answer of a line, and the reason to record as the error if the answer is None."""
     error = _value(row, names["error"])
     # Many loggers write an empty error into every line.
     if error not in (None, False, "", 0, {}, []):
@@ -494,12 +502,12 @@ def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line])
 
 
 def regroup(logs: Sequence[Log]) -> tuple[Log, ...]:
-    """Cluster the questions of logs that will be compared by the same rule, and return the logs.
+    """Cluster the questions of several logs by one rule, so that the logs can be compared.
 
-    By default, equal questions and the questions of one session are joined to one cluster. If users
-    share their questions, this may join everything. If it leaves fewer than :data:`FEWEST_JOINED`
-    clusters in any of the logs, all logs with sessions are clustered by session alone. Their
-    intervals then describe other users who ask the same questions.
+    By default, equal questions and the questions of one session are joined to one cluster. If many
+    users ask the same questions, this rule may join everything. If it leaves fewer than
+    :data:`FEWEST_JOINED` clusters in any of the logs, all logs with sessions are clustered by
+    session alone. Their intervals are then valid for other users who ask the same questions.
 
     Args:
         logs: The logs. Logs whose lines name their cluster are not changed.
@@ -554,9 +562,9 @@ def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None
 
 
 def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
-    """Return the cluster of each question by session alone.
+    """Return the cluster that each question would have if only sessions counted, by query id.
 
-    Equal questions of lines without a session are one cluster.
+    Equal questions of lines without a session form one cluster.
     """
     return {
         line.entry.query.id: (

@@ -31,7 +31,8 @@ class Step(NamedTuple):
             or clusters.
         high: Upper end of the interval.
         p: P-value of a lasting drop since the reference commit, corrected for the number of
-            features. It is valid at every commit together; NaN if the commit was not compared.
+            features. It remains valid if it is checked after every commit. NaN if the commit was
+            not compared.
         worse: Whether the drop is statistically significant.
         since: SHA of the commit at which the drop most likely began; empty if it is not
             significant.
@@ -53,8 +54,8 @@ class CommitChanges:
     Attributes:
         commit: The commit and its measurements.
         steps: The result for each feature.
-        reference: SHA of the reference commit that it is compared with; empty if it is not
-            compared.
+        reference: SHA of the reference commit that the commit is compared with; empty if the
+            commit is not compared.
     """
 
     commit: Commit
@@ -68,7 +69,10 @@ class CommitChanges:
 
     @property
     def summary(self) -> str:
-        """The features that got worse, and since when, in words."""
+        """The features that got worse, each with the commit where the drop began, as text.
+
+        The text is ``"no"`` if no feature got worse, and ``"not compared"`` without a reference.
+        """
         drops = [f"{step.feature} since {step.since[:10]}" for step in self.steps if step.worse]
         return ", ".join(drops) or ("no" if self.reference else "not compared")
 
@@ -96,7 +100,7 @@ class Series:
 
     @property
     def note(self) -> str:
-        """The meaning of ``worse`` in this series."""
+        """An explanation of the column ``worse`` for the page and the tables."""
         return (
             f"worse: significant drop that lasts, after the commit in the column before; the "
             f"probability of any false alarm in all commits is at most {self.alpha:g}; at least "
@@ -129,27 +133,28 @@ def compare_commits(
     alpha: float = 0.05,
     features: Sequence[str] = (),
 ) -> Series:
-    """Test after each commit of a series whether a feature has dropped for good.
+    """Test for each commit of a series whether a feature has dropped and stayed lower.
 
     The null hypothesis is that the mean of a feature over these queries has not dropped since the
     reference, which is the last accepted commit, or the first. Single queries may change in either
-    direction. The mean of a run varies by chance, and by all that the answers of one run share,
-    such as the day. This variance is estimated from the series itself, so a drop can begin at the
-    fifth commit at the earliest, and a series with fewer commits is not compared.
+    direction. The mean of a run varies by chance, and by influences that all answers of the run
+    share, such as the day. This variance is estimated from the series itself. So a drop can begin
+    at the fifth commit at the earliest, and a series with fewer commits is not compared.
 
     The evidence for a drop is that of :func:`mirage.statistics.alarms.rise_evidence`. The
     probability of any false alarm is at most ``alpha`` for the whole series, however long it gets
-    and however often it is looked at. The allowances for wording and style are subtracted first, as
-    in the gate (:func:`mirage.testing.gate.more_than_wording`). The gate
-    (:func:`mirage.testing.assert_no_regression`) tests another hypothesis: whether the system is
-    worse on new queries like these. ``validation/coverage/history.py`` prints false alarm rates and
-    power.
+    and however often it is tested. Losses that wording or style can explain are subtracted first,
+    as in the gate, :func:`mirage.testing.assert_no_regression`
+    (:func:`mirage.testing.gate.more_than_wording`). The gate tests another hypothesis: whether the
+    system is worse on new queries like these. ``validation/coverage/history.py`` prints false alarm
+    rates and power.
 
     Args:
         commits: A series of :meth:`History.series <mirage.monitoring.History.series>`.
         alpha: Probability of any false alarm after a reference; above 0 and below 1.
-        features: Features to show and compare. The default are the features of the last commit's
-            entry, or if that has none, the features of the gate that all commits have.
+        features: Features to show and compare. By default those that the last commit names
+            (:attr:`Commit.features <mirage.monitoring.Commit>`). If it names none, the gate's
+            default features and user-defined features that all commits have.
 
     Raises:
         SettingError: There is no commit, ``alpha`` is out of range, or no feature is in all
@@ -208,11 +213,11 @@ def _mean_losses(
 
 
 def _smallest_changes(table: FeatureTable) -> Floats:
-    """Return the smallest credible standard deviation of each mean over runs.
+    """Return the smallest plausible standard deviation, between runs, of each feature's mean.
 
-    It is the standard deviation if one answer per run is expected to change completely, with all
-    answers of a cluster together. Without it, the first change of a system that always answered
-    alike would be an alarm.
+    It is the standard deviation if one answer per run is expected to change completely, and the
+    answers of a cluster change together. Without this minimum, a system that always answered alike
+    would cause an alarm at its first change.
     """
     entries = [facts(name, table.facts) for name in table.features]
     widths = np.array([entry.high - entry.low for entry in entries])
@@ -225,7 +230,11 @@ def _smallest_changes(table: FeatureTable) -> Floats:
 
 
 def _names_to_compare(tables: Sequence[FeatureTable], requested: Sequence[str]) -> list[str]:
-    """Return the requested features; by default the regression test's and user-defined ones."""
+    """Return the requested features, which all commits must have.
+
+    By default, these are the default features of the gate and all user-defined features. If the
+    commits share none of them, all shared features are returned.
+    """
     names = [n for n in tables[0].features if all(n in table.features for table in tables)]
     if requested:
         for name in requested:

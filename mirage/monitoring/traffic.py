@@ -1,7 +1,7 @@
 """Measures of logged traffic: the questions, their retrieved passages, and missing answers.
 
-They are no features of answers, and most of them are neither good nor bad: longer questions, for
-example, are no fault of the system. If answers get worse, these measures show whether the questions
+These measures do not rate answers, and most of them are neither good nor bad: longer questions, for
+example, are not the system's fault. If answers get worse, the measures show whether the questions
 have changed.
 """
 
@@ -30,7 +30,7 @@ from mirage.text.responses import ParsedResponse
 __all__ = ["NEW_WORDS", "TRAFFIC", "LogMeasures", "measure_log", "new_words", "traffic"]
 
 LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
-"""The features that are measured on a log, as far as it meets their needs."""
+"""The features that are measured on a log, if the log contains the data that they need."""
 
 TRAFFIC: Mapping[str, Facts] = MappingProxyType(
     {
@@ -44,10 +44,10 @@ TRAFFIC: Mapping[str, Facts] = MappingProxyType(
         "other_language": Facts("none", 0, 1),
     }
 )
-"""The facts of the columns of :func:`traffic`, by name."""
+"""The direction and range of each column of :func:`traffic`, by name."""
 
 NEW_WORDS: Mapping[str, Facts] = MappingProxyType({"new_words": Facts("none", 0, 1)})
-"""The facts of the column of :func:`new_words`."""
+"""The direction and range of the column of :func:`new_words`, by its name."""
 
 _NO_PASSAGES = NotComputed("the log does not list the passages that were shown")
 _NO_WORDS = NotComputed("the question has no words")
@@ -114,12 +114,12 @@ def traffic(dataset: MirageDataset, run: Run, *, cluster: Cluster = None) -> Fea
 
     - ``failed``: 1 if there is no answer, else 0.
     - ``empty_answer``: 1 if the answer is empty, else 0.
-    - ``abstains``: 1 if :func:`mirage.text.abstains` detects an abstention, else 0. It is unknown
-      whether it should abstain.
+    - ``abstains``: 1 if :func:`mirage.text.abstains` detects an abstention, else 0. The log does
+      not show whether the system should abstain.
     - ``cites``: 1 if the answer cites a shown passage, else 0. If it cites none,
       ``support_lexical`` and ``relevance_lexical`` are 0 for this reason.
     - ``question_carried``: how well the shown passages match the question's content words, from 0
-    to 1. It is a mean over the words, weighted by word length, and 0 if no passage was shown.
+      to 1. It is a mean over the words, weighted by word length, and 0 if no passage was shown.
     - ``passages_shown``: number of shown passages.
     - ``question_length``: number of words, or of characters if the script has no spaces.
     - ``other_language``: the share of the question that is in another language than expected, by
@@ -235,12 +235,13 @@ def new_words(
     before_clusters: Mapping[str, str],
     after_clusters: Mapping[str, str],
 ) -> tuple[Floats, Floats]:
-    """Return for each question the share of its words that earlier questions do not have.
+    """Return, for each question, the share of its content words that earlier questions lack.
 
-    The words are content words. New topics have larger shares. Every second cluster of earlier
-    questions is set aside as a reference. The words of all other questions, earlier and later, are
-    compared with the words of the reference. So both groups have the same distribution if nothing
-    changed, and their questions depend on each other only through their clusters.
+    Questions on new topics have larger shares. Every second cluster of earlier questions is set
+    aside as a reference. All other questions, earlier and later, are compared with it: their value
+    is the share of their words that do not occur in the reference. So the values of both groups
+    have the same distribution if nothing changed, and they depend on each other only through the
+    clusters.
 
     Args:
         before: The earlier questions.
@@ -251,7 +252,7 @@ def new_words(
             has no value.
 
     Returns:
-        The values of the earlier questions, NaN for those set aside, and those of the later
+        The values of the earlier questions, NaN for those set aside, and the values of the later
         questions.
     """
     earlier_names = cluster_names(before.query_ids, before_clusters)

@@ -1,4 +1,4 @@
-"""An alarm for a production log that is looked at every day."""
+"""A test for lasting drops in a production log that can be repeated every day."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _WEEK = {"day": 7, "week": 1, "month": 1}  # periods after which levels may repe
 
 
 class Trend(NamedTuple):
-    """The change of one measure of a log over its periods.
+    """The change of one measure of a log over its periods (days, weeks or months).
 
     Attributes:
         feature: Name of the measure.
         before: Mean of the periods before ``since``, or of all periods if it is empty.
         after: Mean of the periods from ``since`` on; NaN if it is empty.
-        p: P-value of a lasting drop, corrected for the number of measures. It is valid at every
-            period together. NaN if there are too few periods.
-        worse: Whether the drop is statistically significant.
-        since: Name of the period in which the drop most likely began; empty if it is not
+        p: P-value of a lasting change for the worse, corrected for the number of measures. It
+            remains valid if it is checked after every period. NaN if there are too few periods.
+        worse: Whether the change is statistically significant.
+        since: Name of the period in which the change most likely began; empty if it is not
             significant.
     """
 
@@ -45,14 +45,14 @@ class Trend(NamedTuple):
 
 @dataclass(frozen=True)
 class Watch(Printed):
-    """The measures of a log after its last period; prints as a table.
+    """The tests of all measures of a log for lasting drops; prints as a table.
 
     Attributes:
         name: Name of the log.
         periods: Names of the periods that have questions, the oldest first.
-        trends: The result for each measure that should be high, or low.
+        trends: The result for each measure for which higher or lower values are better.
         alpha: Probability of any false alarm, in all periods together.
-        needed: Number of periods that are needed.
+        needed: Smallest number of periods with which a drop can be tested.
     """
 
     name: str
@@ -98,13 +98,13 @@ def watch(
     n_jobs: int = 1,
     progress: bool = True,
 ) -> Watch:
-    """Test whether a measure of a log has dropped for good; may be repeated after every period.
+    """Test whether any measure of a log has got worse and stayed worse.
 
     The function compares means of days, weeks or months. Call it on the whole log as often as you
     like: the probability of any false alarm is at most ``alpha`` for the whole life of the log
     (:func:`mirage.statistics.alarms.rise_evidence`). Days vary by more than chance, and their
-    variance is estimated from the log. Days of the week may have different levels. Correlation of
-    successive answers is allowed for (:func:`mirage.statistics.serial.day_inflation`).
+    variance is estimated from the log. Days of the week may have different levels. The test allows
+    for correlation of successive answers (:func:`mirage.statistics.serial.day_inflation`).
     ``validation/coverage/drift.py`` prints false alarm rates and power. A single look at two
     periods (:func:`mirage.monitoring.drift`) detects smaller losses.
 
@@ -166,12 +166,12 @@ def watch(
 
 
 def fewest_periods(period: str) -> int:
-    """Return the number of periods below which no drop can be tested."""
+    """Return the smallest number of periods with which a drop can be tested."""
     return FEWEST_VALUES + 1 if _WEEK[period] == 1 else _WEEK[period] + 2
 
 
 def trend_evidence(values: Floats, periods: Ints, groups: Ints, widths: Floats) -> RiseEvidence:
-    """Return the evidence after each period that the mean of a column has risen for good.
+    """Return, for each period and column, the evidence that the mean has risen and stayed higher.
 
     Args:
         values: Values in the order of time, ``(queries, columns)``; larger is worse, and NaN if a
