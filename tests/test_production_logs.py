@@ -74,7 +74,7 @@ def test_fields_lead_into_objects_and_lists(tmp_path: Path) -> None:
     [
         ({"answer": "x"}, "line 2: there is no field 'question' or"),
         ({"question": "x"}, "line 2: there is neither an answer"),
-        (line(answer=5), "line 2, field 'answer': expected a text, got int"),
+        (line(answer=5), "line 2, field 'answer': expected a string, got int"),
         (line(contexts=3), "line 2, field 'contexts': expected a list"),
         (line(contexts=["a", {"id": 1}]), "line 2, field 'contexts', passage 2: no text"),
         (line(time="yesterday"), "line 2, field 'time': 'yesterday' is not a time"),

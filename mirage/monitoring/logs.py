@@ -329,7 +329,7 @@ def _text(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | Non
         return value
     name, kind = _used_name(row, names), type(value).__name__
     hint = f"; dots lead into it, as in {name}.text" if isinstance(value, dict | list) else ""
-    raise DatasetError(f"{where}, field {name!r}: expected a text, got {kind}{hint}")
+    raise DatasetError(f"{where}, field {name!r}: expected a string, got {kind}{hint}")
 
 
 def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | None:
@@ -446,7 +446,7 @@ def _passage(where: str, item: Any) -> tuple[str | None, str]:
     if isinstance(item, str):
         return None, item
     if not isinstance(item, Mapping):
-        raise DatasetError(f"{where}: expected a text or an object, got {type(item).__name__}")
+        raise DatasetError(f"{where}: expected a string or an object, got {type(item).__name__}")
     row = present(item)
     fields = {
         field: next((row[name] for name in names if name in row), None)

@@ -38,7 +38,7 @@ SURELY_IN_LANGUAGE = 0.5
 """The smallest probability that a passage is in the language."""
 
 RARE_SHARE = 0.02
-"""The largest share of the passages that contain a rare word; a word in two is always rare."""
+"""A word is rare if at most this share of the passages, or at most two passages, contain it."""
 
 
 def corpus_of(

@@ -49,7 +49,7 @@ MIRACL_RECIPE: Mapping[str, Recipe] = MappingProxyType(
     {code: Recipe() for code in LANGUAGES}
     | {"ar": Recipe(sample=1501), "te": Recipe(sample=78, relevant_only=72)}
 )
-"""The numbers of queries that MIRAGE-Bench took of MIRACL's development topics, by language."""
+"""The numbers of queries that MIRAGE-Bench took from MIRACL's development topics, by language."""
 
 
 class Benchmark(NamedTuple):

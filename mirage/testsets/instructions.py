@@ -24,7 +24,7 @@ from mirage.text.mentions import bare
 Level = Literal["suspicious", "instruction"]
 
 SUSPICIOUS, CERTAIN = 2, 3
-"""The scores of two neighbouring sentences from which they are suspicious or an instruction."""
+"""Scores from which two neighbouring sentences count as suspicious, and as an instruction."""
 
 EXCERPT_LENGTH = 160
 """The largest length of an excerpt, in characters."""
@@ -137,7 +137,8 @@ class Finding(NamedTuple):
     """A text that looks like an instruction to a reader or a model.
 
     Attributes:
-        level: ``instruction`` if it has many signs of one, otherwise ``suspicious``.
+        level: ``instruction`` if the text has many signs of an instruction, otherwise
+            ``suspicious``.
         excerpt: The beginning of the text.
     """
 
@@ -166,7 +167,10 @@ def find_instructions(text: str) -> Finding | None:
 
 
 def holds_orders(text: str) -> bool:
-    """Return whether a text certainly contains an instruction to a reader or a model."""
+    """Return whether a text contains an instruction to a reader or a model.
+
+    Merely suspicious sentences do not count.
+    """
     finding = find_instructions(text)
     return finding is not None and finding.level == "instruction"
 
@@ -237,7 +241,7 @@ def _signs(piece: str) -> frozenset[str]:
 
 
 def _score(signs: frozenset[str]) -> int:
-    """Return a weighted number of signs of an instruction."""
+    """Return the score of a set of signs; larger scores make an instruction more likely."""
     score = 0
     about_items = {"question", "answer", "ask"} & signs
     if {"keys", "encoded"} & signs or ("tokens" in signs and about_items):

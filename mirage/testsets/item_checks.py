@@ -65,13 +65,16 @@ FaultKind = Literal[
 """The reason why an item is not in a test set, in the order of the checks."""
 
 MAYBE_IN_LANGUAGE = 0.1
-"""The smallest probability of the language; low, because a short text may be all names."""
+"""The probability of the expected language below which a text is in the wrong language.
+
+It is low, because a short text may consist of names only.
+"""
 
 LONGEST_QUESTION = 400
 """The largest length of a question, in characters."""
 
 DUPLICATE_AT, SIMILAR_AT = 0.9, 0.5
-"""Similarity at which two questions are duplicates, in general and with the same answers."""
+"""Similarities from which questions are duplicates: without answers, and with the same answers."""
 
 
 class Draft(Record):
@@ -184,6 +187,14 @@ def faults_in(
     complete: bool = True,
 ) -> list[Fault]:
     """Return the faults of a draft that can be detected from its text and its passages.
+
+    Args:
+        draft: The draft.
+        kind: The kind of item that was requested.
+        passages: The passages that the draft was written from.
+        language: The language that the draft should be in.
+        complete: Whether wrong answers and a reference are required, and whether the draft must not
+            copy or obey a passage.
 
     Example:
         >>> from mirage import Passage
@@ -356,7 +367,7 @@ def _parse_reference(draft: Draft, passages: Sequence[Passage], entry: Language)
 
 
 def _cite_by_ids(text: str, passages: Sequence[Passage], entry: Language) -> tuple[str, bool]:
-    """Return a text with all citations by id, and whether all of them were resolved.
+    """Rewrite the citations in a text as passage ids, and return whether all could be resolved.
 
     Ids are replaced by unique names during the conversion, because an id such as 2 could be
     confused with a position.
@@ -452,7 +463,7 @@ def _is_duplicate(query: Query, other: Query) -> bool:
 
 
 def _similarity(query: Query, other: Query, common: frozenset[str]) -> float:
-    """Return the Dice coefficient of the words of two questions, without ``common`` words."""
+    """Return the Dice coefficient of the words of two questions, ignoring ``common`` words."""
     entry = Language.of(query.language)
     a, b = (_word_set(each.text, entry, common) for each in (query, other))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 1.0

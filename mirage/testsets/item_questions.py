@@ -132,7 +132,13 @@ _ANSWER = Form(_ANSWER_FORM, "Only the JSON object, please.", _parse_answer, "an
 
 
 def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> Question[Draft]:
-    """Return the prompt that asks an LLM to write the test item planned in a slot."""
+    """Return the prompt that asks an LLM to write the test item planned in a slot.
+
+    Args:
+        slot: The planned item.
+        entry: The language of the item.
+        earlier: Earlier questions about the same passages, which the LLM must not ask again.
+    """
     material = [(f"passage_{n}", p.titled_text) for n, p in enumerate(slot.passages, 1)]
     earlier_material = [(f"asked_{n}", text) for n, text in enumerate(earlier, 1)]
     task = _WRITE_TASK.format(
@@ -144,10 +150,11 @@ def writing_prompt(slot: Slot, entry: Language, earlier: Sequence[str] = ()) -> 
 
 
 def answer_prompt(text: str, passages: Sequence[Passage], entry: Language) -> Question[str]:
-    """Return the prompt to answer a question from passages, or without passages from memory.
+    """Return the prompt that asks an LLM to answer a question from passages.
 
-    Sentences that may be instructions are removed from the passages, because the LLM that wrote the
-    question may have obeyed them.
+    If there are no passages, the prompt asks for an answer from memory. Sentences that may be
+    instructions are removed from the passages, because the LLM that wrote the question may have
+    obeyed them.
     """
     task = _ANSWER_TASK.format(
         source=_OPEN if passages else _CLOSED, language=f"{entry.name} ({entry.native_name})"
@@ -158,9 +165,13 @@ def answer_prompt(text: str, passages: Sequence[Passage], entry: Language) -> Qu
 
 
 class LLMReply(Record):
-    """An LLM's reply to one prompt: a draft, an answer, or why it cannot be parsed.
+    """An LLM's reply to one prompt, as the journal stores it.
 
-    ``asked`` is the digest of the prompt; see :meth:`Asker.key`.
+    Attributes:
+        asked: The digest of the prompt; see :meth:`Asker.key`.
+        draft: The draft of an item, if the prompt asked for one.
+        answer: The answer to a question, if the prompt asked for one.
+        unreadable: Why the reply cannot be parsed; empty if it can.
     """
 
     asked: str
@@ -170,14 +181,17 @@ class LLMReply(Record):
 
 
 class Asker:
-    """Sends prompts to an LLM and keeps the replies in a journal, so that none is sent twice."""
+    """A client that sends prompts to an LLM and stores the replies in a journal file.
+
+    A prompt whose reply is in the journal is not sent again.
+    """
 
     def __init__(self, llm: LLM, journal: Journal[LLMReply], progress: bool) -> None:
         self.llm, self.journal, self.progress = llm, journal, progress
         self.replies = {reply.asked: reply for reply in journal.earlier}
 
     def key(self, question: Question[Any]) -> str:
-        """Return a digest of the model and the prompt."""
+        """Return the digest of the model's name and the prompt that identifies a reply."""
         identity = json.dumps([self.llm.model, question.prompt])
         return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -187,7 +201,13 @@ class Asker:
         label: str,
         make_record: Callable[[str, T], LLMReply],
     ) -> list[LLMReply | str]:
-        """Return the reply to each prompt, or the reason why there is none."""
+        """Return the reply to each prompt, or the reason why there is none.
+
+        Args:
+            questions: The prompts.
+            label: Label of the progress bar.
+            make_record: Function that converts a prompt's digest and the parsed reply to a record.
+        """
         keys = [self.key(question) for question in questions]
         unanswered = {
             key: question

@@ -26,9 +26,10 @@ from mirage.testsets.evaluation_sets import reason_counts
 from mirage.testsets.item_checks import Draft, Fault, FaultKind, ItemKind
 
 FEWEST_CLUSTERS = 29
-"""The fewest clusters without a loss that rule out a loss of a tenth at confidence 0.95.
+"""The smallest number of clusters that can rule out a mean loss of 0.1 at confidence 0.95.
 
-It is ``log(0.05) / log(0.9)``, rounded up; see :func:`mirage.statistics.upper_bounds`.
+It is enough if no cluster has a loss. The number is ``log(0.05) / log(0.9)``, rounded up; see
+:func:`mirage.statistics.upper_bounds`.
 """
 
 SKIPPED: FaultKind = "instructions in the passage"
@@ -61,11 +62,11 @@ class ItemSet:
 
     Attributes:
         queries: The items, in the order of their drafts. The ``metadata`` of an item has its
-            ``kind`` and its ``document``. ``found_at`` is the best BM25 rank, for the question, of
-            a passage that the item was written from. ``closed_book`` rates the LLM's answer without
-            passages: ``right``, ``wrong`` or ``none``.
+            ``kind`` and its ``document``. ``found_at`` is the best rank of a passage that the item
+            was written from, in a BM25 search with the question. ``closed_book`` rates the LLM's
+            answer without passages: ``right``, ``wrong`` or ``none``.
         rejected: The rejected items with their faults.
-        askable: The passages worth asking about.
+        askable: The passages worth asking about, and the reasons why other passages are not.
         wanted: The number of items that were requested.
         language: The ISO 639-1 code of all items.
     """
@@ -96,7 +97,10 @@ class ItemSet:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of drafts, of rejections by reason, of items, and of covered documents."""
+        """The numbers of drafts, rejections, items, documents and clusters, by a description.
+
+        Rejections are counted by their first fault, and items also by their kind.
+        """
         first = Counter(item.faults[0].kind for item in self.rejected)
         skipped = first.pop(SKIPPED, 0)
         kinds = Counter(query.metadata["kind"] for query in self.queries)

@@ -122,8 +122,9 @@ def build_from_sheet(
         language: ISO 639-1 code of the documents and of the items.
         llm: The LLM that answers the questions; ``None`` skips this check.
         shown: Number of passages that an item shows.
-        size: Words per passage, with the value that the sheet was created with.
-        overlap: Words that a passage repeats, with the value that the sheet was created with.
+        size: Words per passage; must be the value that the sheet was created with.
+        overlap: Words that a passage repeats from the previous one; must be the value that the
+            sheet was created with.
         out: The file of the dataset; see :func:`build_test_set`.
         progress: Show progress bars on stderr if it is a terminal.
 

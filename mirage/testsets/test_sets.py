@@ -65,10 +65,10 @@ MOST_USES_PER_PASSAGE = 3
 """The largest number of drafts about one passage, if there are few passages."""
 
 PARTNER_DEPTH = 50
-"""The number of most similar passages from which the second one of a pair is chosen."""
+"""The number of most similar passages from which the second passage of an item is chosen."""
 
 RANK_DEPTH = 50
-"""The search depth for the rank (``found_at``) of an item's own passage."""
+"""The search depth for the rank (``found_at``) of a passage that an item was written from."""
 
 SEARCH_DEPTH = 50
 """The search depth for passages that state an answer, and for distractors."""
@@ -133,7 +133,10 @@ class SlotQueue:
 
 
 def quota_of(kinds: Mapping[ItemKind, float], items: int) -> list[ItemKind]:
-    """Return the kind of each item to build; the shares are about the same in every prefix."""
+    """Return the kind of each item to build, in an order that mixes the kinds.
+
+    The first ``n`` items have about the requested shares of the kinds, for every ``n``.
+    """
     total = sum(kinds.values())
     counts: Counter[ItemKind] = Counter()
     order: list[ItemKind] = []
@@ -170,9 +173,9 @@ def build_test_set(
     (:func:`~mirage.testsets.faults_in`, :func:`~mirage.testsets.duplicate_of`). Then the LLM
     answers the question twice: from the passages that the item shows, and without passages. An item
     is rejected if the answer from the passages is not correct. A question that should have no
-    answer is rejected if the LLM answers it from the passages, or if a passage of the corpus states
-    the answer that it gives without them. Rejected items are replaced, with at most three drafts
-    per requested item.
+    answer is rejected in two cases: the LLM answers it from the passages, or a passage of the
+    corpus states the answer that the LLM gives without passages. Rejected items are replaced, with
+    at most three drafts per requested item.
 
     An item shows the passages that it was written from and, as distractors, passages that BM25
     retrieves for the question and that do not state an answer. Its cluster is its document. Items
@@ -246,10 +249,9 @@ def estimate_test_set(
 ) -> Estimate:
     """Estimate the cost of :func:`build_test_set` with these arguments if no draft is rejected.
 
-    An item takes three calls, and each rejected draft one to three more. Nothing is sent. The
-    questions do not exist yet, so the first words of a passage are used in place of each. The
-    arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and ``overlap``, and the errors,
-    are those of :func:`build_test_set`.
+    An item takes three calls, and each rejected draft one to three more. Nothing is sent to the
+    LLM. The questions do not exist yet, so the first words of a passage stand in for each question.
+    Arguments and errors are those of :func:`build_test_set`.
     """
     check_plan(items, kinds, shown)
     entry = Language.with_board(language)
@@ -298,7 +300,7 @@ def check_plan(items: int, kinds: Mapping[ItemKind, float], passages_per_item: i
 def prepare_index(
     documents: Any, entry: Language, size: int, overlap: int, seed: int, progress: bool
 ) -> tuple[BM25, Askable]:
-    """Return an index of the documents, and the passages that are worth asking about."""
+    """Return a BM25 index of the documents, and the passages that are worth asking about."""
     corpus = corpus_of(documents, entry, size=size, overlap=overlap)
     askable = askable_passages(corpus, entry, seed=seed)
     if not askable.passages:
@@ -322,7 +324,18 @@ def _missing_kinds(quota: Sequence[ItemKind], queries: Iterable[Query]) -> list[
 
 
 class ItemBuilder:
-    """Collects accepted items and rejected drafts, batch by batch."""
+    """A collection of accepted items and rejected drafts, to which drafts are added in batches.
+
+    Args:
+        asker: The client of the LLM that answers the questions; ``None`` skips this check.
+        index: Index of the documents, in which distractors are searched.
+        entry: The language of the items.
+        passages_per_item: Number of passages that an item shows.
+        complete: Whether wrong answers and a reference are required, and whether drafts must not
+            copy or obey a passage.
+        instruction_words: Words that occur only in instructions to a reader or a model. A draft
+            with such a word in its question or answers is rejected.
+    """
 
     def __init__(
         self,
@@ -410,7 +423,10 @@ class ItemBuilder:
         return with_distractors(query, self.index, self.passages_per_item)
 
     def _check_answers(self, waiting: Sequence[tuple[Slot, Draft, Query]], asker: Asker) -> None:
-        """Accept the items that the LLM answers as :func:`build_test_set` requires."""
+        """Have the LLM answer the questions, and accept or reject the items by its answers.
+
+        :func:`build_test_set` describes which answers are required.
+        """
         queries = [query for *_, query in waiting]
         open_book = [answer_prompt(query.text, query.passages, self.entry) for query in queries]
         closed_book = [answer_prompt(query.text, (), self.entry) for query in queries]
@@ -523,10 +539,15 @@ def _rate_answer(query: Query, answer: str, entry: Language) -> Literal["right",
 
 
 def with_distractors(query: Query, index: BM25, passage_count: int) -> Query:
-    """Return a query with additional passages from BM25 that do not state any of its answers.
+    """Add distractors to a query: passages that BM25 finds and that state none of its answers.
 
-    All passages are ordered by their BM25 scores, so that the order does not reveal the original
-    ones.
+    All passages are ordered by their BM25 scores, so that the order does not reveal which passages
+    are distractors.
+
+    Args:
+        query: The query with the passages that it was written from.
+        index: The BM25 index to search.
+        passage_count: Number of passages of the returned query, if there are enough.
     """
     entry = Language.of(query.language)
     own_passages = {passage.id: passage for passage in query.passages}
@@ -555,7 +576,10 @@ def states_some(query: Query, passage: Passage, entry: Language) -> bool:
 
 
 def assign_clusters(queries: Iterable[Query]) -> tuple[Query, ...]:
-    """Return the queries with clusters that join all queries with a common document."""
+    """Return the queries with their clusters.
+
+    Queries that share a document, directly or through other queries, have the same cluster.
+    """
     # Union-find over documents.
     parent: dict[str, str] = {}
 

@@ -104,20 +104,21 @@ def check_trainable(dataset: MirageDataset) -> None:
         licence = refused[0].metadata.get("licence")
         licence_note = f" (licence: {licence})" if licence else ""
         raise DatasetError(
-            f"{dataset.name} is not to be trained on: {len(refused)} of {len(dataset)} queries, "
-            f"such as {refused[0].id!r}, are for evaluation only{licence_note}"
+            f"{dataset.name} must not be used for training: {len(refused)} of {len(dataset)} "
+            f"queries, such as {refused[0].id!r}, are for evaluation only{licence_note}"
         )
 
 
 def build_training_set(
     dataset: MirageDataset, teacher: Run, prompt: PromptMaker | None = None
 ) -> TrainingSet:
-    """Build conversations to fine-tune a model on from a teacher's responses (section 3.2).
+    """Convert a teacher's responses to conversations for fine-tuning a model (section 3.2).
 
     The teacher model answered ``relevant_only(dataset)``, so it cites relevant passages. An example
-    shows all passages of the query, including irrelevant ones, with the teacher's response: the
-    model learns to find the relevant passages by itself. The passages have other positions in this
-    prompt, so every citation is rewritten as ``[id]``. The rest of the response is unchanged.
+    shows all passages of the query, including irrelevant ones, with the teacher's response. So the
+    model that is trained learns to find the relevant passages by itself. The passages have other
+    positions in this prompt than in the teacher's, so every citation is rewritten as ``[id]``. The
+    rest of the response is unchanged.
 
     A query has no example for one of these reasons:
 
@@ -127,13 +128,14 @@ def build_training_set(
     - ``unknown citation``: the response cites a passage that the teacher was not shown.
     - ``no citation``: the response cites nothing.
     - ``does not fit``: the prompt has no room for the query or a cited passage.
-    - ``ambiguous citation``: among all passages the response would cite others, for example if
-      ``[1969]`` in its text is the id of a passage.
+    - ``ambiguous citation``: if all passages are shown, the response would cite other passages
+      than the teacher meant. This happens, for example, if ``[1969]`` in its text is the id of a
+      passage.
 
     Args:
         dataset: The queries with all their passages.
         teacher: Responses to ``relevant_only(dataset)``. If a response does not list the passages
-            that it was shown, positions count in the order of that dataset.
+            that the teacher was shown, they are assumed to be those of that dataset, in its order.
         prompt: Object that builds the prompts; use the same one as at inference time. By default
             ``RagPrompt()``, which shuffles the passages by its ``seed`` unless a retriever ranked
             them.

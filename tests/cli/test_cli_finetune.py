@@ -100,4 +100,4 @@ def test_what_cannot_be_is_refused(files: Path, data_dir: Path) -> None:
     assert "cannot be loaded" in told
     base = tiny_llm.folder_of(files / "base", ["a"])
     told = refusal("finetune", files / "labelled.jsonl", "--model", base, "--out", files / "out")
-    assert "is not to be trained on" in told
+    assert "must not be used for training" in told

@@ -111,9 +111,7 @@ def test_a_pipeline_shows_the_retrieved_passages() -> None:
 
 def test_memerag_is_not_trained_on(data_dir: Path, tmp_path: Path) -> None:
     loaded = memerag.load(data_dir / "memerag" / "memerag" / "de.jsonl", "de")
-    message = (
-        r"memerag-de is not to be trained on: 250 of 250 .* evaluation only \(licence: CC BY-NC"
-    )
+    message = r"memerag-de must not be used for training: 250 of 250 .* \(licence: CC BY-NC"
     with pytest.raises(DatasetError, match=message):
         training_examples(loaded.dataset)
     with pytest.raises(DatasetError, match=message):
@@ -124,7 +122,7 @@ def test_memerag_is_not_trained_on(data_dir: Path, tmp_path: Path) -> None:
         replace_fields(query, answers=(("Ja",),))
         for query in MirageDataset.load(tmp_path / "mine.jsonl")
     ]
-    with pytest.raises(DatasetError, match="mine is not to be trained on"):
+    with pytest.raises(DatasetError, match="mine must not be used for training"):
         training_examples(MirageDataset(answered, name="mine"))
 
 
