@@ -1,4 +1,4 @@
-"""Runs whose queries are divided among the workers of an executor."""
+"""Running a generator on the workers of an executor, each with a part of the queries."""
 
 from __future__ import annotations
 

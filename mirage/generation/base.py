@@ -99,7 +99,13 @@ def check_name(name: object) -> None:
 
 
 def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> None:
-    """Raise an error if there are answers to queries that the dataset does not have."""
+    """Raise an error if there are answers to queries that the dataset does not have.
+
+    Args:
+        query_ids: Ids of the answered queries.
+        dataset: The dataset.
+        source: Where the answers come from, for the error message, such as ``in run.jsonl``.
+    """
     ids = set(dataset.query_ids)
     for query_id in query_ids:
         if query_id not in ids:
@@ -111,7 +117,7 @@ def check_ids(query_ids: Iterable[str], dataset: MirageDataset, source: str) -> 
 
 
 class Recording:
-    """A run that is being made: each response is written to a file and counted as it arrives.
+    """A run in progress: each response is written to a file and counted as it arrives.
 
     Use :func:`recording` to create one.
 
@@ -135,7 +141,11 @@ class Recording:
         self._first_error: Exception | None = None
 
     def add(self, response: Response) -> None:
-        """Record a response, with the passages of its prompt if the system retrieved them."""
+        """Record a response.
+
+        If the system retrieved the dataset's passages itself, the passages that it was shown are
+        stored in the response.
+        """
         if self.dataset.retrieved:
             response = with_passages(response, self.dataset[response.query_id])
         self._journal.add(response)
@@ -167,7 +177,11 @@ class Recording:
             self.add(response)
 
     def finish(self) -> Run:
-        """Return the whole run once no query is pending, and sort its file."""
+        """Sort the lines of the file, and return the run; all queries must have a response.
+
+        Raises:
+            GenerationError: If all queries failed.
+        """
         responses = tuple(self._responses[query_id] for query_id in self.dataset.query_ids)
         self._journal.finish(responses)
         run = Run(model=self.name, language=self.dataset.language, responses=responses)
@@ -191,10 +205,10 @@ class Recording:
 def recording(
     name: str, dataset: MirageDataset, out: str | Path | None, progress: bool
 ) -> Iterator[Recording]:
-    """Open a recording of a run; it begins with the answers that the file ``out`` already has.
+    """Start a run, or continue the run in the file ``out`` if it already has answers.
 
     Yields:
-        The recording.
+        The recording, to which responses are added.
     """
     check_name(name)
     with (
@@ -207,7 +221,10 @@ def recording(
 
 
 def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response]:
-    """Return the journal (file) of a run, with the answers in it and without its failures."""
+    """Open the file of a run as a journal, without the lines of queries to ask again.
+
+    These are failures, and answers that were based on passages that the query no longer has.
+    """
     with Journal(out, Response) as journal:
         check_ids((response.query_id for response in journal.earlier), dataset, f"in {out}")
         responses: dict[str, Response] = {}
@@ -224,7 +241,10 @@ def _journal(dataset: MirageDataset, out: str | Path | None) -> Journal[Response
 
 
 def with_passages(response: Response, query: Query) -> Response:
-    """Return the response with the query's passages stored in it; failures are unchanged."""
+    """Return a response in which the passages that it was shown are stored.
+
+    Failures are returned unchanged.
+    """
     if response.text is None:
         return response
     shown = query.shown_to(response)
@@ -246,7 +266,11 @@ def run_concurrently(
     out: str | Path | None,
     progress: bool,
 ) -> Run:
-    """Make a run by calling an async function on each query concurrently."""
+    """Make a run by calling an async function on each query concurrently.
+
+    ``connect`` opens a connection, in which it provides this function. The other arguments are
+    those of :meth:`Generator.run` and :func:`mirage.respond`.
+    """
 
     async def ask_all(record: Recording) -> None:
         async with connect() as answer:

@@ -46,6 +46,7 @@ class CallableGenerator:
     A sync function is called on one query after the other, in the thread that calls ``run``. A
     query is a failure if the function raises an exception, returns a value of another type, or
     takes longer than ``timeout``.
+
     Example:
         >>> from mirage import MirageDataset
         >>> from mirage.generation.callables import CallableGenerator

@@ -76,7 +76,9 @@ def own_prompt(
     *,
     short: bool = False,
 ) -> RagPrompt | ShortAnswerPrompt:
-    """Return a prompt that counts with a model's tokenizer and fits into the model's context.
+    """Return the default prompt function for a local model.
+
+    It counts tokens with the model's tokenizer, and its prompts fit into the model's context.
 
     Args:
         tokenizer: The model's tokenizer.
@@ -100,7 +102,10 @@ def _prompt(messages: Sequence[Message], tokenizer: Any) -> str:
 
 
 def _apply_template(messages: Sequence[dict[str, str]], tokenizer: Any, **options: bool) -> str:
-    """Return the text of a chat; a system message joins the next one if there is no such role."""
+    """Return the text of a chat as the tokenizer's template writes it.
+
+    If the template has no system role, the system message is put before the next message.
+    """
     try:
         text: str = tokenizer.apply_chat_template(messages, tokenize=False, **options)
         return text

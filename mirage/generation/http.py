@@ -41,7 +41,7 @@ class OpenAIGenerator:
 
     Args:
         llm: The LLM, or the name of a model.
-        name: The name of the model in the run; by default the endpoint's name for it.
+        name: The name of the model in the run; by default the LLM's own name.
         prompt: A function from a query to its prompt. The default is a :class:`RagPrompt` that
             reserves the LLM's ``max_tokens`` for the answer.
         settings: Further arguments of :class:`~mirage.LLM`, if ``llm`` is a name.
@@ -212,7 +212,7 @@ class HTTPGenerator:
                 yield answer
 
     async def _reply(self, client: AsyncClient, body: Any, reach: Reach) -> Reply:
-        """Send a request with retries and return the text or reply in the answer."""
+        """Send a request, with retries, and extract the reply from the service's answer."""
         try:
             content = await self._retries.call(
                 lambda seconds: self._attempt(client, body, seconds), reach

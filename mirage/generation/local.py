@@ -26,7 +26,7 @@ from mirage.llm.budget import Usage
 from mirage.models import Query, Response, Run
 
 Bits = Literal["4bit", "8bit"]
-"""The precision in which the weights of a model are loaded, if not in that of the checkpoint."""
+"""The precision in which the weights of a model are loaded instead of the checkpoint's own."""
 
 # Sampling is done by adding noise to the logits, so generate() itself must decode greedily.
 _GREEDY = {
@@ -43,7 +43,7 @@ class _LocalGenerator(ABC):
     """The base class of generators that run a model on this machine.
 
     Attributes:
-        usage: The queries (``calls``) and tokens of this object so far.
+        usage: Number of queries (``calls``) and tokens that this object has processed so far.
     """
 
     name: str
@@ -95,7 +95,7 @@ class _LocalGenerator(ABC):
         return [self._check_reasoning(response) for response in responses]
 
     def _check_reasoning(self, response: Response) -> Response:
-        """Return a failure if the model was still reasoning when it reached the limit."""
+        """Return the response, or a failure if the model was still reasoning at the token limit."""
         if response.text or not response.reasoning:
             return response
         reason = f"max_new_tokens={self.max_new_tokens} ended before the reasoning did; increase it"
@@ -355,7 +355,7 @@ def _is_adapter(model: str | Path) -> bool:
 
 
 def _load(transformers: Any, model: str | Path, options: dict[str, Any]) -> Any:
-    """Load a model, and if it is an adapter, its base model with the adapter."""
+    """Load a model; if the folder contains an adapter, load its base model with the adapter."""
     load = transformers.AutoModelForCausalLM.from_pretrained
     if not _is_adapter(model):
         return load(model, **options)

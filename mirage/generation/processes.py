@@ -1,9 +1,9 @@
-"""vLLM in a process of its own, whose memory is free again when another model is needed.
+"""vLLM in a process of its own, so that its GPU memory can be freed for another model.
 
 The engine of vLLM keeps most of a GPU's memory until its process ends, and an error in it may end
 the process. Therefore the engine runs in a child process, which this module starts as a script. The
-two exchange pickled messages through pipes: settings first, then batches of queries, each with one
-reply. There is one child process at a time.
+two processes exchange pickled messages through pipes: settings first, then batches of queries, each
+with one reply. There is one child process at a time.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from mirage.models import Query, Response, Run
 class VLLMProcessGenerator:
     """A generator that runs a model with vLLM in a process of its own.
 
-    The process starts with the first batch and stays for later runs with the same settings, also if
-    their prompts differ. It ends when a generator with other settings needs a process, when
-    :func:`close_process` is called, and with this process. If it ends by itself, for example
-    because memory is short, the run fails. If it is repeated, the responses in its file are reused.
+    The process starts with the first batch, and later runs with the same settings use it too, even
+    if their prompts differ. It ends when a generator with other settings needs a process, when
+    :func:`close_process` is called, or when this process ends. If it ends by itself, for example
+    because memory is short, the run fails. When you repeat the run with the same file ``out``, the
+    responses in this file are reused.
 
     The arguments are those of :class:`mirage.generation.VLLMGenerator`; ``model`` must be a name or
     a folder.
 
     Attributes:
-        usage: The queries (``calls``) and tokens of this object so far.
+        usage: Number of queries (``calls``) and tokens that this object has processed so far.
 
     Raises:
         SettingError: If ``batch_size`` is below 1.
@@ -134,7 +135,10 @@ class VLLMProcessGenerator:
 
 
 class _Request(NamedTuple):
-    """A batch of queries; without prompts, the other process makes them with the tokenizer."""
+    """A batch of queries for the child process, and the settings to answer them with.
+
+    If ``prompts`` is ``None``, the child process makes the prompts with the model's tokenizer.
+    """
 
     queries: Sequence[Query]
     retrieved: bool
@@ -143,7 +147,7 @@ class _Request(NamedTuple):
 
 
 class _Reply(NamedTuple):
-    """The responses to a batch, or the reason why the engine has none."""
+    """The child process's reply: the responses to a batch, or the reason why there are none."""
 
     responses: Sequence[Response] = ()
     usage: Usage = Usage()
@@ -154,7 +158,7 @@ class _Reply(NamedTuple):
 
 
 class _Process:
-    """A child process with an engine."""
+    """A child process that runs a vLLM engine."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = dict(settings)
@@ -217,7 +221,10 @@ _running: list[_Process] = []  # at most one
 
 
 def _ask(settings: Mapping[str, Any], request: _Request) -> _Reply:
-    """Return the reply of the process with these settings, which is started if necessary."""
+    """Send a request to the child process with these settings, and return its reply.
+
+    The process is started if it is not running; a process with other settings is ended first.
+    """
     with _LOCK:
         if _running and not (_running[0].is_running and _running[0].settings == settings):
             _running.pop().close()

@@ -1,7 +1,7 @@
 """The prompt of retrieval-augmented generation, with passages that fit into a token budget.
 
-The instructions follow the prompt of MIRAGE-Bench (arXiv 2410.13716, section 5.2 and Figure 10), in
-other words.
+The instructions ask for the same as the prompt of MIRAGE-Bench (arXiv 2410.13716, section 5.2 and
+Figure 10), but are worded differently.
 """
 
 from __future__ import annotations
@@ -142,14 +142,14 @@ class DatasetPrompt:
 
     :meth:`mirage.MirageDataset.from_hub` keeps the prompt of MIRAGE-Bench in
     ``query.metadata["prompt"]``. It is sent as one user message, and its passages are in the order
-    of the query. Unlike :class:`RagPrompt`, it has no marks around texts from elsewhere; tokens of
-    chat templates in it are broken. To use it, pass it to a generator as ``prompt``:
-    ``OpenAIGenerator("gpt-4o-mini", prompt=DatasetPrompt())``.
+    of the query. Unlike :class:`RagPrompt`, it has no tags around the question and the passages.
+    Control tokens of chat templates are made harmless. To use it, pass it to a generator as
+    ``prompt``: ``OpenAIGenerator("gpt-4o-mini", prompt=DatasetPrompt())``.
 
     A call raises :class:`~mirage.errors.GenerationError` if the query has no prompt.
 
     Attributes:
-        prompts: Prompts by query id; a generator takes them from the dataset.
+        prompts: Prompts by query id. A generator fills them in from the dataset.
 
     Example:
         >>> from mirage import MirageDataset
@@ -186,7 +186,11 @@ def prompt_for(dataset: MirageDataset, prompt: PromptMaker) -> PromptMaker:
 
 
 def room(context_tokens: int, answer_tokens: int, passage_tokens: int) -> int:
-    """Return the number of tokens that remain for the prompt in a context."""
+    """Return the number of tokens that remain in a context for the prompt, beside the answer.
+
+    Raises:
+        SettingError: If no tokens remain, or one of the numbers is below 1.
+    """
     space = context_tokens - answer_tokens - _TEMPLATE_TOKENS
     if space <= 0 or passage_tokens < 1 or answer_tokens < 1:
         raise SettingError(
@@ -204,7 +208,20 @@ def fitted(
     space: int,
     count: Callable[[str], int],
 ) -> Prompt:
-    """Return a prompt with as many passages as fit, each cut to ``passage_tokens``."""
+    """Return a prompt with as many passages as fit, each cut to ``passage_tokens``.
+
+    Args:
+        query: The query.
+        passages: The passages; the last ones are left out if not all fit.
+        messages: Function that returns the messages of a prompt with these passages.
+        passage_tokens: Most tokens of a passage.
+        space: Most tokens of the prompt.
+        count: Function that returns the number of tokens of a text.
+
+    Raises:
+        GenerationError: If the prompt does not fit with one passage, or with none if there are
+            none.
+    """
     remaining = [
         passage.model_copy(update={"text": _cut(passage.text, passage_tokens, count)})
         for passage in passages

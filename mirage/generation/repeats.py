@@ -20,10 +20,11 @@ T = TypeVar("T")
 
 
 def again(system: T, number: int) -> T:
-    """Return the variant of a system that gives the ``number``-th answers, counted from 0.
+    """Return the variant of a system that gives the ``number``-th answer to each query, from 0.
 
-    A generator that would repeat its answers, because it has a cache or a random seed, has a method
-    ``again`` that returns a variant of it. Any other system is returned unchanged.
+    A generator with a cache or a random seed would give the same answers again. So it has a method
+    ``again``, which returns a variant that gives new answers. Any other system is returned
+    unchanged.
     """
     method = getattr(system, "again", None)
     return system if method is None or not number else method(number)
@@ -113,7 +114,10 @@ def _run(
 
 
 def _parts(journal: Journal[Response], times: int) -> list[Path | None]:
-    """Return one file per repeat, with the repeat's responses from the whole file."""
+    """Return the path of one file per repeat.
+
+    If the file of the whole run already has responses of a repeat, they are copied to its file.
+    """
     if journal.path is None:
         return [None] * times
     whole = journal.path

@@ -27,7 +27,15 @@ _FORMS = "a text, a (text, passages) tuple or a Response"
 
 
 def response_of(query: Query, reply: object) -> Response:
-    """Return the response to a query: the reply is a text, a text with passages, or a response.
+    """Convert the value that a system returned for a query to a response.
+
+    Args:
+        query: The query.
+        reply: A text, a (text, passages) tuple or a response.
+
+    Raises:
+        GenerationError: If the value has another type, a passage is not valid, or a response is to
+            another query.
 
     Example:
         >>> query = Query(id="q1", language="en", text="Who?")

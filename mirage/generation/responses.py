@@ -62,8 +62,8 @@ def respond(
             often as they were recorded. The cache of an LLM stores an answer for each repeat.
         out: A file to which responses are appended as they arrive, and from which a killed run
             resumes; see :meth:`mirage.Generator.run`.
-        executor: An executor whose workers answer a part of the queries each. This process writes
-            the file. A model that is given by name is loaded by the workers. The ``concurrency``
+        executor: An executor; each of its workers answers a part of the queries. This process
+            writes the file. Each worker loads a model that is given by name. The ``concurrency``
             and budget of an LLM apply to all workers together; the ``concurrency`` of a function or
             service applies to each worker.
         progress: Whether to show a progress bar on stderr, if stderr is a terminal.
@@ -100,7 +100,10 @@ def respond(
 
 
 def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
-    """Return the run under this name, in the dataset's order, with failures for missing ones."""
+    """Return a run with this model name, in the dataset's order of queries.
+
+    Queries without a response get a failure.
+    """
     responses = recorded(run, dataset, model)
     if dataset.retrieved:  # a generator of the user may not have stored the passages
         responses = tuple(with_passages(each, dataset[each.query_id]) for each in responses)
@@ -108,7 +111,11 @@ def _complete_run(run: Run, dataset: MirageDataset, model: str) -> Run:
 
 
 def own_name(system: object) -> str:
-    """Return the default name of a system: the name of its generator, run or mapping of runs."""
+    """Return the default model name of a system.
+
+    It is the name of a generator or run, or the common name of a mapping of runs, otherwise
+    ``"my-model"``.
+    """
     if isinstance(system, Run):
         return system.model
     if isinstance(system, Generator) and not isinstance(system, type):

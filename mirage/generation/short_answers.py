@@ -111,17 +111,21 @@ class ShortAnswerPrompt:
 
 
 def _language_request(instructions: str, code: str) -> str:
-    """Return the request to answer in a language, also in English if instructions are not in it."""
+    """Return the request to answer in a language.
+
+    If the instructions are in another language, the request is repeated in English before it.
+    """
     if instructions == code:
         return _WORDS[code].reply
     return f"Answer in {Language.of(code).name}. {_WORDS[code].reply}"
 
 
 class OracleAnswer:
-    """A generator that returns the first form of each short answer: the score of a perfect system.
+    """A generator that returns the gold answers, to show the score of a perfect system.
 
-    It is the only generator that reads the gold answers (BERGEN, section 4.3). It serves as an
-    upper bound and is not a system to rank. A query without short answers is a failure.
+    It returns the first accepted spelling of each short answer. It is the only generator that reads
+    the gold answers (BERGEN, section 4.3). It serves as an upper bound and is not a system to rank.
+    A query without short answers is a failure.
 
     Example:
         >>> from mirage import MirageDataset, Query
@@ -139,8 +143,8 @@ class OracleAnswer:
         """Return a run of the gold answers; see :meth:`mirage.Generator.run`.
 
         Raises:
-            DatasetError: If no query has short answers, for example because the dataset is one that
-                was prepared for a system to answer.
+            DatasetError: If no query has short answers, for example because the gold answers were
+                removed before the dataset was passed to a system.
         """
         if not any(query.answers for query in dataset):
             raise DatasetError(

@@ -14,10 +14,10 @@ from mirage.llm.client import estimate_tokens
 from mirage.models import Passage, Query
 
 SLOTS = ("question", "passages", "language")
-"""Slots of the texts of a template."""
+"""Slots that the messages of a template may have."""
 
 PASSAGE_SLOTS = ("number", "id", "title", "text")
-"""Slots of the text of one passage."""
+"""Slots that the template of one passage may have."""
 
 EXAMPLE_FIELDS = ("question", "passages", "answer")
 """Fields of an example (few-shot); ``passages`` is optional."""
@@ -139,7 +139,12 @@ class TemplatePrompt:
 
 
 def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
-    """Return the slots of a template, after a check that it has only plain and known ones."""
+    """Return the names of a template's slots.
+
+    Raises:
+        SettingError: If the template is malformed, or a slot has a format or reads an attribute.
+        UnknownNameError: If a slot is not in ``allowed``.
+    """
     try:
         parts = list(Formatter().parse(template))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Helpers of the adapters: records from samples of other tools, and scores of one response."""
+"""Helpers of the adapters: converting samples of other tools, and scoring one response."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def suite_of(
 
 
 def wanted_names(suite: FeatureSuite) -> list[str] | None:
-    """Return the names of a suite's features, or ``None`` if they do not suffice to rebuild it.
+    """Return the names of a suite's features, or ``None`` if names are not enough to rebuild it.
 
     A user-defined feature, or a feature with changed settings, cannot be rebuilt from its name.
     """
@@ -83,14 +83,15 @@ def records_of(
     error: str,
     dataset: MirageDataset | None = None,
 ) -> tuple[MirageDataset, Run]:
-    """Return a dataset and a run, made from samples of another tool.
+    """Convert samples of another tool to a dataset and a run.
 
     If ``dataset`` is passed, it is returned, and the run contains responses to its queries: a
-    sample belongs to the query with the same text. Its passages are matched with the query's
-    passages by their texts; passages without a match are stored in the response.
+    sample belongs to the query with the same text. The passages of a sample are matched with the
+    query's passages by their texts; passages without a match are stored in the response.
 
     Args:
-        answers: Pairs of a query and the text of its response; ``None`` if there is none.
+        answers: Pairs of a sample's query and the text of its response; the text is ``None`` if
+            there is no response.
         model: Name of the run.
         name: Name of the dataset, also used in error messages.
         error: The error to store for queries without a response.

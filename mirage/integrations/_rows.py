@@ -1,4 +1,7 @@
-"""Conversion of records to plain rows and back; :mod:`mirage.integrations` lists the columns."""
+"""Conversion of datasets, runs and feature tables to plain rows and back.
+
+:mod:`mirage.integrations` lists the columns.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +206,9 @@ def _texts(value: object, where: str) -> dict[str, str]:
     except ValueError as error:
         raise DatasetError(f"{where}: not JSON ({error})") from None
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise DatasetError(f"{where}: expected a JSON object of texts, got {value!r}")
+        raise DatasetError(
+            f"{where}: expected a JSON object whose values are strings, got {value!r}"
+        )
     return texts
 
 

@@ -1,4 +1,4 @@
-"""DeepEval: test cases to and from our records, and features as metrics without a key or model.
+"""DeepEval: conversion of test cases, and features as metrics without a key or a model.
 
     from deepeval import evaluate
     from deepeval.evaluate import ErrorConfig
@@ -127,7 +127,7 @@ def _case(query: Query, response: Response) -> LLMTestCase:
 
 
 class FeatureMetric(BaseMetric):
-    """A feature as a metric of DeepEval, which succeeds if the score reaches the threshold.
+    """A feature as a metric of DeepEval; a test case passes if its score reaches the threshold.
 
     Higher scores are better, except for features that declare that lower is better
     (:class:`mirage.features.Facts`).
@@ -166,7 +166,10 @@ class FeatureMetric(BaseMetric):
         return self.suite.names[0]
 
     def measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float:
-        """Return the score of a test case; also set :attr:`score`, :attr:`success` and more."""
+        """Return the score of a test case.
+
+        Also set the attributes :attr:`score`, :attr:`success` and :attr:`reason`.
+        """
         query, shown_ids = _query(test_case, self.language, "1", "the test case")
         text = test_case.actual_output
         response = response_to(query.id, text, error=_NO_OUTPUT, shown=shown_ids or None)

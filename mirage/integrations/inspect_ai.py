@@ -79,7 +79,8 @@ def mirage_task(
 ) -> Task:
     """Return a task that asks a model each query and scores the answers with a suite's features.
 
-    The version of the task is the version of this library, because scores may change with it.
+    The version of the task is the version of this library, because scores may change between
+    versions.
 
     Args:
         dataset: The queries.
@@ -101,7 +102,7 @@ def mirage_task(
 
 @task
 def bundled(language: str) -> Task:
-    """Return the task of a language's bundled data with the offline features.
+    """Return a task on the bundled queries of a language, scored with features without a model.
 
     ``inspect eval`` uses it from the command line.
 
@@ -112,7 +113,9 @@ def bundled(language: str) -> Task:
 
 
 def samples(dataset: MirageDataset, prompt: PromptMaker | None = None) -> list[Sample]:
-    """Return one sample per query: prompt as input, query without ground truth as metadata.
+    """Return one sample per query: its input is the prompt, its metadata the query.
+
+    The query in the metadata has no ground truth.
 
     A sample has no target: :func:`feature_scorer` looks up the ground truth by the sample's id.
 

@@ -64,15 +64,19 @@ TASKS = Path(__file__).parent / "lm_eval_tasks"
 Doc = dict[str, Any]
 
 _NEVER = "<|endoftext|>"
-"""The only stop sequence. It ends a text anyway, but some servers require at least one."""
+"""The only stop sequence. It has no effect, but some servers require at least one.
+
+A text ends at this token in any case.
+"""
 
 
 def mirage_task(
     dataset: MirageDataset, suite: FeatureSuite | None = None, prompt: PromptMaker | None = None
 ) -> ConfigurableTask:
-    """Return a ``generate_until`` task named after the dataset, with a suite's features as metrics.
+    """Return a task that asks a model each query and has a suite's features as metrics.
 
-    The version of the task is the version of this library, because scores may change with it.
+    The task is of lm-eval's type ``generate_until`` and is named after the dataset. Its version is
+    the version of this library, because scores may change between versions.
 
     Args:
         dataset: The queries.

@@ -1,4 +1,4 @@
-"""ragas: datasets to and from our records, and features as metrics without a key or model.
+"""ragas: conversion of its datasets, and features as metrics without a key or a model.
 
     from ragas import EvaluationDataset, SingleTurnSample
     from mirage import FeatureSuite

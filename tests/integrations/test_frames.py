@@ -111,7 +111,7 @@ def test_bad_frames_are_refused_with_their_place() -> None:
         run_from_frame(good[:0])
     with pytest.raises(DatasetError, match=r"frame, row 0, field 'metadata': not JSON"):
         dataset_from_frame(BARE.to_pandas().assign(metadata="{"))
-    with pytest.raises(DatasetError, match=r"expected a JSON object of texts, got '\[1\]'"):
+    with pytest.raises(DatasetError, match=r"whose values are strings, got '\[1\]'"):
         dataset_from_frame(BARE.to_pandas().assign(metadata="[1]"))
     with pytest.raises(DatasetError, match="expected a pandas or polars DataFrame, got list"):
         dataset_from_frame([])  # type: ignore[arg-type]
