@@ -1,4 +1,4 @@
-"""Running a generator on the workers of an executor, each with a part of the queries."""
+"""Runs for which the workers of an executor each answer a part of the queries."""
 
 from __future__ import annotations
 

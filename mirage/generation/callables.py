@@ -78,7 +78,7 @@ class CallableGenerator:
         timeout: float | None = None,
     ) -> None:
         if concurrency < 1:
-            raise SettingError(f"concurrency must be a number of at least 1, got {concurrency}")
+            raise SettingError(f"concurrency must be at least 1, got {concurrency}")
         if timeout is not None and not timeout > 0:
             raise SettingError(f"timeout must be above 0 seconds, or None; got {timeout}")
         self.function: Answer = function

@@ -158,8 +158,8 @@ def _slots(name: str, template: str, allowed: Sequence[str]) -> set[str]:
         # Attributes, items and formats of `str.format` could read any object.
         if form or conversion or not slot.isidentifier():
             raise SettingError(
-                f"{name}: {{{slot}}} is not a plain slot; the slots are "
-                f"{', '.join(allowed)}, and {{{{ and }}}} are braces"
+                f"{name}: {{{slot}}} is not the plain name of a slot; the slots are "
+                f"{', '.join(allowed)}; write {{{{ and }}}} for braces"
             )
         if slot not in allowed:
             raise UnknownNameError(f"slot of {name}", slot, allowed)

@@ -102,7 +102,7 @@ def mirage_task(
 
 @task
 def bundled(language: str) -> Task:
-    """Return a task on the bundled queries of a language, scored with features without a model.
+    """Return a task on the bundled queries of a language, scored with all features without a model.
 
     ``inspect eval`` uses it from the command line.
 

@@ -156,7 +156,7 @@ class Drift(Printed):
         notes += _cluster_notes(min(self.clusters), max(self.largest))
         if self.days is None:
             notes.append(
-                f"not all lines have a time: they are taken to be in the order of time, and "
+                f"not all lines have a time: the lines are assumed to be in the order of time, and "
                 f"{_BLOCKS} blocks of them count as days"
             )
         if self.needed_days:
@@ -182,7 +182,7 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
     """Return notes if there are too few clusters for intervals, or if one cluster is very large."""
     notes = []
     if clusters < FEWEST_FOR_MEANS:
-        notes.append(f"below {FEWEST_FOR_MEANS} clusters there is no interval")
+        notes.append(f"intervals need at least {FEWEST_FOR_MEANS} clusters, so there are none")
     if largest > _MOST:
         notes.append(
             f"one cluster has {100 * largest:.0f} % of the questions; if this is wrong, set "

@@ -161,7 +161,10 @@ class History:
         number, time, sha, accepted, data, checksum = row
         where = f"{self.path}, entry {number}"
         if type(data) is not bytes or zlib.crc32(data) != checksum:
-            raise DatasetError(f"{where}: was overwritten; start a new history file")
+            raise DatasetError(
+                f"{where}: the stored data are damaged; restore a copy of the file, or start a new "
+                "history file"
+            )
         content = json.loads(inflate(data, where))
         baseline = from_text(content["baseline"], where)
         table = replace(baseline.table, clusters=content["clusters"])

@@ -265,7 +265,9 @@ def read(
             path, len(empty), empty[0].rpartition(", ")[2],
         )  # fmt: skip
     if not lines:
-        raise DatasetError(f"{path}: there is no answered question in this file")
+        raise DatasetError(
+            f"{path}: no line has a question; give a file with one answered question per line"
+        )
     _check_fields(path, fields, lines)
     clustering = _clustering(lines)
     clusters = _clusters(lines, clustering)

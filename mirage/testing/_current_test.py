@@ -38,7 +38,9 @@ def record(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def default_language() -> str | None:
-    """Return the language of the running test's marker ``mirage_language`` or of the ini option.
+    """Return the language that the running test sets for its queries.
+
+    The marker ``mirage_language`` of the test has priority over the ini option with this name.
 
     Returns:
         A language code; ``None`` if neither is set or no test is running.
@@ -59,7 +61,7 @@ def option(name: str) -> str:
 
 
 def leave_open(reason: str) -> None:
-    """Make pytest show the running test as skipped if nothing fails in it."""
+    """Make pytest show the running test as skipped, with this reason, if nothing in it fails."""
     test = CURRENT.get()
     if test is not None:
         test.mirage_open = [*getattr(test, "mirage_open", ()), reason]

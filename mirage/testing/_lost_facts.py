@@ -1,4 +1,4 @@
-"""Descriptions of the facts that a response lost or invented, for the messages of the gate."""
+"""Descriptions of the facts that a response lost or invented, for messages about regressions."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Noise:
     facts: tuple[bool, ...]
 
     def clusters(self, queries: int) -> int:
-        """Return how many clusters are needed for about this number of queries."""
+        """Return how many clusters contain about this number of queries."""
         return max(1, round(queries / float(self.sizes.mean())))
 
     def without_duplicates(self, column: int) -> Noise:

@@ -66,7 +66,7 @@ def raise_at_caller(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class Finding(NamedTuple):
-    """A query to show in an error message, and the fault of the response to it."""
+    """A query to show in an error message, and the problem of its response in words."""
 
     query_id: str
     why: str
@@ -175,7 +175,7 @@ def check_lost(
 ) -> None:
     """Raise an error if ``lost`` contains more than ``allow_failed`` queries.
 
-    The result is also recorded in the running test.
+    In this case, the result is also recorded in the running test.
 
     Args:
         lost: The queries that the model failed on, or that lost a value that the baseline has.

@@ -30,7 +30,7 @@ def _promised(design: StudyDesign, level: float, seed: int) -> float:
         raise SettingError("the study of a plan needs an effect, the loss that the plan is for")
     names = tuple(f"measure {j}" for j in range(design.features))
     if design.score == "binary" and not design.cluster_sizes:
-        names = ("answer_match", *names[1:])  # a feature that reads facts, as in the study's gate
+        names = ("answer_match", *names[1:])  # a feature that checks facts, as in the study's gate
     ids = tuple(f"q{i}" for i in range(design.queries))
     dataset = MirageDataset(
         [

@@ -148,12 +148,12 @@ class Comparison:
 
     @property
     def compared(self) -> tuple[Change, ...]:
-        """The changes of the features that at least one query has in both runs."""
+        """The changes of the features with a value in both runs for at least one query."""
         return tuple(change for change in self.changes if change.queries)
 
     @property
     def not_compared(self) -> dict[str, str]:
-        """The features without a query that has a value in both runs, each with the reason."""
+        """The features for which no query has a value in both runs, each with the reason."""
         reasons = {**self.before.unmeasured, **self.after.unmeasured}
         why = "no query has it in both runs"
         return {

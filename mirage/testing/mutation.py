@@ -677,7 +677,7 @@ class MutationScore:
 
     @property
     def missed(self) -> tuple[Fate, ...]:
-        """The mutants that no assertion catches."""
+        """The results of the mutants that no assertion catches."""
         return tuple(fate for fate in self.fates if not fate.caught_by)
 
 

@@ -165,8 +165,8 @@ def plan(
 
     The gate also counts answers that turned from right to wrong. The more answers changed their
     wording, the more such turns it requires for an alarm. The simulation assumes that the wording
-    of all answers changed.
-    ``validation/power/power.py`` compares such predictions with real outcomes.
+    of all answers changed. ``validation/power/power.py`` compares such predictions with real
+    outcomes.
 
     Args:
         loss: Mean loss in a feature, as a share of its range. It is also the margin: the loss that
@@ -246,7 +246,7 @@ class _Assumptions(NamedTuple):
             measurement = (
                 f"{self.unstable:g} of the answers change when a query is repeated, {size}; the "
                 f"gate compares {self.features} features with a correlation of "
-                f"{self.correlation:g}, and the loss is in one that reads facts"
+                f"{self.correlation:g}, and the loss is in one that checks facts"
             )
         return (
             f"{measurement}; a change of the system makes {self.moved:g} of the queries better or "

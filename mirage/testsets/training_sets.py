@@ -75,7 +75,8 @@ class TrainingSet(NamedTuple):
 def relevant_only(dataset: MirageDataset) -> MirageDataset:
     """Return the queries that show a relevant passage, each with only its relevant passages.
 
-    A teacher model answers these queries, so that irrelevant passages do not mislead it.
+    A teacher model answers these queries instead of the originals, so that irrelevant passages do
+    not mislead it.
 
     Example:
         >>> from mirage import MirageDataset

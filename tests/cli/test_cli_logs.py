@@ -54,7 +54,7 @@ def test_what_makes_measures_say_little_is_said(tmp_path: Path) -> None:
     ]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     said = " ".join(mirage("logs", "features", "--language", "sw", path).stdout.split())
-    assert "below 10 clusters there is no interval" in said
+    assert "intervals need at least 10 clusters, so there are none" in said
     assert "one cluster has 100 % of the questions" in said
     assert "no answer cites a passage, so support_lexical and relevance_lexical are 0" in said
     rows = [row | {"user": n, "answer": "Ndiyo [1]."} for n, row in enumerate(rows)]

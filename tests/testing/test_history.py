@@ -92,7 +92,7 @@ def test_the_error_names_an_overwritten_entry(tmp_path: Path) -> None:
     history.append(baseline(RIGHT), "abc")
     with closing(sqlite3.connect(history.path)) as database, database:
         database.execute("UPDATE commits SET content = x'00'")
-    with pytest.raises(DatasetError, match="entry 1: was overwritten"):
+    with pytest.raises(DatasetError, match="entry 1: the stored data are damaged"):
         history.series()
 
 
