@@ -251,7 +251,8 @@ def estimate_test_set(
 
     An item takes three calls, and each rejected draft one to three more. Nothing is sent to the
     LLM. The questions do not exist yet, so the first words of a passage stand in for each question.
-    Arguments and errors are those of :func:`build_test_set`.
+    The arguments ``llm``, ``items``, ``kinds``, ``shown``, ``size`` and ``overlap`` are those of
+    :func:`build_test_set`, and so are the errors.
     """
     check_plan(items, kinds, shown)
     entry = Language.with_board(language)
