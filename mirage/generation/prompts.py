@@ -243,7 +243,7 @@ def user_message(text: str) -> tuple[Message, ...]:
 
 
 def passage_entry(passage: Passage) -> str:
-    """Return a passage's text after a line with its id and title."""
+    """Return the text of a passage, preceded by a line with its id and title."""
     return f"[{passage.id}] {passage.title}".rstrip() + f"\n{passage.text}"
 
 

@@ -212,7 +212,11 @@ def _describe_both(before: Log, after: Log) -> str:
 
 
 def cautions(log: Log, side: LogMeasures) -> list[str]:
-    """Return warnings on how to interpret the measures of a log, one line each."""
+    """Return warnings about a log's measures, one line each.
+
+    They name a lack of clusters, measures that are 0 because no answer cites a passage, and
+    features that cannot be measured.
+    """
     table = side.table
     codes = cluster_codes(table.query_ids, table.clusters)
     clusters = int(codes.max()) + 1
@@ -413,7 +417,11 @@ def shifts_between(
 
 
 def _widen(row: MeanDifference, p: float, reach: float, width: float) -> MeanDifference:
-    """Return a difference with the larger p-value and the wider interval of two tests."""
+    """Combine two tests of a difference: return the larger p-value and the wider interval.
+
+    ``row`` is the result of the first test. ``p`` is the p-value of the second test, and ``reach``
+    is half the width of its interval. ``width`` is the width of the range of the values.
+    """
     # The difference cannot leave the range of the values.
     low = max(min(row.interval[0], row.difference - reach), -width)
     high = min(max(row.interval[1], row.difference + reach), width)

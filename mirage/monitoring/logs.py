@@ -92,7 +92,9 @@ class Log(NamedTuple):
     joined: int = 0
 
     def by(self, period: str) -> dict[str, Log]:
-        """Return the parts of the log by period, the oldest first.
+        """Split the log into one log per day, week or month, by the name of the period.
+
+        The oldest period comes first.
 
         Args:
             period: ``day``, ``week`` or ``month`` (ISO 8601, UTC).
@@ -485,7 +487,7 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
 
 
 def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) -> None:
-    """Raise an error if no line has a field that the user named, because it may be misspelt."""
+    """Raise an error if a field that the user named is in no line, because it may be misspelt."""
     has: Mapping[str, Callable[[_Line], object]] = {
         "passages": lambda line: line.entry.query.passages or line.response.shown is not None,
         "time": lambda line: line.time,

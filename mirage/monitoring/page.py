@@ -34,7 +34,7 @@ def write_history(all_series: Iterable[Series], path: str | Path) -> None:
 
 
 def render_history(all_series: Iterable[Series]) -> str:
-    """Return the text of the file that :func:`write_history` writes."""
+    """Return the HTML page that :func:`write_history` writes to a file, as a string."""
     all_series = list(all_series)
     alarms = sum(bool(entry.worse) for series in all_series for entry in series.commits)
     commits = len({entry.commit.sha for series in all_series for entry in series.commits})

@@ -213,7 +213,7 @@ def _abstains(query: Query, answer: str) -> float:
 
 
 def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed:
-    """Return how well the shown texts match the words of the question."""
+    """Return how well the shown texts match the words of the question, from 0 to 1."""
     words = content_words(query.text, query.language)
     if not words:
         return _NO_WORDS

@@ -204,7 +204,7 @@ def _pieces(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _windows(text: str) -> tuple[tuple[int, str, tuple[int, ...]], ...]:
-    """Return the score, text and sentence numbers of each sentence and pair of neighbours."""
+    """Return the score, text and sentence numbers of each sentence, and of each adjacent pair."""
     pieces = _pieces(text)
     signs = [_signs(piece) for piece in pieces]
     windows: list[tuple[int, str, tuple[int, ...]]] = []

@@ -118,7 +118,7 @@ def _parse_draft(text: str) -> Draft | None:
 
 
 def _parse_answer(text: str) -> str | None:
-    """Return the answer in a reply, empty if the LLM abstained, or ``None`` if it is invalid."""
+    """Return the answer in a reply: empty if the LLM abstained, ``None`` if it is not valid."""
     value = _object(text)
     if value is None or "answer" not in value:
         return None
