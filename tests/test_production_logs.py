@@ -262,7 +262,7 @@ def test_few_clusters_change_nothing(tmp_path: Path) -> None:
     assert result.fell == ()
     assert result.verdict == "inconclusive"
     assert np.isnan(result["target_language"].interval).all()
-    assert "below 10 clusters" in str(result)
+    assert "at least 10 clusters" in str(result)
     assert drift(week(tmp_path, seed=1), few, progress=False).verdict == "inconclusive"
     with pytest.raises(UnknownNameError, match="measure of this comparison"):
         result["target_lnguage"]
