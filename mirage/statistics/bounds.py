@@ -66,8 +66,8 @@ def weighted_means(
 ) -> Floats:
     """Return randomly weighted means; :func:`upper_bounds` is a percentile of them.
 
-    The share of these means that are 0 or more is a p-value for the hypothesis that the mean is
-    below 0: it is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
+    The share of these means that are 0 or more is a p-value of the null hypothesis that the mean is
+    0 or more: it is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
     errors are those of :func:`upper_bounds`.
 
     Returns:
