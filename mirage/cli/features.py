@@ -91,7 +91,7 @@ def features(
         if label not in suite.names:
             raise UnknownNameError("feature of this suite", label, suite.names)
     runs = read_runs(queries.language, files)
-    tables = [suite.score(queries, run, cluster=cluster, n_jobs=jobs) for run in runs]
+    tables = suite.score_all(queries, runs, cluster=cluster, n_jobs=jobs)
     text = "\n\n".join(_text(table, run) for table, run in zip(tables, runs, strict=True))
     plain = [_plain(table, run) for table, run in zip(tables, runs, strict=True)]
     checks, reasons = _check_minimums(runs, tables, minimums, queries, allow_failed)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from mirage.features.base import Answered, NotComputed, passage_texts
 from mirage.languages import Language
@@ -40,36 +39,72 @@ OLDEST_AGE = 120
 _ERAS = (543, 621, 622)  # offsets of Buddhist and of Persian years from the common era
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TextIndex:
     """An index of some texts, for looking up the facts of an answer.
 
-    Attributes:
-        language: The language of the texts.
+    Each part is built when it is first used, because most answers need only some parts.
+
+    Args:
         texts: The texts.
-        folded: The words of all texts in lower case, without numbers and accents, separated by
-            spaces.
-        numbers: The values of all numbers.
-        ordered: The same values, sorted.
-        days: The dates, as pairs of day and month.
-        months: The months.
-        words: The words of ``folded``.
-        stems: All beginnings of words that have at least :data:`SHORTEST_STEM` letters.
-        short: The words, and in addition short words without their last letter.
-        grams: The character n-grams of the folded texts.
+        language: The language of the texts.
     """
 
-    language: Language
-    texts: tuple[str, ...]
-    folded: str
-    numbers: frozenset[float]
-    ordered: tuple[float, ...]
-    days: frozenset[tuple[int, int]]
-    months: frozenset[int]
-    words: frozenset[str]
-    stems: frozenset[str]
-    short: frozenset[str]
-    grams: frozenset[str]
+    def __init__(self, texts: tuple[str, ...], language: Language) -> None:
+        self.texts = texts
+        self.language = language
+
+    @cached_property
+    def folded(self) -> str:
+        """The words of all texts in lower case, without numbers and accents."""
+        return "\n".join(folded(text, self.language) for text in self.texts)
+
+    @cached_property
+    def numbers(self) -> frozenset[float]:
+        """The values of all numbers."""
+        return frozenset[float]().union(*(values_in(text, self.language) for text in self.texts))
+
+    @cached_property
+    def days(self) -> frozenset[tuple[int, int]]:
+        """The dates, as pairs of day and month."""
+        days = (days_in(text, self.language)[0] for text in self.texts)
+        return frozenset[tuple[int, int]]().union(*days)
+
+    @cached_property
+    def months(self) -> frozenset[int]:
+        """The months."""
+        return frozenset[int]().union(*(days_in(text, self.language)[1] for text in self.texts))
+
+    @cached_property
+    def grams(self) -> frozenset[str]:
+        """The character n-grams of the folded texts."""
+        parts = (_grams_of_text(text, self.language) for text in self.texts)
+        return frozenset[str]().union(*parts)
+
+    @cached_property
+    def _ordered_numbers(self) -> tuple[float, ...]:
+        return tuple(sorted(self.numbers))
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(self.folded.split())
+
+    @cached_property
+    def _ordered_words(self) -> list[str]:
+        return sorted(self._words)
+
+    @cached_property
+    def _short_words(self) -> frozenset[str]:
+        """The words, and in addition short words without their last letter."""
+        cut = (w[:-1] for w in self._words if SHORTEST_STEM <= len(w) <= SHORTEST_STEM + 2)
+        return self._words.union(cut)
+
+    def _has_longer_word(self, beginning: str) -> bool:
+        """Return whether a word of the texts begins with these letters and has more letters."""
+        if not SHORTEST_STEM <= len(beginning) < LONGEST_STEM:
+            return False
+        position = bisect_right(self._ordered_words, beginning)
+        following = self._ordered_words[position : position + 1]
+        return bool(following) and following[0].startswith(beginning)
 
     def number(self, values: frozenset[float]) -> bool:
         """Return whether the texts state one of these values, or numbers from which it follows.
@@ -87,10 +122,10 @@ class TextIndex:
         span of years, an age, or a sum, difference or half of large numbers.
         """
         if value >= 10 and value % 10 == 0:
-            position = bisect_left(self.ordered, value * (1 - ROUNDING_TOLERANCE))
-            if position < len(self.ordered) and self.ordered[position] <= value * (
-                1 + ROUNDING_TOLERANCE
-            ):
+            position = bisect_left(self._ordered_numbers, value * (1 - ROUNDING_TOLERANCE))
+            if position < len(self._ordered_numbers) and self._ordered_numbers[
+                position
+            ] <= value * (1 + ROUNDING_TOLERANCE):
                 return True
         # A unit such as thousands or km, or a factor for an increase in percent: 3 for 200 %.
         converted = (value * 1000, value / 1000, value * 100 - 100)
@@ -98,7 +133,9 @@ class TextIndex:
             return True
         if any(value + era in self.numbers or value - era in self.numbers for era in _ERAS):
             return True
-        years = [other for other in self.ordered if 1000 <= other <= 2600 and other % 1 == 0]
+        years = [
+            other for other in self._ordered_numbers if 1000 <= other <= 2600 and other % 1 == 0
+        ]
         # A century: the 20th for 1932.
         if value <= 21 and any(year // 100 + 1 == value for year in years):
             return True
@@ -118,20 +155,18 @@ class TextIndex:
         Args:
             word: The word, in lower case and without accents.
         """
-        if word in self.words or word in self.stems:
+        if word in self._words or self._has_longer_word(word):
             return True
         # The word may have an ending that the texts' word lacks, or another one of similar length.
         if any(
-            word[:n] in self.words
+            word[:n] in self._words
             for n in range(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), len(word))
         ):
             return True
         if len(word) <= SHORTEST_STEM + 1:
-            return len(word) >= SHORTEST_STEM and word[:-1] in self.short
-        return (
-            word[: min(max(SHORTEST_STEM, len(word) - LONGEST_ENDING), LONGEST_STEM - 1)]
-            in self.stems
-        )
+            return len(word) >= SHORTEST_STEM and word[:-1] in self._short_words
+        shortest = max(SHORTEST_STEM, len(word) - LONGEST_ENDING)
+        return self._has_longer_word(word[: min(shortest, LONGEST_STEM - 1)])
 
     def initials(self, letters: str) -> bool:
         """Return whether the initials of consecutive words of the texts are these letters."""
@@ -171,62 +206,18 @@ def grams_of(pattern: str, entry: Language) -> frozenset[str]:
     Their length is that of the language. A text shorter than this is returned as a single n-gram.
     """
     length = min(entry.gram_length, len(pattern))
-    return frozenset(pattern[i : i + length] for i in range(len(pattern) - length + 1))
+    return frozenset([pattern[i : i + length] for i in range(len(pattern) - length + 1)])
 
 
 @lru_cache(maxsize=2048)
-def _index_text(text: str, entry: Language) -> TextIndex:
-    """Return the index of one text; it is cached, because many responses use the same texts."""
-    return _build_index((text,), entry)
+def _grams_of_text(text: str, entry: Language) -> frozenset[str]:
+    return grams_of(folded(text, entry), entry)
 
 
 @lru_cache(maxsize=512)
 def index_texts(texts: tuple[str, ...], code: str) -> TextIndex:
     """Return the index of these texts together."""
-    entry = Language.of(code)
-    return _build_index(texts, entry) if len(texts) != 1 else _index_text(texts[0], entry)
-
-
-def _build_index(texts: tuple[str, ...], entry: Language) -> TextIndex:
-    """Return the index of these texts, merged from the indices of the single texts."""
-    if len(texts) == 1:
-        whole = folded(texts[0], entry)
-        words = frozenset(whole.split())
-        numbers = values_in(texts[0], entry)
-        days, months = days_in(texts[0], entry)
-        short = (
-            frozenset(
-                word[:-1] for word in words if SHORTEST_STEM <= len(word) <= SHORTEST_STEM + 2
-            )
-            | words
-        )
-        stems = frozenset(
-            word[:n] for word in words for n in range(SHORTEST_STEM, min(len(word), LONGEST_STEM))
-        )
-        grams = grams_of(whole, entry)
-    else:
-        parts = [_index_text(text, entry) for text in texts]
-        whole = "\n".join(part.folded for part in parts)
-        words, stems, short, grams = (
-            frozenset[str]().union(*(getattr(part, name) for part in parts))
-            for name in ("words", "stems", "short", "grams")
-        )
-        numbers = frozenset[float]().union(*(part.numbers for part in parts))
-        days = frozenset[tuple[int, int]]().union(*(part.days for part in parts))
-        months = frozenset[int]().union(*(part.months for part in parts))
-    return TextIndex(
-        entry,
-        texts,
-        whole,
-        numbers,
-        tuple(sorted(numbers)),
-        days,
-        months,
-        words,
-        stems,
-        short,
-        grams,
-    )
+    return TextIndex(texts, Language.of(code))
 
 
 def shown_texts(item: Answered) -> tuple[str, ...] | NotComputed:

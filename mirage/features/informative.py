@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import chain, compress
 
 from mirage.features.answers import UNANSWERABLE
 from mirage.features.base import (
@@ -26,7 +28,7 @@ from mirage.languages import Language
 from mirage.models import Query
 from mirage.text import split_sentences, tokenize
 from mirage.text.alignment import replacements
-from mirage.text.content import function_words, grams, word_match, words
+from mirage.text.content import best_matches, function_words, grams, shared_grams, words
 from mirage.text.lexicon import lexicon
 from mirage.text.negations import negates, negation_faults
 from mirage.text.numbers import numbers
@@ -82,7 +84,7 @@ def fact_recall(item: Answered) -> float | NotComputed:
         return weights
     answer, language = item.parsed.answer_text, item.query.language
     if _weights_by_passages(item):
-        return _share(weights, lambda term: _holds(answer, term, language))
+        return _share(weights, _held_terms(answer, tuple(weights), language).__contains__)
     return _matched_share(weights, answer, language)
 
 
@@ -151,7 +153,9 @@ def fact_precision(item: Answered) -> float | NotComputed:
         item.parsed.answer_text, item.query, (*_passages(item.query), *sources)
     )
     language = item.query.language
-    return _share(weights, lambda term: any(_holds(s, term, language) for s in sources))
+    terms = tuple(weights)
+    held = set[str]().union(*(_held_terms(source, terms, language) for source in sources))
+    return _share(weights, held.__contains__)
 
 
 def passage_coverage(item: Answered) -> float | NotComputed:
@@ -218,10 +222,15 @@ def _content_weights(text: str, query: Query) -> dict[str, float]:
     number = NUMBER_CHARACTERS if is_unspaced else NUMBER_LETTERS
     weights = dict.fromkeys(numbers(text) - numbers(query.text), number)
     ordinary = function_words(language)
-    for word in (*words(text, language), *_han_characters(text)):
-        # A single Chinese character counts even if it is a function word, since some negate.
-        is_content = word not in ordinary or len(word) == 1
-        if is_content and not _is_in_question(word, query.text, language):
+    # A single Chinese character counts even if it is a function word, since some negate.
+    content = tuple(
+        word
+        for word in (*words(text, language), *_han_characters(text))
+        if word not in ordinary or len(word) == 1
+    )
+    in_question = _matches(content, query.text, language)
+    for word, match in zip(content, in_question, strict=True):
+        if match != 1:
             weights[word] = 1.0 if is_unspaced else float(len(word))
     return weights
 
@@ -231,23 +240,26 @@ def _han_characters(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_HAN.findall(text)))
 
 
-def _is_in_question(word: str, question: str, language: str) -> bool:
-    return word in question if _HAN.fullmatch(word) else word_match(word, question, language) == 1
-
-
 def _matched_share(weights: dict[str, float], text: str, language: str) -> float:
     """Return the weighted share of terms that occur in a text.
 
     Another inflected form of a word counts in part.
     """
     total = sum(weights.values())
-    return sum(w * _match(text, term, language) for term, w in weights.items()) / total
+    matches = _matches(tuple(weights), text, language)
+    return sum(w * match for w, match in zip(weights.values(), matches, strict=True)) / total
 
 
-def _match(text: str, term: str, language: str) -> float:
-    if term.isdecimal():
-        return float(_holds(text, term, language))
-    return float(term in text) if _HAN.fullmatch(term) else word_match(term, text, language)
+def _matches(terms: tuple[str, ...], text: str, language: str) -> list[float]:
+    """Return how well a text matches each term: a number, a Chinese character or a word."""
+    words_of_text = tuple(t for t in terms if not (t.isdecimal() or _HAN.fullmatch(t)))
+    matches = dict(zip(words_of_text, best_matches(words_of_text, text, language), strict=True))
+    return [
+        matches[term]
+        if term in matches
+        else float(_holds(text, term, language) if term.isdecimal() else term in text)
+        for term in terms
+    ]
 
 
 # Polarity and replaced facts ----------------------------------------------------------------------
@@ -375,51 +387,59 @@ def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[s
     language, passages = query.language, _passages(query)
     ordinary = lexicon(language).function_words
     weights = dict.fromkeys(numbers(text) - numbers(query.text), NUMBER_WEIGHT)
-    for word in words(text, language):
-        if word in ordinary or _holds(query.text, word, language):
-            continue
-        if any(_holds(source, word, language) for source in sources):
-            weights[word] = _weight(word, passages, language)
+    candidates = tuple(word for word in words(text, language) if word not in ordinary)
+    in_question = _held_terms(query.text, candidates, language)
+    in_sources = set[str]().union(*(_held_terms(each, candidates, language) for each in sources))
+    holders = Counter(chain(*(_held_terms(each, candidates, language) for each in passages)))
+    for word in candidates:
+        if word in in_sources and word not in in_question:
+            # A word is informative if few passages have it.
+            weights[word] = math.log((len(passages) + 1) / (holders[word] + 0.5)) ** 2
     return weights
 
 
-@lru_cache(maxsize=65536)
-def _weight(word: str, passages: tuple[str, ...], language: str) -> float:
-    """Return the weight of a word, which is high if the word occurs in few passages."""
-    holders = sum(_holds(passage, word, language) for passage in passages)
-    return math.log((len(passages) + 1) / (holders + 0.5)) ** 2
-
-
-@lru_cache(maxsize=65536)
 def _holds(text: str, term: str, language: str) -> bool:
-    """Return whether a term occurs in a text.
+    """Return whether a term occurs in a text; see :func:`_held_terms`."""
+    return term in _held_terms(text, (term,), language)
 
-    A number may be written in digits or in words, and a word may have another inflected form.
+
+@lru_cache(maxsize=16384)
+def _held_terms(text: str, terms: tuple[str, ...], language: str) -> frozenset[str]:
+    """Return those of some terms that occur in a text.
+
+    A number may be written in digits or in words, and a word may have another inflected form. Of a
+    word of one n-gram or less, any part of a word of the text is such a form.
     """
-    if term.isdecimal():
-        return term in numbers(text) or float(term[:LONGEST_NUMBER]) in values_in(text, language)
-    terms = _words_and_grams(text, language)
-    if term in terms:
-        return True
-    parts = grams(term, Language.of(language).gram_length)
-    return len(parts & terms) >= WORD_MATCH_SHARE * len(parts)
+    entry, text_words = Language.of(language), words(text, language)
+    held = {term for term in terms if term.isdecimal() and _states_number(text, term, language)}
+    others = [term for term in terms if not term.isdecimal()]
+    if entry.tokens == "character":
+        pairs = frozenset(text_words)
+        held |= {term for term in others if _has_characters(term, pairs, entry)}
+        return frozenset(held)
+    joined = " ".join(text_words)
+    held |= {term for term in others if len(term) <= entry.gram_length and term in joined}
+    long = tuple(term for term in others if len(term) > entry.gram_length)
+    shared, totals = shared_grams(long, text_words, entry.gram_length)
+    are_held = (shared >= WORD_MATCH_SHARE * totals).tolist()
+    return frozenset(held.union(compress(long, are_held)))
 
 
-@lru_cache(maxsize=4096)
-def _words_and_grams(text: str, language: str) -> frozenset[str]:
-    """Return the words of a text and their n-grams up to the language's usual n-gram length."""
-    text_words = words(text, language)
-    if Language.of(language).tokens == "character":
-        return frozenset(text_words)
-    lengths = range(1, Language.of(language).gram_length + 1)
-    return frozenset(text_words).union(*(grams(word, n) for word in text_words for n in lengths))
+def _states_number(text: str, number: str, language: str) -> bool:
+    return number in numbers(text) or float(number[:LONGEST_NUMBER]) in values_in(text, language)
+
+
+def _has_characters(term: str, pairs: frozenset[str], entry: Language) -> bool:
+    """Return whether a text of these pairs of characters has a term, or most of its n-grams."""
+    parts = grams(term, entry.gram_length)
+    return term in pairs or len(parts & pairs) >= WORD_MATCH_SHARE * len(parts)
 
 
 @lru_cache(maxsize=4096)
 def _long_grams(text: str, language: str) -> frozenset[str]:
     entry = Language.of(language)
     joined, length = " ".join(tokenize(text, entry)), entry.gram_length + 2
-    return frozenset(joined[i : i + length] for i in range(len(joined) - length + 1))
+    return frozenset([joined[i : i + length] for i in range(len(joined) - length + 1)])
 
 
 @lru_cache(maxsize=4096)

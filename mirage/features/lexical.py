@@ -26,10 +26,10 @@ from mirage.features.base import (
 from mirage.languages import Language
 from mirage.text import tokenize
 from mirage.text.content import (
+    best_matches,
     content_words,
     function_words,
-    word_match,
-    word_match_by_sentence,
+    match_table,
 )
 from mirage.text.mentions import bare
 from mirage.text.numbers import numbers
@@ -137,8 +137,8 @@ def _mean_support(item: Answered, *, cited: bool) -> float | NotComputed:
 def _count_new_words(text: str, question: str, code: str) -> int:
     """Return how many content words and numbers of a sentence do not occur in the question."""
     ordinary = function_words(code)
-    words = [word for word in content_words(text, code) if word not in ordinary]
-    new = sum(word_match(word, question, code) != 1 for word in words)
+    words = tuple(word for word in content_words(text, code) if word not in ordinary)
+    new = sum(match != 1 for match in best_matches(words, question, code))
     return new + len(_stated_numbers(text) - numbers(question))
 
 
@@ -236,24 +236,23 @@ def _content_score(
         float(NUMBER_LETTERS * len(new_numbers)),
     )
     words = content_words(text, code)
-    letters = np.array(
-        [
-            len(word) * (QUESTION_WORD_FACTOR if word_match(word, question, code) == 1 else 1.0)
-            for word in words
-        ]
-    )
-    for word, length, share in zip(
-        words, letters, _passage_matches(words, letters, passages, code), strict=True
-    ):
-        missing = 1 - share
-        # Looking through the other passages is slow, so only words that are not matched fully are.
-        if missing:
-            elsewhere = any(
-                word_match(word, other, code) >= ELSEWHERE_MATCH for other in other_passages
-            )
-            missing *= ELSEWHERE_WEIGHT if elsewhere else PHRASING_WEIGHT
+    if not words:
+        return matched_numbers / len(new_numbers) if new_numbers else 1.0
+    in_question = np.array(best_matches(words, question, code)) == 1
+    letters = np.array([*map(len, words)]) * np.where(in_question, QUESTION_WORD_FACTOR, 1.0)
+    shares = _passage_matches(words, letters, passages, code)
+    # Looking through the other passages is slow, so only words that are not matched fully are.
+    others = tuple(word for word, share in zip(words, shares, strict=True) if share < 1)
+    elsewhere = set[str]()
+    for passage in other_passages if others else ():
+        matches = best_matches(others, passage, code)
+        elsewhere |= {
+            w for w, match in zip(others, matches, strict=True) if match >= ELSEWHERE_MATCH
+        }
+    for word, length, share in zip(words, letters.tolist(), shares, strict=True):
+        weight = ELSEWHERE_WEIGHT if word in elsewhere else PHRASING_WEIGHT
         matched += length * share
-        total += length * (share + missing)
+        total += length * (share + (1 - share) * weight)
     return matched / total if total else 1.0
 
 
@@ -261,11 +260,9 @@ def _passage_matches(
     words: tuple[str, ...], letters: NDArray[np.float64], passages: tuple[str, ...], code: str
 ) -> list[float]:
     """Return for each word how well the passages match it: ``h`` in :func:`sentence_support`."""
-    if not words:
-        return []
     anywhere, windows = np.zeros(len(words)), []
     for passage in passages:
-        by_sentence = np.array([word_match_by_sentence(word, passage, code) for word in words])
+        by_sentence = match_table(words, passage, code)
         anywhere = np.maximum(anywhere, by_sentence.max(axis=1, initial=0.0))
         last = max(0, by_sentence.shape[1] - WINDOW)
         windows += [by_sentence[:, i : i + WINDOW].max(axis=1) for i in range(last + 1)]
@@ -345,14 +342,46 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
 
     A shared run is a sequence of adjacent characters of the text that also occurs in the source.
     """
-    ends, end = np.empty(len(text), dtype=np.int64), 0
+    in_source = _shared_grams(text, source)
+    ends, end = [], 0
     for start in range(len(text)):
         # The longest run from the next position ends no earlier, so ``end`` never moves back.
-        end = max(end, start)
-        while end < len(text) and text[start : end + 1] in source:
+        limit = len(text)
+        if in_source[start]:
+            end = max(end, start + _RUN_GRAM)
+        else:
+            end, limit = max(end, start), min(limit, start + _RUN_GRAM - 1)
+        # Searching the source is slow, and needless if it lacks the last n-gram of the longer run.
+        while (
+            end < limit
+            and (end - start < _RUN_GRAM or in_source[end - _RUN_GRAM + 1])
+            and text[start : end + 1] in source
+        ):
             end += 1
-        ends[start] = end
-    return ends
+        ends.append(end)
+    return np.array(ends, dtype=np.int64)
+
+
+_RUN_GRAM = 3
+
+
+def _shared_grams(text: str, source: str) -> list[bool]:
+    """Return for each position whether the n-gram of three characters there is in the source."""
+    values = _packed_grams(text)
+    known = np.append(_distinct_grams(source), -1)
+    is_shared = known[np.searchsorted(known[:-1], values)] == values
+    return [*is_shared.tolist(), False, False]
+
+
+@lru_cache(maxsize=4096)
+def _distinct_grams(text: str) -> NDArray[np.int64]:
+    return np.unique(_packed_grams(text))
+
+
+def _packed_grams(text: str) -> NDArray[np.int64]:
+    """Return the n-grams of three characters as integers, with 21 bits for each character."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
+    return codes[:-2] << 42 | codes[1:-1] << 21 | codes[2:]
 
 
 # Relevance ----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from numbers import Real
@@ -264,41 +264,91 @@ class FeatureSuite(NearNames):
                 something other than one number per response; the message names the feature, the
                 query and the model.
         """
+        tables = self.score_all(
+            dataset, [run], cluster=cluster, n_jobs=n_jobs, executor=executor, progress=progress
+        )
+        return tables[0]
+
+    def score_all(
+        self,
+        dataset: DatasetLike,
+        runs: Iterable[Run],
+        *,
+        cluster: Cluster = None,
+        n_jobs: int = 1,
+        executor: Executor | None = None,
+        progress: bool = True,
+    ) -> list[FeatureTable]:
+        """Compute every feature for every response of several runs.
+
+        The tables equal those of :meth:`score`, in the order of the runs. They take less time,
+        because the responses of all runs to a query are scored together, so that its passages are
+        read only once.
+
+        Args:
+            dataset: As in :meth:`score`.
+            runs: The runs.
+            cluster: As in :meth:`score`.
+            n_jobs: As in :meth:`score`.
+            executor: As in :meth:`score`.
+            progress: Show a progress bar.
+
+        Raises:
+            SettingError: As in :meth:`score`.
+            UnknownNameError: As in :meth:`score`.
+            FeatureError: As in :meth:`score`.
+
+        Example:
+            >>> from mirage import FeatureSuite, MirageDataset, Query, Response, Run
+            >>> dataset = MirageDataset([Query(id="q", language="en", text="Who wrote Emma?")])
+            >>> runs = [
+            ...     Run(model=text, language="en", responses=[Response(query_id="q", text=text)])
+            ...     for text in ("Austen", "Jane Austen did")
+            ... ]
+            >>> tables = FeatureSuite("answer_length").score_all(dataset, runs, progress=False)
+            >>> [table.values.round(1).tolist() for table in tables]
+            [[[1.0]], [[2.3]]]
+        """
         if n_jobs == 0:
             raise SettingError(
                 "n_jobs must be a number of processes, or -1 for one per core, got 0"
             )
-        dataset = as_dataset(dataset)
-        self._check(dataset, run)
+        dataset, runs = as_dataset(dataset), list(runs)
+        for run in runs:
+            self._check(dataset, run)
         clusters = clusters_of(dataset, cluster)
         # Each repeat is a run with one response per query, so it is scored like any other run.
-        if len(run.repeats) > 1:
-            return _average_repeats(
-                [
-                    self.score(
-                        dataset,
-                        repeat,
-                        cluster=cluster,
-                        n_jobs=n_jobs,
-                        executor=executor,
-                        progress=progress,
-                    )
-                    for repeat in run.repeats
-                ]
-            )
-        gaps = _missing_responses(dataset, run)
-        cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
-        if cited.unread is not None:
-            _warn_once(run.model, cited.unread.reason)
-        recurring = _recurring(run)
-        pairs = [
-            (query, run[query.id], cited, recurring) for query in dataset if query.id not in gaps
+        repeats = [repeat for run in runs for repeat in run.repeats]
+        gaps = [_missing_responses(dataset, run) for run in repeats]
+        pairs = [_pairs(dataset, run, gaps_of) for run, gaps_of in zip(repeats, gaps, strict=True)]
+        rows: list[dict[str, Row]] = [
+            {id_: [NotComputed(why)] * len(self) for id_, why in gaps_of.items()}
+            for gaps_of in gaps
         ]
-        rows: dict[str, Row] = {id_: [NotComputed(why)] * len(self) for id_, why in gaps.items()}
-        with progress_bar(len(pairs), f"features of {run.model}", progress) as bar:
-            for batch in _iterate_rows(self.features, run.model, pairs, n_jobs, executor):
-                rows |= batch
-                bar.update(len(batch))
+        label = runs[0].model if len(runs) == 1 else f"{len(runs)} models"
+        with progress_bar(sum(map(len, pairs)), f"features of {label}", progress) as bar:
+            models = [run.model for run in repeats]
+            for part in _iterate_rows(
+                self.features, _jobs(dataset, models, pairs), n_jobs, executor
+            ):
+                for (number, query_id), row in part.items():
+                    rows[number][query_id] = row
+                bar.update(len(part))
+        tables = iter(
+            [
+                self._table(dataset, run.model, rows_of_run, clusters)
+                for run, rows_of_run in zip(repeats, rows, strict=True)
+            ]
+        )
+        return [_average_repeats([next(tables) for _ in run.repeats]) for run in runs]
+
+    def _table(
+        self,
+        dataset: MirageDataset,
+        model: str,
+        rows: Mapping[str, Row],
+        clusters: Mapping[str, str],
+    ) -> FeatureTable:
         names, values = self.names, np.full((len(dataset), len(self)), np.nan)
         reasons, retry = {}, set()
         for i, j in np.ndindex(values.shape):
@@ -311,11 +361,10 @@ class FeatureSuite(NearNames):
                 case number:
                     values[i, j] = number
         declared_facts = {name: entry for name, entry in self.facts.items() if entry != facts(name)}
-        ids = dataset.query_ids
         return FeatureTable(
-            run.model,
+            model,
             dataset.language,
-            ids,
+            dataset.query_ids,
             names,
             values,
             reasons,
@@ -372,7 +421,9 @@ def _note_recurring(model: str, number: int, sentence: str) -> None:
 
 
 def _average_repeats(tables: Sequence[FeatureTable]) -> FeatureTable:
-    """Combine the tables of several repeats into one table, whose values are means over repeats."""
+    """Combine the tables of all repeats into one table, whose values are means over repeats."""
+    if len(tables) == 1:
+        return tables[0]
     repeats = np.stack([table.values for table in tables])
     # np.nanmean would warn about queries without any value.
     present = ~np.isnan(repeats)
@@ -414,6 +465,8 @@ def _as_feature(item: FeatureLike) -> Feature:
 
 Pair = tuple[Query, Response, CitationGaps, frozenset[str]]
 Row = Sequence[float | NotComputed]  # one query's values, in the order of the features
+Job = Sequence[tuple[int, str, Sequence[Pair]]]  # for each run its number, its model and its pairs
+Rows = dict[tuple[int, str], Row]  # by the number of the run and the query id
 
 
 def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
@@ -423,29 +476,52 @@ def _missing_responses(dataset: MirageDataset, run: Run) -> dict[str, str]:
     return missing | failed
 
 
-def _iterate_rows(
-    features: Sequence[Feature],
-    model: str,
-    pairs: Sequence[Pair],
-    n_jobs: int,
-    executor: Executor | None,
-) -> Iterator[dict[str, Row]]:
-    """Yield the values of the features for one batch of responses at a time, by query id.
+def _pairs(dataset: MirageDataset, run: Run, gaps: Container[str]) -> dict[str, Pair]:
+    """Return each query that has a response with this response, by query id."""
+    cited = citation_gaps(dataset, run, retrieved=dataset.retrieved)
+    if cited.unread is not None:
+        _warn_once(run.model, cited.unread.reason)
+    recurring = _recurring(run)
+    return {
+        query.id: (query, run[query.id], cited, recurring)
+        for query in dataset
+        if query.id not in gaps
+    }
 
-    The batches do not depend on the number and kind of workers, so that the results are the same.
+
+def _jobs(
+    dataset: MirageDataset, models: Sequence[str], pairs: Sequence[Mapping[str, Pair]]
+) -> list[Job]:
+    """Return the responses of all runs to the first queries, to the next queries, and so on.
+
+    The jobs do not depend on the number and kind of workers, so that the results are the same.
     """
-    batches = [pairs[i : i + _BATCH] for i in range(0, len(pairs), _BATCH)]
+    ids = dataset.query_ids
+    blocks = [ids[i : i + _BATCH] for i in range(0, len(ids), _BATCH)]
+    return [
+        [
+            (number, models[number], [by_id[id_] for id_ in block if id_ in by_id])
+            for number, by_id in enumerate(pairs)
+        ]
+        for block in blocks
+    ]
+
+
+def _iterate_rows(
+    features: Sequence[Feature], jobs: Sequence[Job], n_jobs: int, executor: Executor | None
+) -> Iterator[Rows]:
+    """Yield the values of the features for one job at a time."""
     if executor is not None:
-        yield from _iterate_rows_on(executor, features, model, batches)
+        yield from _iterate_rows_on(executor, features, jobs)
         return
     if n_jobs == 1:
-        yield from (_score_batch(features, model, batch) for batch in batches)
+        yield from (_score_job(features, [part]) for job in jobs for part in job)
         return
     from joblib import Parallel, delayed
 
-    jobs = (delayed(_score_batch)(features, model, batch) for batch in batches)
+    delayed_jobs = (delayed(_score_job)(features, job) for job in jobs)
     try:
-        yield from Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+        yield from Parallel(n_jobs=n_jobs, return_as="generator")(delayed_jobs)
     except PicklingError as error:
         # joblib gives the original error only as the text of a traceback; its last line says why.
         cause = str(error.__cause__ or error).strip('"\n').rpartition("\n")[2]
@@ -456,27 +532,28 @@ def _iterate_rows(
 
 
 def _iterate_rows_on(
-    executor: Executor, features: Sequence[Feature], model: str, batches: Sequence[Sequence[Pair]]
-) -> Iterator[dict[str, Row]]:
-    """Yield the values of the features for one batch at a time, computed by an executor's workers.
+    executor: Executor, features: Sequence[Feature], jobs: Sequence[Job]
+) -> Iterator[Rows]:
+    """Yield the values of the features for one job at a time, computed by an executor's workers.
 
     Features that cache the results of a model are computed in this process.
     """
-    # A cache is useful only if all batches share it, so features with one stay in this process.
+    # A cache is useful only if all jobs share it, so features with one stay in this process.
     local_features = [
         item for item in features if isinstance(item, NeuralFeature | SimilarityFeature)
     ]
     remote_features = [item for item in features if item not in local_features]
     for item in local_features:
         if isinstance(item, NeuralFeature):
-            item.compute_ahead((_parse_batch(batch) for batch in batches), executor)
-    work = partial(_score_batch, remote_features, model)
-    rows = in_order(executor, work, batches) if remote_features else map(work, batches)
-    for batch, remote_rows in zip(batches, rows, strict=True):
-        local_rows = _score_batch(local_features, model, batch)
+            parts = (_parse_batch(pairs) for job in jobs for _, _, pairs in job)
+            item.compute_ahead(parts, executor)
+    work = partial(_score_job, remote_features)
+    rows = in_order(executor, work, jobs) if remote_features else map(work, jobs)
+    for job, remote_rows in zip(jobs, rows, strict=True):
+        local_rows = _score_job(local_features, job)
         yield {
-            id_: _merge_rows(features, local_features, local_rows[id_], remote_rows[id_])
-            for id_ in remote_rows
+            key: _merge_rows(features, local_features, local_rows[key], remote_rows[key])
+            for key in remote_rows
         }
 
 
@@ -494,12 +571,15 @@ def _parse_batch(pairs: Iterable[Pair]) -> list[Answered]:
     ]
 
 
-def _score_batch(features: Sequence[Feature], model: str, pairs: Sequence[Pair]) -> dict[str, Row]:
-    batch = _parse_batch(pairs)
-    columns = [_feature_column(item, model, batch) for item in features]
-    ids = [query.id for query, *_ in pairs]
-    rows = zip(*columns, strict=True) if columns else ((),) * len(ids)
-    return dict(zip(ids, rows, strict=True))
+def _score_job(features: Sequence[Feature], job: Job) -> Rows:
+    rows: Rows = {}
+    for number, model, pairs in job:
+        batch = _parse_batch(pairs)
+        columns = [_feature_column(item, model, batch) for item in features] if batch else []
+        keys = [(number, query.id) for query, *_ in pairs]
+        values = zip(*columns, strict=True) if columns else ((),) * len(keys)
+        rows |= zip(keys, values, strict=True)
+    return rows
 
 
 def _feature_column(

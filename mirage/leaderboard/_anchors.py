@@ -118,7 +118,7 @@ class TrainedAnchors:
             rows = [data.models.index(model) for model in self.models]
             return [data.table(row).select(self.dataset.query_ids) for row in rows]
         runs = [self._run_of_model[model] for model in self.models]
-        return [self.suite.score(self.dataset, run, progress=False) for run in runs]
+        return self.suite.score_all(self.dataset, runs, progress=False)
 
     @property
     def unbound(self) -> set[str]:
@@ -276,15 +276,12 @@ class JudgedAnchors(TrainedAnchors):
 
     @cached_property
     def _tables(self) -> list[FeatureTable]:
-        return [
-            self.suite.score(
-                self.dataset,
-                self._run_of_model[model],
-                n_jobs=self._n_jobs,
-                progress=self._progress,
-            )
-            for model in self.models
-        ]
+        return self.suite.score_all(
+            self.dataset,
+            [self._run_of_model[model] for model in self.models],
+            n_jobs=self._n_jobs,
+            progress=self._progress,
+        )
 
     def tables(self) -> list[FeatureTable]:
         """Return the features of the models, which are computed at the first call."""

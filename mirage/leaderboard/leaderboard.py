@@ -453,10 +453,9 @@ class Leaderboard(NearNames):
         if settings.asks_judge:
             self._check_anchors(settings)
         runs = [self._respond(model, name, settings) for name, model in models.items()]
-        tables = [
-            self.suite.score(self.dataset, run, n_jobs=settings.n_jobs, progress=settings.progress)
-            for run in runs
-        ]
+        tables = self.suite.score_all(
+            self.dataset, runs, n_jobs=settings.n_jobs, progress=settings.progress
+        )
         if settings.asks_judge:
             return self._rank_by_judge(settings, runs, tables)
         scored = [self._score(run, table) for run, table in zip(runs, tables, strict=True)]

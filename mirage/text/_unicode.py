@@ -10,13 +10,15 @@ BREAKS = r"\n\r\v\f\x85\u2028\u2029"
 BREAK = re.compile(f"[{BREAKS}]")
 # Includes the characters without width that models write: writing direction, byte order mark.
 SPACE = r" \t\xa0\u3000\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff"
+# Characters below U+0300 neither compose with others nor decompose in NFC.
+_MAY_CHANGE = re.compile("[^\x00-\u02ff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK_RUN = re.compile(r"([^\w\s\x00-\x7f]{30})")
 
 
 def nfc(text: str) -> str:
     """Return the text in NFC, without lone surrogates, which libraries in C and Rust reject."""
-    if text.isascii():
+    if not _MAY_CHANGE.search(text):
         return text
     if _SURROGATE.search(text):
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import cache, lru_cache
-from itertools import chain
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mirage.languages import Language
 from mirage.text import split_sentences, tokenize
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import stem
+from mirage.text.mentions import stems
 from mirage.text.numbers import without_numbers
 
 __all__ = [
+    "best_matches",
     "content_words",
     "function_words",
     "grams",
+    "match_table",
+    "shared_grams",
     "word_match",
-    "word_match_by_sentence",
     "words",
 ]
 
@@ -46,100 +49,167 @@ def function_words(code: str) -> frozenset[str]:
     return frozenset(word for text in lexicon(code).function_words for word in words(text, code))
 
 
-@lru_cache(maxsize=65536)
 def word_match(word: str, passage: str, code: str) -> float:
     """Return how well a passage matches a word, from 0 to 1.
 
-    It is the maximum of :func:`word_match_by_sentence`.
+    It is the maximum of the word's row in :func:`match_table`.
     """
-    index = _index_passage(passage, code)
-    if word in index.numbers:
-        return 1.0
-    parts = _word_grams(word, code)
-    most = max(_count_shared_grams(parts, index).values(), default=0)
-    return _similarity(most, parts)
+    return best_matches((word,), passage, code)[0]
 
 
-@lru_cache(maxsize=65536)
-def word_match_by_sentence(word: str, passage: str, code: str) -> tuple[float, ...]:
-    """Return for each sentence of a passage how well it contains a word, from 0 to 1.
+@lru_cache(maxsize=16384)
+def best_matches(words: tuple[str, ...], passage: str, code: str) -> tuple[float, ...]:
+    """Return for each word how well a passage matches it: the maxima of :func:`match_table`."""
+    return tuple(match_table(words, passage, code).max(axis=1, initial=0.0).tolist())
+
+
+@lru_cache(maxsize=4096)
+def match_table(words: tuple[str, ...], passage: str, code: str) -> NDArray[np.float64]:
+    """Return how well each sentence of a passage contains each word, from 0 to 1.
 
     The word of the sentence that is most similar counts. The similarity of two words is the share
     of the first word's character n-grams that occur in the second word; a space before a word
     belongs to its n-grams. A similarity up to 0.3 counts as 0 and one from 0.7 on as 1, with linear
-    interpolation between them. In languages written without spaces, the words are pairs of
+    interpolation between them. A word that the passage contains unchanged matches the sentences
+    that contain it, and no others. In languages written without spaces, the words are pairs of
     characters, which match exactly or not at all.
+
+    Returns:
+        One row for each word, and one column for each sentence.
     """
     index = _index_passage(passage, code)
-    values = [0.0] * index.sentences
-    if word in index.numbers:
-        for sentence in index.places[index.numbers[word]]:
-            values[sentence] = 1.0
-        return tuple(values)
-    parts = _word_grams(word, code)
-    for number, count in _count_shared_grams(parts, index).items():
-        value = _similarity(count, parts)
-        if value:
-            for sentence in index.places[number]:
-                values[sentence] = max(values[sentence], value)
-    return tuple(values)
+    # The last column is for sentences without a word.
+    matches = np.zeros((len(words), len(index.numbers) + 1))
+    if Language.of(code).tokens == "word" and len(index.grams.values):
+        table = _gram_table(words, Language.of(code).gram_length)
+        matches[:, :-1] = _similarities(table, len(words), index.grams, len(index.numbers))
+    for row, word in enumerate(words):
+        if word in index.numbers:
+            matches[row] = 0.0
+            matches[row, index.numbers[word]] = 1.0
+    if not len(index.starts):
+        return np.zeros((len(words), 0))
+    result: NDArray[np.float64] = np.maximum.reduceat(matches[:, index.order], index.starts, axis=1)
+    return result
+
+
+class _Grams(NamedTuple):
+    """The distinct n-grams of each word in a list, sorted by n-gram.
+
+    Attributes:
+        values: The n-grams as integers; equal n-grams have equal integers.
+        words: The number of the word that each n-gram belongs to.
+    """
+
+    values: NDArray[np.int64]
+    words: NDArray[np.int64]
 
 
 class _Index(NamedTuple):
     """An index of the words of a passage.
 
     Attributes:
-        sentences: Number of sentences.
         numbers: The number of each word, in order of first occurrence.
-        places: Sentences that contain each word, by word number.
-        holders: Numbers of the words that contain each n-gram.
+        grams: The n-grams of the words; none in languages written without spaces.
+        order: The numbers of the words of each sentence, one sentence after the other. Before the
+            words of each sentence stands the number -1.
+        starts: The position in ``order`` at which each sentence starts.
     """
 
-    sentences: int
     numbers: dict[str, int]
-    places: list[list[int]]
-    holders: dict[str, list[int]]
+    grams: _Grams
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
 
 @lru_cache(maxsize=4096)
 def _index_passage(passage: str, code: str) -> _Index:
-    sentences = split_sentences(passage, code)
-    index = _Index(len(sentences), {}, [], {})
-    for sentence, sentence_text in enumerate(sentences):
-        for word in words(sentence_text, code):
-            if word not in index.numbers:
-                index.numbers[word] = len(index.places)
-                for gram in _word_grams(word, code):
-                    index.holders.setdefault(gram, []).append(len(index.places))
-                index.places.append([])
-            index.places[index.numbers[word]].append(sentence)
-    return index
+    numbers: dict[str, int] = {}
+    order: list[int] = []
+    starts = []
+    for sentence in split_sentences(passage, code):
+        starts.append(len(order))
+        order.append(-1)
+        order += [numbers.setdefault(word, len(numbers)) for word in words(sentence, code)]
+    entry = Language.of(code)
+    spaced = () if entry.tokens == "character" else tuple(numbers)
+    return _Index(
+        numbers, _gram_table(spaced, entry.gram_length), np.array(order, int), np.array(starts, int)
+    )
 
 
-def _count_shared_grams(grams: frozenset[str], index: _Index) -> Counter[int]:
-    """Return how many of these n-grams occur in each word of a passage, by word number."""
-    none: list[int] = []
-    return Counter(chain.from_iterable(index.holders.get(gram, none) for gram in grams))
+_CODE_POINT_BITS = 21
+_SPACE = ord(" ")
 
 
-def _similarity(shared: int, grams: frozenset[str]) -> float:
-    """Return the similarity of two words from their number of shared n-grams, from 0 to 1.
+@lru_cache(maxsize=8192)
+def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
+    """Return the n-grams of words, with the space before each word, as by :func:`grams`.
+
+    An n-gram has 2 or 3 characters of 21 bits, which fit into an integer. A word too short for an
+    n-gram is one itself, with 0 in place of the missing character.
+    """
+    if not words:
+        return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    text = "".join(f" {word}" for word in words)
+    codes = np.frombuffer(f"{text} ".encode("utf-32-le"), np.uint32).astype(np.int64)
+    after = codes == _SPACE
+    starts = np.cumsum(after) - 1  # the number of the word at each position
+    second, is_whole = codes[1:], ~after[1:]
+    values = codes[:-1] << _CODE_POINT_BITS | second
+    if length > 2:
+        third = np.append(codes[2:], _SPACE)
+        is_letter = third != _SPACE
+        # A word of a single letter is shorter than an n-gram.
+        is_short = after[:-1] & ~is_letter
+        values = values << _CODE_POINT_BITS | np.where(is_short, 0, third)
+        is_whole &= is_letter | is_short
+    values, numbers = values[is_whole], starts[:-1][is_whole]
+    order = np.lexsort((numbers, values))
+    values, numbers = values[order], numbers[order]
+    is_first = np.ones(len(values), dtype=bool)
+    is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
+    return _Grams(values[is_first], numbers[is_first])
+
+
+def shared_grams(
+    words: tuple[str, ...], others: tuple[str, ...], length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each word how many of its n-grams the other words contain, and how many it has.
 
     Args:
-        shared: Number of the first word's n-grams that occur in the second word.
-        grams: The n-grams of the first word.
+        words: The words.
+        others: The other words, which are taken together.
+        length: The number of characters of the n-grams, 2 or 3.
     """
-    share = shared / len(grams) if grams else 0.0
-    return min(1.0, max(0.0, (share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE)))
+    table, values = _gram_table(words, length), _gram_table(others, length).values
+    positions = np.searchsorted(values, table.values)
+    is_shared = np.append(values, -1)[positions] == table.values
+    totals = np.bincount(table.words, minlength=len(words))
+    return np.bincount(table.words[is_shared], minlength=len(words)), totals
 
 
-def _word_grams(word: str, code: str) -> frozenset[str]:
-    """Return the character n-grams by which inflected forms of a word are matched.
+def _similarities(
+    grams: _Grams, count: int, other_grams: _Grams, other_count: int
+) -> NDArray[np.float64]:
+    """Return the similarity of each word of a first list to each word of a second list.
 
-    The result is empty for a pair of characters, in languages written without spaces.
+    Args:
+        grams: The n-grams of the first list.
+        count: The number of words in the first list.
+        other_grams: The n-grams of the second list.
+        other_count: The number of words in the second list.
     """
-    entry = Language.of(code)
-    return frozenset() if entry.tokens == "character" else grams(word, entry.gram_length)
+    first = np.searchsorted(other_grams.values, grams.values, side="left")
+    sizes = np.searchsorted(other_grams.values, grams.values, side="right") - first
+    # Each pair of a word's n-gram with the same n-gram of another word adds one to their count.
+    before = np.cumsum(sizes) - sizes
+    matches = np.arange(sizes.sum()) + np.repeat(first - before, sizes)
+    pairs = np.repeat(grams.words, sizes) * other_count + other_grams.words[matches]
+    shared = np.bincount(pairs, minlength=count * other_count).reshape(count, other_count)
+    totals = np.maximum(np.bincount(grams.words, minlength=count), 1)[:, None]
+    share = shared / totals
+    return np.clip((share - NO_MATCH_SHARE) / (FULL_MATCH_SHARE - NO_MATCH_SHARE), 0.0, 1.0)
 
 
 @lru_cache(maxsize=16384)
@@ -150,7 +220,7 @@ def words(text: str, code: str) -> tuple[str, ...]:
     are removed.
     """
     entry = Language.of(code)
-    tokens = [stem(token, entry) for token in tokenize(without_numbers(text), entry)]
+    tokens = stems(tokenize(without_numbers(text), entry), entry)
     if entry.tokens == "character":
         joined = "".join(tokens)
         tokens = [joined[i : i + 2] for i in range(max(1, len(joined) - 1))]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
+from mirage._base.memo import Memo
 from mirage.languages import Language
 from mirage.text._values import form_values, is_marked, plain_values, states_equal
 from mirage.text.lexicon import lexicon
 from mirage.text.numbers import numbers, without_numbers
 from mirage.text.tokens import tokenize
 
-__all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem"]
+__all__ = ["MENTIONED_AT", "bare", "folded", "mention", "mentioned", "stem", "stems"]
 
 SHORT = 4
 """Largest number of n-grams of a phrase that has to match completely."""
@@ -191,7 +192,18 @@ def folded(text: str, entry: Language) -> str:
     """
     tokens = tokenize(without_numbers(text), entry)
     gap = "" if entry.tokens == "character" else " "
-    return "".join(gap + stem(token, entry) for token in tokens)
+    return "".join([gap + token for token in stems(tokens, entry)])
+
+
+def stems(tokens: Sequence[str], entry: Language) -> Sequence[str]:
+    """Return the results of :func:`stem` for several tokens."""
+    table = _stem_table(entry)
+    return [table[token] for token in tokens]
+
+
+@cache
+def _stem_table(entry: Language) -> Memo[str, str]:
+    return Memo(lambda token: stem(token, entry))
 
 
 def stem(token: str, entry: Language) -> str:

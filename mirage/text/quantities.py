@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
+from mirage._base.memo import Memo
 from mirage.languages import Language
 from mirage.text._unicode import any_of
 from mirage.text.lexicon import lexicon
@@ -311,20 +312,26 @@ def _iter_thai_quantities(text: str, entry: Language, loose: bool) -> Iterator[Q
 
 
 def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator[Quantity]:
-    conjunctions = frozenset(map(str.casefold, entry.conjunctions))
+    conjunctions, table = _conjunctions(entry), _word_table(entry)
     run: list[Sequence[float]] = []
     start = end = 0
     joined = True
     for match in WORD.finditer(text):
-        gap = text[end : match.start()]
         word = match[0].casefold()
+        values = table[word]
+        if not run:
+            if values:
+                start, end = match.span()
+                run.append(values)
+                joined = True
+            continue
+        gap = text[end : match.start()]
         is_close = len(gap) < 3 and not gap.strip(_JOINTS)
-        if run and is_close and joined and word in conjunctions:
+        if is_close and joined and word in conjunctions:
             joined, end_of_conjunction = False, match.end()
             end, end_before_conjunction = end_of_conjunction, end
             continue
-        values = word_values(word, entry)
-        if run and not (values and is_close):
+        if not (values and is_close):
             yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
             run, joined = [], True
         if values:
@@ -336,6 +343,11 @@ def _iter_spaced_quantities(text: str, entry: Language, loose: bool) -> Iterator
         yield _run_quantity(run, start, end if joined else end_before_conjunction, loose)
 
 
+@cache
+def _conjunctions(entry: Language) -> frozenset[str]:
+    return frozenset(map(str.casefold, entry.conjunctions))
+
+
 def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: bool) -> Quantity:
     parts = [part for values in run for part in values]
     values = _compose_values(parts)
@@ -344,12 +356,20 @@ def _run_quantity(run: Sequence[Sequence[float]], start: int, end: int, loose: b
     return Quantity(start, end, values, True)
 
 
-@lru_cache(maxsize=1 << 15)
 def word_values(word: str, entry: Language) -> tuple[float, ...]:
     """Return the value of each number word within a compound word, such as 7 and 20.
 
     The result is empty if the word is not a number.
     """
+    return _word_table(entry)[word]
+
+
+@cache
+def _word_table(entry: Language) -> Memo[str, tuple[float, ...]]:
+    return Memo(lambda word: _parse_word(word, entry))
+
+
+def _parse_word(word: str, entry: Language) -> tuple[float, ...]:
     number_values = lexicon(entry.code).numbers
     value = number_values.get(word)
     if value is not None:
@@ -536,15 +556,21 @@ def _month_names_pattern(entry: Language) -> re.Pattern[str]:
 
 def _month_words(text: str, entry: Language) -> Iterator[tuple[int, int, int]]:
     months, openers = lexicon(entry.code).months, _first_month_words(entry)
+    table = _month_table(entry)
     previous_word: tuple[int, str] | None = None
     for match in WORD.finditer(text):
         word = match[0].casefold()
         two_word_month = months.get(f"{previous_word[1]} {word}") if previous_word else None
         if previous_word and two_word_month:
             yield previous_word[0], match.end(), two_word_month
-        elif month := _month(word, entry):
+        elif month := table[word]:
             yield match.start(), match.end(), month
         previous_word = (match.start(), word) if word in openers else None
+
+
+@cache
+def _month_table(entry: Language) -> Memo[str, int]:
+    return Memo(lambda word: _month(word, entry))
 
 
 @lru_cache(maxsize=64)
@@ -553,7 +579,6 @@ def _first_month_words(entry: Language) -> frozenset[str]:
     return frozenset(name.split()[0] for name in lexicon(entry.code).months if " " in name)
 
 
-@lru_cache(maxsize=1 << 15)
 def _month(word: str, entry: Language) -> int:
     months = lexicon(entry.code).months
     if word in months:

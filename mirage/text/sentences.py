@@ -46,8 +46,12 @@ def split_sentences(text: str, language: str | Language) -> list[str]:
         >>> split_sentences("Dr. Livingstone came. He saw 1.5 km of rapids.", "en")
         ['Dr. Livingstone came.', 'He saw 1.5 km of rapids.']
     """
-    text = nfc(text)
-    return [text[start:end] for start, end in sentence_spans(text, Language.of(language))]
+    return list(_split(nfc(text), Language.of(language)))
+
+
+@lru_cache(maxsize=4096)
+def _split(text: str, entry: Language) -> tuple[str, ...]:
+    return tuple([text[start:end] for start, end in sentence_spans(text, entry)])
 
 
 def sentence_pieces(text: str, language: str | Language) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from mirage.languages import Language
 from mirage.text._unicode import nfc
@@ -58,6 +59,7 @@ def token_runs(text: str, language: str | Language | None) -> list[list[str]]:
     return [find(run) if by_script else [run] for run in _fold(text).split()]
 
 
+@lru_cache(maxsize=8192)
 def _fold(text: str) -> str:
     """Return a text in the form that tokens have, with blanks in place of punctuation."""
     return _LOOSE_MARKS.sub("", nfc(nfc(text).translate(_FOLD).casefold()))

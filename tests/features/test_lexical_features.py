@@ -17,7 +17,8 @@ from mirage.features import NotComputed, answered, feature
 from mirage.features.lexical import SUPPORTED_AT, _run_ends, sentence_support
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
-from mirage.text.content import word_match, word_match_by_sentence
+from mirage.text import split_sentences
+from mirage.text.content import FULL_MATCH_SHARE, NO_MATCH_SHARE, grams, match_table, word_match
 
 NILE = Query(
     id="q",
@@ -93,9 +94,33 @@ def test_a_word_matches_another_form() -> None:
     assert word_match("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
     assert word_match("dark", "Darker.", "en") == 1
     assert word_match("dark", "Arkansas", "en") < 0.5
-    assert word_match_by_sentence("dark", "It is dark. It was day.", "en") == (1, 0)
+    assert match_table(("dark",), "It is dark. It was day.", "en").tolist() == [[1, 0]]
     assert word_match("河流", "长河流入大海。", "zh") == 1
     assert word_match("河流", "河水流入大海。", "zh") == 0
+
+
+WORDS = st.text("abk가", min_size=1, max_size=6)
+
+
+@given(st.lists(WORDS, unique=True), st.lists(st.lists(WORDS, max_size=5), max_size=4))
+def test_a_table_of_matches_equals_the_shared_ngrams_of_each_pair_of_words(
+    words: list[str], sentences: list[list[str]]
+) -> None:
+    for code, length in (("fi", 3), ("ko", 2)):
+        passage = "\n".join(" ".join(sentence) for sentence in sentences)
+        rows = match_table(tuple(words), passage, code)
+        spoken = [text.split() for text in split_sentences(passage, code)]
+        every = {other for sentence in spoken for other in sentence}
+        assert rows.shape == (len(words), len(spoken))
+        for word, row in zip(words, rows.tolist(), strict=True):
+            parts = grams(word, length)
+            for sentence, value in zip(spoken, row, strict=True):
+                shares = [len(parts & grams(other, length)) / len(parts) for other in sentence]
+                share = (max(shares, default=0) - NO_MATCH_SHARE) / (
+                    FULL_MATCH_SHARE - NO_MATCH_SHARE
+                )
+                similar = float(word in sentence) if word in every else min(1.0, max(0.0, share))
+                assert value == similar
 
 
 def test_words_in_one_place_support_more_than_words_far_apart() -> None:
