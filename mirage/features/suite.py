@@ -307,7 +307,7 @@ class FeatureSuite(NearNames):
             ... ]
             >>> tables = FeatureSuite("answer_length").score_all(dataset, runs, progress=False)
             >>> [table.values.round(1).tolist() for table in tables]
-            [[[1.0]], [[2.3]]]
+            [[[1.9]], [[2.8]]]
         """
         if n_jobs == 0:
             raise SettingError(
