@@ -9,27 +9,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
 from importlib import resources
+from operator import add
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mirage._base.arrays import Floats
 
 __all__ = ["Forest", "forest", "packaged_json"]
 
 
-class Node(NamedTuple):
-    """One node of a tree; in a leaf, ``threshold`` is the value of the leaf."""
-
-    sign: int  # index of the sign; -1 in a leaf
-    threshold: float
-    left_child: int = 0
-    right_child: int = 0
-
-
 class Forest(NamedTuple):
-    """A sum of boosted trees, which predicts the log odds of one class."""
+    """A sum of boosted trees, which predicts the log odds of one class.
+
+    The nodes of all trees stand in one list. A leaf is its own child, so that all trees can be
+    followed for the same number of steps.
+
+    Attributes:
+        start: The log odds before the first tree.
+        roots: The number of the first node of each tree.
+        steps: The number of steps from a root to the deepest leaf.
+        signs: The index of each node's sign; 0 in a leaf.
+        thresholds: The threshold of each node, or the value of a leaf.
+        left_children: The number of the node that follows if the sign is at most the threshold.
+        right_children: The number of the node that follows otherwise.
+    """
 
     start: float
-    trees: tuple[tuple[Node, ...], ...]
+    roots: NDArray[np.intp]
+    steps: int
+    signs: NDArray[np.intp]
+    thresholds: Floats
+    left_children: NDArray[np.intp]
+    right_children: NDArray[np.intp]
 
     def margin(self, signs: Sequence[float]) -> float:
         """Return the log odds that the trees predict.
@@ -37,15 +52,12 @@ class Forest(NamedTuple):
         Args:
             signs: Values of the input features, in the order of the names passed to :func:`forest`.
         """
-        margin = self.start
-        for tree in self.trees:
-            sign, threshold, left_child, right_child = tree[0]
-            while sign >= 0:
-                sign, threshold, left_child, right_child = tree[
-                    left_child if signs[sign] <= threshold else right_child
-                ]
-            margin += threshold
-        return margin
+        values, nodes = np.array(signs, dtype=np.float64), self.roots
+        for _ in range(self.steps):
+            goes_left = values[self.signs[nodes]] <= self.thresholds[nodes]
+            nodes = np.where(goes_left, self.left_children[nodes], self.right_children[nodes])
+        # ``sum`` rounds in another way from Python 3.12 on.
+        return reduce(add, self.thresholds[nodes].tolist(), self.start)
 
 
 @cache
@@ -63,8 +75,26 @@ def forest(model: Any, names: Sequence[str]) -> Forest:
         names: Names of the input features, in order.
     """
     indices = {name: index for index, name in enumerate(names)}
-    trees = tuple(
-        tuple(Node(indices[n[0]], *n[1:]) if len(n) > 1 else Node(-1, n[0]) for n in tree)
-        for tree in model["trees"]
+    roots, nodes, depths = [], [], [0]
+    for tree in model["trees"]:
+        first = len(nodes)
+        roots.append(first)
+        depth = {0: 0}
+        for number, node in enumerate(tree):
+            if len(node) == 1:
+                nodes.append((0, node[0], first + number, first + number))
+                continue
+            name, threshold, left_child, right_child = node
+            nodes.append((indices[name], threshold, first + left_child, first + right_child))
+            depth[left_child] = depth[right_child] = depth[number] + 1
+        depths += depth.values()
+    signs, thresholds, left_children, right_children = zip(*nodes, strict=True)
+    return Forest(
+        model["start"],
+        np.array(roots, dtype=np.intp),
+        max(depths),
+        np.array(signs, dtype=np.intp),
+        np.array(thresholds, dtype=np.float64),
+        np.array(left_children, dtype=np.intp),
+        np.array(right_children, dtype=np.intp),
     )
-    return Forest(model["start"], trees)
