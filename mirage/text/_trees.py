@@ -75,7 +75,8 @@ def forest(model: Any, names: Sequence[str]) -> Forest:
         names: Names of the input features, in order.
     """
     indices = {name: index for index, name in enumerate(names)}
-    roots, nodes, depths = [], [], [0]
+    roots, depths = [], [0]
+    nodes: list[tuple[int, float, int, int]] = []
     for tree in model["trees"]:
         first = len(nodes)
         roots.append(first)
