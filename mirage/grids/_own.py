@@ -1,4 +1,7 @@
-"""Adapters of the user's own parts of a grid: objects, functions and classes."""
+"""Adapters of components that users write for a grid, as objects, functions or classes.
+
+In a grid file such a component has ``kind: own``; here it is called a part.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ METHODS = {
     "generators": "run",
     "prompts": "__call__",
 }
-"""The method that a part of each section has, unless it is a function or a class."""
+"""The method that a component of each section must have, unless it is a function or a class."""
 
 NO_FUNCTIONS = ("rewriters", "rerankers")
-"""The sections whose parts must be objects."""
+"""The sections whose components must be objects; functions and classes are refused."""
 
 
 def check(section: str, part: object) -> None:
@@ -44,7 +47,7 @@ def _has(part: object, method: str) -> bool:
 
 
 class _Retriever:
-    """A retriever that wraps the user's, so that it never sees answers or qrels."""
+    """A wrapper of the user's retriever that removes answers and qrels from the queries."""
 
     def __init__(self, part: Any, name: str, corpus: Corpus) -> None:
         self._part = part if _has(part, "retrieve") else part(corpus)
@@ -61,7 +64,7 @@ class _Retriever:
 
 
 class _Rewriter:
-    """A query rewriter that wraps the user's, so that it never sees answers or qrels."""
+    """A wrapper of the user's query rewriter that removes answers and qrels from the queries."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part
@@ -74,7 +77,7 @@ class _Rewriter:
 
 
 class _Reranker:
-    """A reranker that wraps the user's, so that it never sees answers or qrels."""
+    """A wrapper of the user's reranker that removes answers and qrels from the queries."""
 
     def __init__(self, part: Any, name: str) -> None:
         self._part = part
@@ -100,14 +103,17 @@ def _check_run(run: object, name: str) -> None:
 
 
 class _Processor:
-    """A context processor from a function of a query and its passages."""
+    """A context processor that calls a function of a query and its passages."""
 
     def __init__(self, function: Callable[[Query, Sequence[Passage]], Sequence[Passage]]) -> None:
         self.process = function
 
 
 def takes_prompt(part: Any) -> bool:
-    """Return whether a generator of the user is a function that gets the prompt of each query."""
+    """Return whether the user's generator is a function with a parameter ``prompt``.
+
+    Such a function gets the prompt that the grid's prompt entry builds for each query.
+    """
     if isinstance(part, Generator) and not isinstance(part, type):
         return False
     return "prompt" in inspect.signature(part).parameters
@@ -116,14 +122,20 @@ def takes_prompt(part: Any) -> bool:
 def _make_generator(
     part: Any, name: str, *, prompt: PromptMaker | None = None, **_: Any
 ) -> Generator:
-    """Return a generator; a function with a parameter ``prompt`` gets the prompt of each query."""
+    """Return the user's generator, or wrap the user's function as a generator.
+
+    A function with a parameter ``prompt`` gets the prompt of each query.
+    """
     if isinstance(part, Generator) and not isinstance(part, type):
         return part
     model = name.partition(".")[2]
     if not takes_prompt(part):
         return CallableGenerator(part, model)
     if prompt is None:
-        raise SettingError(f"{name} has a parameter 'prompt': name a prompt in grid.prompt")
+        raise SettingError(
+            f"{name} has a parameter 'prompt', but the cell has no prompt: name a prompt in "
+            "grid.prompt"
+        )
 
     def answer(query: Query) -> Response:
         made = prompt(query)
@@ -137,7 +149,10 @@ def _make_generator(
 
 
 def _make_prompt(part: Any, name: str, **_: Any) -> PromptMaker:
-    """Return a prompt function from one that returns a text, messages or a prompt."""
+    """Wrap the user's prompt function so that it returns a :class:`mirage.generation.Prompt`.
+
+    The user's function may return a string, a list of messages, or a ``Prompt``.
+    """
 
     def make(query: Query) -> Prompt:
         prompt = part(query)
@@ -168,4 +183,4 @@ ADAPTERS: Mapping[str, Callable[..., Any]] = {
     "generators": _make_generator,
     "prompts": _make_prompt,
 }
-"""Functions from a part to the object that takes its place in a pipeline, by section."""
+"""By section, the function that wraps a user's component for use in a pipeline."""

@@ -21,7 +21,7 @@ from mirage.statistics.bootstrap import NO_INTERVAL
 COUNTS = ("n", "failed", "unmeasured")
 Style = Literal["interval", "side", "mean"]
 STYLES: tuple[Style, ...] = ("interval", "side", "mean")
-"""What a table shows beside a mean, from the widest to the narrowest."""
+"""What a table shows beside a mean: the interval, its longer side, or nothing."""
 
 FAILED = "failed"
 NO_SETTING = "-"
@@ -38,8 +38,8 @@ def readable_table(
 ) -> Table:
     """Return the printed table, with one row per cell and one column per metric.
 
-    Settings and numbers of queries that all cells share are notes below the table. Cells that
-    failed, or have another number of queries, refer to a footnote.
+    Settings that all cells share are written in a note below the table, and so is the most frequent
+    number of queries. A footnote explains cells that failed or have another number of queries.
 
     Args:
         name: The title.
@@ -47,8 +47,9 @@ def readable_table(
         axes: The axes of the cells.
         metrics: The metrics, one per column.
         notes: Lines below the table.
-        best: The positions of the best cells, which are marked, by metric.
-        style: What is shown beside a mean: its interval, the longer side of it, or nothing.
+        best: By metric, the positions of the best cells, which get a star.
+        style: What is shown beside a mean: its interval, the longer side of the interval (±), or
+            nothing.
     """
     differing = differing_axes(cells, axes) or ("cell",)
     usual = {metric: _usual_counts(cells, metric) for metric in metrics}
@@ -99,17 +100,22 @@ def _reference(remark: str, footnotes: dict[str, str]) -> str:
 
 
 def settings_line(cell: Cell, axes: Sequence[str]) -> str:
-    """Return the settings of some axes in one line."""
+    """Return the settings of a cell on some axes in one line, with ``-`` for a missing setting."""
     return " | ".join(cell.settings.get(axis, "") or NO_SETTING for axis in axes)
 
 
 def format_score(score: Score | None, style: Style = "interval", mark: str = "") -> str:
-    """Return a mean with its interval, with three decimals, or one decimal if it is 10 or more.
+    """Format a mean and its interval, such as ``0.667 [0.400, 0.900]``.
+
+    Numbers have three decimals, or one if the mean is 10 or more. Means below 0.001 have two
+    significant digits and no interval. The text is ``-`` if the mean is NaN, and empty if there is
+    no score.
 
     Args:
-        score: The score; the text is empty if there is none.
-        style: What is shown beside the mean.
-        mark: A character after the mean.
+        score: The score of a cell, or ``None`` if it has none.
+        style: What is shown beside the mean: its interval, the longer side of the interval (±), or
+            nothing.
+        mark: A character to write directly after the mean.
     """
     if score is None or math.isnan(score.mean):
         return "" if score is None else "-"
@@ -126,7 +132,10 @@ def format_score(score: Score | None, style: Style = "interval", mark: str = "")
 
 
 def _usual_counts(cells: Sequence[Cell], metric: str) -> str:
-    """Return the number of queries that most cells have, and how many lack a value."""
+    """Return the most frequent ``counts`` among the scores of a metric, such as ``9 (1 failed)``.
+
+    See :attr:`mirage.grids.cells.Score.counts`. The text is empty if no cell has the metric.
+    """
     counts = Counter(cell.scores[metric].counts for cell in cells if metric in cell.scores)
     return counts.most_common(1)[0][0] if counts else ""
 
@@ -188,7 +197,10 @@ def html_page(table: Table) -> str:
 def columns(
     cells: Sequence[Cell], axes: Sequence[str], metrics: Sequence[str]
 ) -> dict[str, list[Any]]:
-    """Return the table as columns, with one row per cell and metric."""
+    """Return the values of each column of a table that has one row per cell and metric.
+
+    The columns are the axes, then metric, mean, lower, upper, n, failed, unmeasured and failure.
+    """
     rows = []
     for cell in cells:
         for metric in metrics:
@@ -204,7 +216,7 @@ def columns(
 
 
 def to_csv(by_name: Mapping[str, Sequence[Any]]) -> str:
-    """Return columns as comma-separated values; a number that is NaN is blank."""
+    """Return columns as comma-separated values, in which NaN is an empty field."""
     return csv_text(list(by_name), zip(*by_name.values(), strict=True))
 
 
@@ -275,7 +287,15 @@ def to_json(
 def from_json(
     text: str, source: str
 ) -> tuple[str, tuple[Cell, ...], tuple[str, ...], tuple[str, ...], str]:
-    """Return the name, cells, metrics, notes and order of a table in JSON."""
+    """Return the name, cells, metrics, notes and order of a table that :func:`to_json` wrote.
+
+    Args:
+        text: The JSON text.
+        source: The name of the text in error messages.
+
+    Raises:
+        DatasetError: If the text is not such a table.
+    """
     try:
         row = json.loads(text)
     except ValueError as error:
@@ -288,8 +308,8 @@ def from_json(
         for metric, column in cell.values.items():
             if len(column) != len(cell.query_ids):
                 raise DatasetError(
-                    f"{source}, cell {position}: {len(column)} values of {metric!r} for "
-                    f"{len(cell.query_ids)} queries"
+                    f"{source}, cell {position}: expected one value of {metric!r} per query, got "
+                    f"{len(column)} values for {len(cell.query_ids)} queries"
                 )
         cells.append(
             Cell(

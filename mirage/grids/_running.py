@@ -1,4 +1,4 @@
-"""Execution of the steps of a grid: each once, stored, and resumed after an interruption."""
+"""Execution of the steps of a grid: each runs once, is stored, and resumes if interrupted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ SCORES = "scores.jsonl"
 
 
 class RankingRow(BaseModel):
-    """The passages retrieved for a query, best first; ``error`` is why reranking failed."""
+    """One row of a ranking file: the passages retrieved for a query, best first.
+
+    ``error`` is the reason if reranking failed; such a query keeps its first ranking.
+    """
 
     query_id: str
     passage_ids: tuple[str, ...] = ()
@@ -71,7 +74,7 @@ class RankingRow(BaseModel):
 
 
 class PassagesRow(BaseModel):
-    """The passages of a query after processing."""
+    """One row of a file of passages: those of a query after a context processor changed them."""
 
     query_id: str
     passages: tuple[Passage, ...] = ()
@@ -79,7 +82,11 @@ class PassagesRow(BaseModel):
 
 
 class ScoreRow(BaseModel):
-    """The metrics of one query; ``reasons`` explain missing values."""
+    """One row of a file of metrics: the values of one query.
+
+    ``reasons`` says, by metric, why a value is missing. ``error`` is not empty if the query should
+    be scored again in the next run.
+    """
 
     query_id: str
     values: dict[str, float] = Field(default_factory=dict)
@@ -90,7 +97,7 @@ class ScoreRow(BaseModel):
 _Measurement = tuple[
     dict[str, NDArray[np.float64]], Mapping[str, tuple[float, float]], Sequence[str]
 ]
-"""Values by metric, bounds by metric, and the ids of queries without a response."""
+"""Value of each query by metric, lowest and highest value by metric, ids of unanswered queries."""
 
 
 class Runner:
@@ -123,7 +130,7 @@ class Runner:
         self._empty: dict[Node, str] = {}
 
     def close(self) -> None:
-        """End the process of vLLM, if this object has started one."""
+        """End the child process of vLLM, if the grid has a generator of kind ``vllm``."""
         if any(entry.kind == "vllm" for entry in self.config.generators.values()):
             close_process()
 
@@ -135,7 +142,7 @@ class Runner:
     # Results of steps ----------------------------------------------------------------------------
 
     def corpus(self, name: str) -> Corpus:
-        """Return a corpus, which is built in the store if it is not there."""
+        """Return a corpus, after building it in the store if it is missing there."""
         entry = self.config.corpora[name]
 
         def passages() -> Iterable[Passage]:
@@ -163,7 +170,7 @@ class Runner:
         return corpus
 
     def ranking(self, cell: Settings) -> RetrievalRun:
-        """Return the final ranking of a cell, reranked if it has a reranker."""
+        """Return the final ranking of a cell: the reranked one if the cell has a reranker."""
         retrieved = self._retrieve(cell)
         if cell["reranker"] == NONE:
             return retrieved
@@ -204,7 +211,7 @@ class Runner:
         )
 
     def _unprocessed(self, cell: Settings) -> MirageDataset:
-        """Return the queries of a cell with the passages that its retrieval shows."""
+        """Return the queries of a cell with their top passages before context processing."""
         show_k = min(int(cell["show_k"]), int(cell["retrieve_k"]))
         retriever = RunRetriever(self.ranking(cell), self.corpus(cell["corpus"]))
         pipeline = Pipeline(retriever, retrieve_k=show_k, show_k=show_k)
@@ -270,7 +277,11 @@ class Runner:
         return path, self._manifests[node]
 
     def cell(self, cell: Settings) -> Cell:
-        """Return a measured cell; if a step fails, ``failure`` names it and other metrics stay."""
+        """Run the steps of a cell, and return the cell with its scores.
+
+        If a step fails, ``failure`` names the step and the reason. Metrics that do not need this
+        step are computed all the same.
+        """
         dataset = self.dataset(cell["dataset"])
         ids, clusters = dataset.query_ids, clusters_of(dataset)
         parts: list[Cell] = []
@@ -298,7 +309,10 @@ class Runner:
         )
 
     def _resources(self, cell: Settings) -> dict[str, Score]:
-        """Return the time, tokens and cost per query of a cell, and its truncated prompts."""
+        """Return a cell's generation time, tokens and cost per query, and share of cut prompts.
+
+        Values that were not recorded are missing.
+        """
         if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
             return {}
         try:
@@ -323,10 +337,10 @@ class Runner:
         return scores
 
     def _measurements(self, cell: Settings) -> Iterator[Callable[[], _Measurement]]:
-        """Yield a function for each group of metrics of a cell that can be computed separately.
+        """Yield one function for each group of metrics of a cell that are computed together.
 
-        For metrics without a value on any query, the function raises an error, so that no LLM is
-        called for them.
+        A metric that cannot be computed for any query, because the dataset lacks the data for it,
+        has a function of its own that only raises an error. No LLM is called for such a metric.
         """
         unmeasurable = self._get_or_create(
             "unmeasurable",
@@ -370,7 +384,11 @@ class Runner:
         return values, bounds, self._generate(cell)[1]["failed"]
 
     def shortfalls(self) -> Iterator[tuple[Node, str]]:
-        """Yield steps in which queries got no passage or were not reranked, each with a note."""
+        """Yield steps that fell short for some queries, each with a note for users.
+
+        These are steps of the retriever ``oracle`` in which queries got no passage, and steps in
+        which reranking failed.
+        """
         yield from self._empty.items()
         for node in self.steps:
             again = (self.store.manifest(node) or {}).get("again") if node.step == "rerank" else 0
@@ -464,7 +482,7 @@ class Runner:
     # Parts ---------------------------------------------------------------------------------------
 
     def _component(self, axis: str, name: str) -> Any:
-        """Return a reranker or a processor, which is created once."""
+        """Return the reranker or processor of this name; it is created at the first call."""
         if axis == "processor":
             return self._get_or_create(axis, name, self.config.processors[name].make)
         entry = self.config.rerankers[name]
@@ -504,7 +522,7 @@ class Runner:
         return self._columns(self.nodes.measure(cell, metrics), cell, metrics, measure)
 
     def _check_level(self, cell: Settings) -> None:
-        """Raise an error if passages would be measured by qrels that name documents."""
+        """Raise an error if the metrics rank passages, but all qrels are ids of documents."""
         if self.config.level == "document":
             return
         dataset, corpus = self.dataset(cell["dataset"]), self.corpus(cell["corpus"])
@@ -517,7 +535,10 @@ class Runner:
             )
 
     def _score(self, cell: Settings, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """Return the values of some features for each query; all of them need the same models."""
+        """Return the values of features of a cell's responses, for each query.
+
+        All these features must need the same models.
+        """
         _, manifest = self._generate(cell)
         node = self.nodes.score(cell, names, manifest["files"][RESPONSES]["sha256"])
 
@@ -559,7 +580,15 @@ class Runner:
         )
 
     def _model(self, need: str, name: str) -> Any:
-        """Return the model that a feature needs."""
+        """Return the model with which a feature is computed.
+
+        Args:
+            need: The kind of model, such as ``"LLM"``.
+            name: The name of the feature, for error messages.
+
+        Raises:
+            FeatureError: If the section ``models`` of the grid file does not name this model.
+        """
         from mirage import neural
 
         models = self.config.models
@@ -604,7 +633,19 @@ class Runner:
         *,
         batch: int = BATCH,
     ) -> dict[str, Any]:
-        """Return a row for each query of a dataset; rows that are in the store are reused."""
+        """Return, by query id, the rows that a step computes for the queries of a dataset.
+
+        Rows that are in the store and have no error are reused.
+
+        Args:
+            node: The step.
+            name: The name of the file of the rows.
+            record: The class of the rows.
+            dataset: The queries.
+            work: A function from some queries to their rows.
+            batch: The number of queries that ``work`` gets at a time. Each row is written to disk
+                as soon as it is computed.
+        """
 
         def rows_of(path: Path) -> dict[str, Any]:
             rows = (validated(record, row, where) for where, row in read_rows(path))
@@ -634,7 +675,16 @@ class Runner:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the file or folder of a step, which is executed at most once."""
+        """Return the file or folder with the result of a step, which is executed if it is missing.
+
+        Each step is tried at most once per run, also if it fails and several cells need it.
+
+        Args:
+            node: The step.
+            name: The name of the file or folder.
+            fill: See :meth:`ResultStore.make`.
+            size: The number of items that are needed.
+        """
         # A step that several cells share fails only once per run.
         if node in self._failures:
             raise MirageError(self._failures[node])
@@ -675,14 +725,17 @@ def _raise_setting_error(reason: str) -> _Measurement:
 
 
 def _answered_ids(path: Path) -> set[str]:
-    """Return the ids of the queries that have an answer in an unfinished file of responses."""
+    """Return the ids of the queries that have an answer in a file of responses.
+
+    The file may come from an interrupted run, or not exist.
+    """
     if not path.exists():
         return set()
     return {str(row.get("query_id")) for _, row in read_rows(path) if row.get("text") is not None}
 
 
 def _join_failures(reasons: Collection[str]) -> str:
-    """Join the reasons for missing metrics of a cell; "not run yet" is listed only once."""
+    """Join the reasons why metrics of a cell are missing; "not run yet" is included only once."""
     not_run = [reason for reason in reasons if reason.endswith(NOT_RUN)]
     return "; ".join(reason for reason in reasons if reason not in not_run[1:])
 

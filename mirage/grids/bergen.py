@@ -1,9 +1,9 @@
-"""Conversion of BERGEN's configuration into a grid file.
+"""Conversion of the configuration of BERGEN into a grid file.
 
-BERGEN (Rau et al. 2024, arXiv 2407.01102) is configured by a folder of Hydra files: one YAML file
-per retriever, reranker, context processor, query generator, generator, prompt and dataset. Most of
-them name a Python class (``_target_``) with its arguments. The files are only read: nothing in them
-is imported or evaluated.
+BERGEN (Rau et al. 2024, arXiv 2407.01102) is a library for benchmarking RAG. It is configured by a
+folder of Hydra files: one YAML file per retriever, reranker, context processor, query generator,
+generator, prompt and dataset. Most of them name a Python class (``_target_``) with its arguments.
+The files are only read: nothing in them is imported or evaluated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, tuple[str, Any]] = {
     "generator": ("generators", entries.GeneratorEntry),
     "prompt": ("prompts", entries.PromptEntry),
 }
-"""The section of a grid file and its type of entries, by the folder of BERGEN's configuration."""
+"""For each folder of BERGEN's configuration, the section of a grid file and its type of entries."""
 
 OTHER_FOLDERS = {
     "train": "training is the command mirage finetune, which has BERGEN's settings as defaults",
@@ -58,11 +58,11 @@ class FileResult(NamedTuple):
     """The result of converting one configuration file.
 
     Attributes:
-        path: The path of the file relative to the folder.
-        kind: The folder of the file, such as ``retriever``.
-        name: The name of the entry in the grid.
-        reason: Why the file has no counterpart; empty if it was converted.
-        changes: Differences from BERGEN, and changes that the user still has to make.
+        path: The path of the file relative to BERGEN's folder ``config``.
+        kind: The folder that contains the file, such as ``retriever``.
+        name: The name of the entry in the grid file; empty if the file was not converted.
+        reason: Why the file could not be converted; empty if it was.
+        changes: How the entry differs from BERGEN, and what the user still has to do.
     """
 
     path: str
@@ -78,8 +78,8 @@ class Conversion(Printed):
 
     Attributes:
         grid: The content of the grid file.
-        files: The outcome of each file, sorted by path.
-        corpora: The corpus of each dataset, by name.
+        files: The result of each configuration file, by folder and then by path.
+        corpora: The name of the corpus that BERGEN uses with each dataset, by name of the dataset.
     """
 
     grid: Mapping[str, Any]
@@ -88,7 +88,7 @@ class Conversion(Printed):
 
     @property
     def converted(self) -> tuple[FileResult, ...]:
-        """The files that have a counterpart in the grid."""
+        """The configuration files that were converted."""
         return tuple(file for file in self.files if not file.reason)
 
     def to_yaml(self) -> str:
@@ -132,7 +132,12 @@ class Conversion(Printed):
 
 
 def _grouped(label: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
-    """Yield one line for each distinct text, with all names that have this text."""
+    """Yield one line for each distinct text, which starts with the names that have this text.
+
+    Args:
+        label: A label in front of each line, or an empty string.
+        pairs: Pairs of a text and a name.
+    """
     by_text: dict[str, list[str]] = {}
     for text, name in pairs:
         by_text.setdefault(text, []).append(name)
@@ -145,11 +150,12 @@ def convert(folder: str | Path, name: str = "bergen") -> Conversion:
     """Convert a folder of BERGEN's configuration files to a grid file.
 
     Args:
-        folder: The folder ``config`` of BERGEN, or the one that contains it.
+        folder: The folder ``config`` of BERGEN, or the folder that contains it.
         name: The name of the grid.
 
     Raises:
-        DatasetError: If the folder has no such files, or none can be converted.
+        DatasetError: If the folder is not a configuration of BERGEN, or none of its datasets can be
+            converted.
     """
     root = Path(folder)
     root = root / "config" if (root / "config").is_dir() else root
@@ -181,17 +187,17 @@ class _Converter:
         self.settings = self._settings()
 
     def _settings(self) -> dict[str, Any]:
-        """Return BERGEN's main settings, which other files may refer to."""
+        """Return BERGEN's main settings (``rag.yaml``), to which other files may refer."""
         path = self.root / "rag.yaml"
         document = _load(path) if path.is_file() else {}
         return document if isinstance(document, dict) else {}
 
     def first_reason(self) -> str:
-        """Return the first reason why a file was not converted."""
+        """Return the first file that was not converted, and the reason; empty if there is none."""
         return next((f"{file.path}: {file.reason}" for file in self.files if file.reason), "")
 
     def add(self, kind: str, path: Path) -> None:
-        """Convert one file."""
+        """Convert one file, and record its entry or the reason why it has none."""
         relative = path.relative_to(self.root).as_posix()
         try:
             if kind in OTHER_FOLDERS:
@@ -206,14 +212,17 @@ class _Converter:
             self.files.append(FileResult(relative, kind, name, changes=changes))
 
     def _name(self, path: Path) -> str:
-        """Return the name of an entry: the path without a folder that the file name repeats."""
+        """Return the name of the entry of a file: its folders and its file name, joined by ``-``.
+
+        A folder is left out if the file name starts with it.
+        """
         *folders, stem = path.with_suffix("").parts
         parts = [each for each in folders if not stem.startswith(each)]
         name = "-".join((*parts, stem))
         return f"{name}-file" if name in ("none", "oracle") else name
 
     def _add_entry(self, kind: str, name: str, document: Any) -> tuple[str, ...]:
-        """Add the entry of a document, and return the changes that it needs."""
+        """Convert a document, add the entry to the grid, and return notes about differences."""
         if not isinstance(document, Mapping):
             raise NotConvertedError("the file is not a mapping")
         changes: list[str] = []
@@ -239,7 +248,7 @@ class _Converter:
         return tuple(changes)
 
     def _dataset(self, name: str, document: Mapping[str, Any], changes: list[str]) -> Entry:
-        """Return the queries of a dataset, and add its corpus."""
+        """Return the entry of a dataset's queries, and add its corpus to the grid."""
         wanted = str(self.settings.get("eval_split", "dev"))
         for split in dict.fromkeys((wanted, "dev", "test", "train")):
             part = document.get(split) or {}
@@ -265,7 +274,7 @@ class _Converter:
         return entry
 
     def _corpus(self, target: str, arguments: Entry, changes: list[str]) -> str:
-        """Add the corpus of a dataset, and return its name."""
+        """Add the corpus that a class of BERGEN describes to the grid, and return its name."""
         if target == "MergedDocDataset":
             parts = [str(each) for each in arguments.get("in_dataset_names", ())]
             names = [self._corpus(*_merged_part(part), changes) for part in parts]
@@ -286,7 +295,10 @@ class _Converter:
         return name
 
     def conversion(self, name: str) -> Conversion:
-        """Return the grid, with one entry on each axis."""
+        """Return the converted grid, whose cells use one entry on each axis.
+
+        It is the default of ``rag.yaml`` if that was converted, else the first entry.
+        """
         defaults: dict[str, str] = {}
         for each in self.settings.get("defaults") or ():
             if isinstance(each, Mapping):
@@ -345,7 +357,10 @@ def _load(path: Path) -> Any:
 
 
 def _resolve(value: Any, *documents: Mapping[str, Any], depth: int = 0) -> Any:
-    """Return a document in which Hydra's interpolations are replaced, from it or the settings."""
+    """Return a document in which Hydra's interpolations, such as ``${a.b}``, have their values.
+
+    Values are looked up in the document itself, then in BERGEN's main settings.
+    """
     documents = (value, *documents) if depth == 0 and isinstance(value, Mapping) else documents
     if depth > 20:
         raise NotConvertedError("its interpolations refer to each other, or it is too deep")
@@ -375,10 +390,10 @@ def _lookup(key: str, documents: tuple[Mapping[str, Any], ...]) -> Any:
 
 
 def _target(document: Any) -> tuple[str, Entry]:
-    """Return the class that a document names, and its arguments.
+    """Return the name of the class that a document describes, and the arguments of the class.
 
-    A class of BERGEN's models is named with its file, such as ``llm.LLM``, because several files
-    have a class of the same name.
+    For classes of models, the name includes the module, such as ``llm.LLM``, because several
+    modules of BERGEN have a class of the same name.
     """
     arguments = document.get("init_args", document) if isinstance(document, Mapping) else {}
     if not isinstance(arguments, Mapping) or not isinstance(arguments.get("_target_"), str):
@@ -391,7 +406,7 @@ def _target(document: Any) -> tuple[str, Entry]:
 
 
 def _check(entry_type: Any, entry: Entry) -> None:
-    """Raise an error if an entry is invalid in a grid file, such as an unsupported language."""
+    """Raise an error if an entry is invalid in a grid file, for example in its language."""
     try:
         TypeAdapter(entry_type).validate_python(entry)
     except ValidationError as error:
@@ -415,7 +430,10 @@ SPEED = frozenset({"batch_size", "batch_size_sim", "name"})
 
 
 def _note_unused(arguments: Entry, used: set[str], changes: list[str]) -> None:
-    """Note the arguments that the entry does not have, except those that affect only speed."""
+    """Add a note to ``changes`` for each argument of BERGEN that the entry does not use.
+
+    Arguments that affect only speed get no note.
+    """
     for key, value in arguments.items():
         if key not in used | SPEED and value is not None:
             changes.append(f"{key}: {value!r} is left out")
@@ -449,13 +467,13 @@ def _prompt(document: Mapping[str, Any], changes: list[str]) -> Entry:
 
 
 def template(text: str) -> str:
-    """Convert a prompt of BERGEN to a template with slots.
+    """Convert a prompt of BERGEN to a template with the slots ``{question}`` and ``{passages}``.
 
-    A prompt is plain text with ``{question}`` and ``{docs}``, or the source of a Python string such
-    as ``f"Question: {question}"``, which BERGEN evaluates. Here it is parsed and never evaluated.
+    BERGEN's prompt is plain text with ``{question}`` and ``{docs}``, or the source code of a Python
+    string such as ``f"Question: {question}"``. BERGEN evaluates this code; here it is only parsed.
 
     Raises:
-        NotConvertedError: If it has other expressions than the question and the documents.
+        NotConvertedError: If the prompt uses other expressions than the question and the documents.
 
     Example:
         >>> template('f"Context: {docs}\\n\\nQuestion: {question}"')
@@ -489,7 +507,7 @@ _ONLY = "a template has only the question and the documents, so pass a prompt of
 
 
 def _literal(node: ast.expr) -> str:
-    """Convert a Python expression of texts and slots to a template."""
+    """Convert a parsed Python expression, such as an f-string, to the text of a template."""
     match node:
         case ast.Constant(value=str() as text):
             return text.replace("{", "{{").replace("}", "}}")
@@ -552,7 +570,10 @@ ENCODER_ARGUMENTS = {"model_name", "query_encoder_name", "max_len"}
 
 
 def _encoders(arguments: Entry) -> Entry:
-    """Return the models of passages and questions, and the length at which texts are cut."""
+    """Return the settings of an encoder: the models for passages and questions, and the length.
+
+    The length is the number of tokens after which texts are cut.
+    """
     entry: Entry = {"model": _model(arguments)}
     if arguments.get("query_encoder_name") not in (None, entry["model"]):
         entry["query_model"] = str(arguments["query_encoder_name"])
@@ -641,7 +662,7 @@ NLLB = {
     "ita_Latn": "it", "jpn_Jpan": "ja", "kor_Hang": "ko", "por_Latn": "pt", "rus_Cyrl": "ru",
     "swh_Latn": "sw", "tel_Telu": "te", "tha_Thai": "th", "yor_Latn": "yo", "zho_Hans": "zh",
 }  # fmt: skip
-"""ISO 639-1 codes by the codes of the translation model NLLB."""
+"""The ISO 639-1 code of each language code of the translation model NLLB."""
 
 
 def _translate(arguments: Entry, changes: list[str]) -> Entry:
@@ -740,7 +761,7 @@ CONVERTERS: Mapping[str, Mapping[str, Converter]] = {
         "oracle_answer.OracleAnswer": _oracle_answer,
     },
 }
-"""Functions from the arguments of a class to an entry, by folder and class."""
+"""By folder and class of BERGEN, the function that converts the class's arguments to an entry."""
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -934,7 +955,7 @@ QUERIES: Mapping[str, Callable[[Entry, list[str]], Entry]] = {
         for domain in ("lifestyle", "recreation", "science", "technology", "writing")
     },
 }
-"""Functions from the arguments of a class of queries to a dataset, by class."""
+"""By class of queries in BERGEN, the function that converts its arguments to a dataset entry."""
 
 
 def _kilt_corpus(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noqa: ARG001
@@ -989,7 +1010,7 @@ def _ms_marco(arguments: Entry, changes: list[str]) -> tuple[str, Entry]:  # noq
 
 
 def _merged_part(name: str) -> tuple[str, Entry]:
-    """Return the class and arguments of one of the corpora that are merged into one."""
+    """Return the class and arguments of one part of a merged corpus, from the part's name."""
     if name == "kilt-100w":
         return "KILT100w", {}
     if name.startswith("wiki-100w-"):
@@ -1027,4 +1048,4 @@ CORPORA: Mapping[str, Callable[[Entry, list[str]], tuple[str, Entry]]] = {
         )
     },
 }
-"""Functions from the arguments of a class of passages to a name and a corpus, by class."""
+"""By class of passages in BERGEN, the function that returns the corpus's name and its entry."""

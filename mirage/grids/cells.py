@@ -1,4 +1,4 @@
-"""Cells of an experiment: the results of one pipeline on one dataset each."""
+"""Cells of an experiment: each holds the results of one pipeline on one dataset."""
 
 from __future__ import annotations
 
@@ -31,10 +31,16 @@ RESOURCES = {
     "cost": "cost of generation per query",
     "truncated": "share of prompts that lack a passage for want of space",
 }
-"""Measures of the work of a generator, which have no value per query."""
+"""The metrics of a generator's resource use, with an explanation.
+
+They are known only as a mean over all queries of a cell, not for each query.
+"""
 
 COMPRESSION = "compression"
-"""The metric of :func:`mirage.retrieval.compression`, which cells with a processor have."""
+"""The name of the metric that :func:`mirage.retrieval.compression` computes.
+
+Only cells with a context processor have it.
+"""
 
 EXPLANATIONS = {
     **RESOURCES,
@@ -48,9 +54,9 @@ class Score(NamedTuple):
 
     Attributes:
         mean: The mean over the queries that have a value; NaN if no query has one.
-        interval: The lower and upper end of the confidence interval of the mean. NaN if there are
-            fewer than ten clusters of queries, if a metric without bounds has the same value on
-            all queries, or if the score is a published figure.
+        interval: The lower and upper end of the 95 % confidence interval of the mean. NaN if there
+            are fewer than ten clusters of queries, if a metric without known bounds has the same
+            value on all queries, or if the score was copied from a publication.
         n: The number of queries that have a value.
         failed: The number of queries without a response.
         unmeasured: The number of queries with a response but without a value of the metric.
@@ -64,7 +70,11 @@ class Score(NamedTuple):
 
     @property
     def counts(self) -> str:
-        """The number of queries with a value and, in brackets, without one, by reason."""
+        """The numbers of queries with and without a value, such as ``9 (1 failed)``.
+
+        The brackets count the queries without a response (failed) and those whose response has no
+        value (unmeasured).
+        """
         kinds = {"failed": self.failed, "unmeasured": self.unmeasured}
         missing = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
         return f"{self.n} ({missing})" if missing else str(self.n)
@@ -77,10 +87,11 @@ class Cell:
     Attributes:
         settings: The settings by axis, such as ``{"retriever": "bm25", "show_k": "5"}``.
         scores: The scores by metric.
-        failure: Why the cell could not be run; empty if it was.
+        failure: Why the cell, or some of its metrics, could not be computed; empty if there was no
+            error.
         query_ids: The ids of the queries, in the order of ``values``.
         values: The value of each query, by metric, as arrays of shape ``(queries,)``. NaN if a
-            query has no value. The mapping is empty for published figures.
+            query has no value. The mapping is empty if the scores were copied from a publication.
         clusters: The cluster of each query, by query id. Queries of one cluster are not
             independent, such as those about one document; a query without an entry is a cluster
             of its own.
@@ -144,7 +155,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The settings in one line."""
+        """The settings of the cell in one line, such as ``bm25 | gpt-4o | 5``."""
         return " | ".join(value for value in self.settings.values() if value)
 
 
@@ -157,8 +168,8 @@ def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
 def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
     """Return the axes in which cells differ, or all of them if no axis differs.
 
-    A missing setting, such as the corpus of a closed-book cell, counts as a difference only if
-    nothing else tells the cells apart.
+    A missing setting, such as the corpus of a closed-book cell (without retrieval), counts as a
+    difference only if some cells have no other difference.
     """
     values = {axis: [cell.settings.get(axis, "") for cell in cells] for axis in axes}
     differing = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)

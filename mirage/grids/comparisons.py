@@ -27,41 +27,52 @@ Pair = tuple[Cell, Cell]
 Correction = Literal["holm", "bh"]
 """A correction of p-values for multiple tests.
 
-``"holm"`` limits the probability of any false positive. ``"bh"`` (Benjamini & Hochberg 1995,
-Journal of the Royal Statistical Society B 57, 289-300) limits the expected share of false positives
-among the significant rows, and finds more in a large grid.
+``"holm"`` limits the probability of at least one false positive. ``"bh"`` (Benjamini & Hochberg
+1995, Journal of the Royal Statistical Society B 57, 289-300) limits the expected share of false
+positives among the significant rows, and has more power in a large grid.
 """
 
 FIRST_PERMUTATIONS = 10_000
-"""Permutations for every comparison; only those that may be significant get more."""
+"""Permutations of every comparison; comparisons that may be significant get more."""
 
 RETEST_AT = 0.01
-"""The largest p-value, not corrected, at which a comparison gets more permutations."""
+"""The largest uncorrected p-value at which a comparison is tested with more permutations."""
 
 PER_COMPARISON = 40
-"""Permutations per comparison; with fewer, Holm's correction could reject none of many rows."""
+"""The number of permutations grows by this number with each comparison.
+
+A test with few permutations has no p-value small enough to be significant after Holm's correction
+for many comparisons.
+"""
 
 
 BEST_PERMUTATIONS = 2_000
 """Permutations of the tests that mark the best cells of a table."""
 
 ALPHA = 0.05
-"""The significance level of these tests."""
+"""The significance level of the tests that mark the best cells of a table."""
 
 
 _CORRECTIONS = {
     "holm": ("Holm", ""),
     "bh": ("BH", " by Benjamini and Hochberg, so that a share of the significant rows is false"),
 }
-"""The heading of each correction, and its meaning."""
+"""The column heading of each correction, and an addition to the note below the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellDifference(CorrectedDifference):
-    """The mean of ``cell`` minus the mean of ``baseline`` on one metric and the same ``n`` queries.
+    """The difference between the means of two cells on one metric, ``cell`` minus ``baseline``.
 
-    The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
-    cells differ on no query. The p-value is corrected for the number of rows.
+    Both means are over the same ``n`` queries, on which both cells have a value. The interval
+    contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if there are
+    fewer than ten clusters of queries, or if the cells have equal values on every query.
+
+    Attributes:
+        metric: The name of the metric.
+        cell: The cell that is compared.
+        baseline: The cell whose mean is subtracted.
+        n: The number of queries.
     """
 
     metric: str
@@ -72,7 +83,9 @@ class CellDifference(CorrectedDifference):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CellComparisons(Printed, Rows[CellDifference]):
-    """Comparisons of cells with a baseline or with each other; iterates over its rows.
+    """Comparisons of cells with a baseline, or of all pairs of cells.
+
+    It iterates over :class:`CellDifference` rows.
 
     Attributes:
         name: The name of the experiment.
@@ -92,7 +105,11 @@ class CellComparisons(Printed, Rows[CellDifference]):
         return f"CellComparisons({self.name!r}, {len(self)} comparisons)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per comparison."""
+        """Return a DataFrame with one row per comparison of two cells on one metric.
+
+        The columns are metric, cell, baseline, difference, lower, upper, p, corrected (p-value
+        corrected for the number of rows) and n (number of queries).
+        """
         names = ("metric", "cell", "baseline", "difference", "lower", "upper", "p", "corrected")
         rows = [
             (
@@ -163,7 +180,7 @@ def compare_cells(
     permutations: int | None = None,
     seed: int = 0,
 ) -> CellComparisons:
-    """Compare cells with each other; see :meth:`ResultTable.compare`."""
+    """Compare cells with a baseline or with each other; see :meth:`ResultTable.compare`."""
     if correction not in get_args(Correction):
         raise SettingError(f"correction must be 'holm' or 'bh', got {correction!r}")
     if not any(cell.values for cell in cells):
@@ -218,15 +235,15 @@ def _false_discoveries(p_values: list[float]) -> list[float]:
 
 
 def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> set[int]:
-    """Return the positions of the best cells of each dataset on one metric.
+    """Return the positions in ``cells`` of the best cells of each dataset on one metric.
 
-    These are the cell with the best mean, and all cells whose difference from it is not significant
-    in a paired permutation test, with Holm's correction for the number of cells of the dataset.
-    Cells of the retriever ``oracle`` are left out, because it reads the qrels. Datasets with a
-    single cell have no best one.
+    The best cells are the one with the best mean, and all that are not significantly different from
+    it. Significance is that of a paired permutation test at level 0.05, with Holm's correction for
+    the number of cells of the dataset. Cells with the retriever ``oracle`` are left out, because it
+    reads the qrels. A dataset with a single cell has no best cell.
 
     Args:
-        cells: The cells.
+        cells: The cells, of any number of datasets.
         metric: The name of a metric. Cells without values per query are left out.
         higher: Whether higher values are better.
     """
@@ -254,11 +271,18 @@ def best_cells(cells: Sequence[Cell], metric: str, *, higher: bool = True) -> se
 def _test_differences(
     gaps: NDArray[np.float64], codes: NDArray[np.intp], level: float, permutations: int, seed: int
 ) -> list[PairedDifference]:
-    """Return the mean of each column, tested with more permutations if it may be significant.
+    """Return the mean of each column with its interval and p-value.
 
-    All columns are tested with the first :data:`FIRST` permutations. Those with a small p-value
-    are tested again with all permutations, and get the p-value of the second test alone. Either
-    test keeps its own false positive rate.
+    All columns are first tested with :data:`FIRST_PERMUTATIONS` permutations. If ``permutations``
+    is larger, columns with a p-value of at most :data:`RETEST_AT` are tested again with all
+    permutations, and get the result of the second test. Each of the two tests is valid by itself.
+
+    Args:
+        gaps: The differences between two cells, ``(queries, pairs)``; NaN if a cell has no value.
+        codes: The cluster of each query, counted from 0.
+        level: Confidence level of the intervals.
+        permutations: The largest number of permutations.
+        seed: Random seed.
     """
     first = min(permutations, FIRST_PERMUTATIONS)
     means = paired_means(gaps, codes, level=level, permutations=first, seed=seed)
@@ -275,7 +299,11 @@ def _test_differences(
 def _pairs(
     cells: Sequence[Cell], axes: Sequence[str], baseline: Mapping[str, str | int] | None
 ) -> Iterator[Pair]:
-    """Yield the pairs of cells to compare, the baseline second."""
+    """Yield the pairs of cells to compare.
+
+    Without a baseline these are all pairs on the same dataset. With one, the second cell of each
+    pair has the settings of the baseline, and otherwise the settings of the first cell.
+    """
     if not baseline:
         for a, b in combinations(cells, 2):
             if a.settings.get("dataset") == b.settings.get("dataset"):
@@ -299,7 +327,10 @@ def _pairs(
 
 
 def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: bool = False) -> bool:
-    """Return whether a cell has these settings; with ``allow_missing``, an axis may be unset."""
+    """Return whether a cell has these settings.
+
+    With ``allow_missing``, the cell may also have no setting on some of the axes.
+    """
     values = ((cell.settings.get(axis, ""), value) for axis, value in settings.items())
     return all(setting == value or (allow_missing and not setting) for setting, value in values)
 
@@ -307,9 +338,10 @@ def _has_settings(cell: Cell, settings: Mapping[str, str], *, allow_missing: boo
 def _differences(
     pairs: Sequence[Pair], metric: str
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return the differences of the pairs and the cluster codes of the queries.
+    """Return the differences between the two cells of each pair, and the cluster of each query.
 
-    The differences have shape ``(queries, pairs)`` and are NaN if a cell has no value.
+    The differences have shape ``(queries, pairs)``, first cell minus second, and are NaN if one of
+    the two cells has no value for a query. Clusters are numbered from 0.
     """
     cells = {id(cell): cell for pair in pairs for cell in pair}
     clusters = {id_: name for cell in cells.values() for id_, name in cell.clusters.items()}

@@ -39,7 +39,7 @@ from mirage.grids._entries import (
 from mirage.grids.cells import AXES
 
 NONE = "none"
-"""The setting of a component that a cell does not use, such as the reranker."""
+"""The setting of an axis if the cell does not use this component, as in ``reranker: none``."""
 
 ORACLE = "oracle"
 """The built-in retriever that returns the passages which the qrels mark as relevant."""
@@ -63,16 +63,17 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
 """Built-in settings of axes; axes that are not listed have only ``none``."""
 
 DEPTHS = ("retrieve_k", "rerank_k", "show_k")
-"""The axes that are numbers of passages."""
+"""The axes whose settings are numbers of passages."""
 
 Number = Annotated[int, Field(ge=1)]
 
 
 class AxesEntry(BaseModel):
-    """The settings to combine, by axis, and the combinations to exclude.
+    """The section ``grid`` of the file: the settings of each axis, and combinations to exclude.
 
-    A cell has one setting of each axis. If its retriever is ``none``, the cell is closed book: the
-    settings of reranker, processor and numbers of passages are ignored.
+    A cell is one combination, with one setting of each axis. If its retriever is ``none``, the cell
+    is closed book: it uses no passages, so its corpus, reranker, processor and numbers of passages
+    are ignored.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -96,7 +97,11 @@ class AxesEntry(BaseModel):
         return value if isinstance(value, list | tuple) else [value]
 
     def combinations(self) -> Iterator[dict[str, str]]:
-        """Yield the distinct settings of the cells, in the order of the axes."""
+        """Yield the settings of each cell, as a mapping from axis to setting.
+
+        Combinations that are excluded are left out. Combinations that differ only in settings that
+        they do not use are one cell.
+        """
         names = [name for name in type(self).model_fields if name != "exclude"]
         identities = set()
         for values in product(*(getattr(self, name) or (NONE,) for name in names)):
@@ -114,7 +119,10 @@ def _matches(settings: Mapping[str, str], rule: Mapping[str, str | int]) -> bool
 
 
 def _without_unused(settings: dict[str, str]) -> dict[str, str]:
-    """Return settings in which components that the cell does not use are ``none``."""
+    """Replace the settings of axes that the cell does not use by ``none``.
+
+    For example, a cell without a reranker does not use ``rerank_k``.
+    """
     unused: set[str] = set()
     if settings["retriever"] == NONE:
         unused |= {"corpus", "reranker", "processor", *DEPTHS}
@@ -128,7 +136,8 @@ def _without_unused(settings: dict[str, str]) -> dict[str, str]:
 class JudgeEntry(BaseModel):
     """The settings of the metric ``llm_eval``; see :func:`mirage.features.llm_eval`.
 
-    ``judge`` is the name of a generator of kind ``openai``, whose LLM is the judge.
+    ``judge`` is the name of an entry of ``generators`` of kind ``openai``; the LLM of that entry is
+    the judge.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -140,7 +149,11 @@ class JudgeEntry(BaseModel):
 
 
 class ModelsEntry(Entry):
-    """Models for features that need one; ``llm`` is the name of a generator of kind ``openai``."""
+    """The models that compute metrics, for metrics that need one.
+
+    ``llm`` is the name of an entry of ``generators`` of kind ``openai``. The other fields are names
+    of models on the hub, or model folders.
+    """
 
     llm: str | None = None
     nli: ModelName | None = None
@@ -176,7 +189,7 @@ class GridConfig(BaseModel):
 
     @property
     def endpoints(self) -> dict[str, EndpointEntry]:
-        """The entries that may send an API key, by section and name."""
+        """The entries that may send an API key, by section and name, such as ``generators.gpt``."""
         return {
             f"{section}.{name}": entry
             for section in ("rewriters", "retrievers", "rerankers", "generators")
@@ -186,7 +199,7 @@ class GridConfig(BaseModel):
 
     @property
     def own_parts(self) -> dict[str, OwnEntry]:
-        """The entries of components written by the user, by section and name."""
+        """The entries of ``kind: own``, by section and name, such as ``retrievers.mine``."""
         return {
             f"{section}.{name}": entry
             for section in (*SECTIONS.values(), "rewriters")
@@ -202,8 +215,8 @@ class GridConfig(BaseModel):
             section, _, key = name.partition(".")
             if sections[key] != section:
                 raise ValueError(
-                    f"{name}: {sections[key]} has a part of your own with the same name; use "
-                    "another name, because parts are passed by name"
+                    f"{name}: the section {sections[key]} also has an entry of kind own with this "
+                    "name; rename one of them, because your objects are passed by name"
                 )
             try:
                 entry.bind(name, parts)
@@ -239,7 +252,7 @@ class GridConfig(BaseModel):
             for name in getattr(self, section):
                 if name in (NONE, ORACLE) or not name.strip():
                     raise ValueError(
-                        f"{section}: the name {name!r} is reserved or empty; use another name"
+                        f"{section}: the name {name!r} is reserved or empty; rename this entry"
                     )
         for where, kind, name, choices in self._references():
             if name not in choices:
@@ -249,7 +262,11 @@ class GridConfig(BaseModel):
         return self
 
     def _references(self) -> Iterator[tuple[str, str, str, Iterable[str]]]:
-        """Yield the location, kind and name of each reference, and the names that are defined."""
+        """Yield each place of the file that names an entry, axis or metric, for validation.
+
+        An item contains the key of the place, the kind of thing that must have the name, the name,
+        and the names that would be valid there.
+        """
         for axis, section in SECTIONS.items():
             choices = [*getattr(self, section), *BUILT_IN.get(axis, (NONE,))]
             for name in getattr(self.grid, axis):
@@ -265,7 +282,7 @@ class GridConfig(BaseModel):
                 yield f"corpora.{name}.dataset", "dataset", corpus.dataset, self.datasets
             for part in corpus.of:
                 plain_corpora = [key for key, each in self.corpora.items() if not each.of]
-                yield f"corpora.{name}.of", "corpus that is no union", part, plain_corpora
+                yield f"corpora.{name}.of", "corpus without 'of'", part, plain_corpora
         if self.order:
             yield "order", "metric of the grid", self.order, self.metrics
         for rule in self.grid.exclude:
@@ -293,9 +310,14 @@ def read_config(
 
     Args:
         path: The file.
-        parts: The objects of the entries of kind ``own``, by name.
-        trust: Send the API keys that the file refers to, to the addresses in the file. By default
-            a key is sent only to an address that it belongs to.
+        parts: The objects behind the entries of ``kind: own``, by the name of the entry.
+        trust: Allow any API key that the file refers to to be sent to the addresses in the file.
+            By default a key is sent only to an address that it belongs to; see
+            :func:`mirage.llm.keys.key_uses`.
+
+    Raises:
+        DatasetError: If the file cannot be read or is invalid; the message names the file, the line
+            and the problem.
     """
     import yaml
 
@@ -337,7 +359,7 @@ _MOST_VALUES = 100_000
 
 
 def _check_aliases(path: Path, node: Any) -> None:
-    """Refuse a document with cyclic aliases, or with aliases that expand to too many values."""
+    """Raise an error if YAML aliases of the document form a cycle or expand to too many values."""
     sizes: dict[int, int | None] = {}
 
     def size_of(node: Any) -> int:
@@ -364,7 +386,10 @@ _Path = tuple[str | int, ...]
 
 
 def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
-    """Yield the path and the line, from 1, of each key and item of a document."""
+    """Yield where each key and list item of a YAML document is.
+
+    An item contains its path, such as ``("grid", "retriever", 0)``, and its line, counted from 1.
+    """
     import yaml
 
     if isinstance(node, yaml.MappingNode):
@@ -385,7 +410,7 @@ def _lines(path: Path, node: Any, prefix: _Path) -> Iterator[tuple[_Path, int]]:
 def _format_error(
     path: Path, error: ValidationError, lines: Mapping[_Path, int], plain: Any
 ) -> str:
-    """Return a message with the first problem, its line, and the number of further problems."""
+    """Return a message about the first validation error, with its line and the number of others."""
     # A misspelt key is reported first, because it explains why another key is missing.
     details = sorted(
         error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden"
@@ -407,7 +432,10 @@ def _format_error(
 
 
 def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
-    """Return the path of an error in the document, without the names of union members."""
+    """Return the path of an error in the document, from its location in pydantic's error.
+
+    Pydantic's location also contains the kind of the entry, which is not a key of the document.
+    """
     key_path: list[str | int] = []
     value = plain
     for part in loc:
@@ -420,7 +448,7 @@ def _document_path(plain: Any, loc: tuple[str | int, ...]) -> _Path:
 
 
 def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
-    """Return the keys that are allowed at a path, from the fields of the models."""
+    """Return the keys that the file may have at this location: the fields of the model there."""
     model: Any = GridConfig
     for part in loc:
         model = _type_at(model, part)
@@ -428,7 +456,10 @@ def _keys_at(loc: tuple[str | int, ...]) -> list[str]:
 
 
 def _type_at(annotation: Any, part: str | int) -> Any:
-    """Return the type of the field, list item or union member at one part of a path."""
+    """Return the type of the value that one part of a path leads to.
+
+    The part is the name of a field, the index of a list item, or the kind of an entry.
+    """
     fields = getattr(annotation, "model_fields", None)
     if fields is not None:
         return _strip_optional(fields[part].annotation) if str(part) in fields else annotation

@@ -1,4 +1,4 @@
-"""Contributions of the components of a pipeline: the variance of cell means, by axis."""
+"""How much each component of a pipeline contributes to a metric: variance of means, by axis."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INTERACTIONS = "interactions"
-"""The name of the row for effects that axes have only in combination."""
+"""The name of the row for variance that axes explain only in combination, not one by one."""
 
 GRID = np.linspace(0, 1, 201)
-"""The shares that are tested for membership in a confidence interval."""
+"""The candidate shares of which each is tested: those not rejected form the interval."""
 
 MOST_AXES = 10
 """The largest number of axes; computing time doubles with each of them."""
@@ -36,10 +36,10 @@ class AxisEffect(NamedTuple):
 
     Attributes:
         axis: The name of the axis, or ``interactions``.
-        share: The share of the variance of the cell means, from 0 to 1. NaN if the means do not
-            differ by more than the choice of queries explains.
+        share: The share of the variance between the means of cells that the axis explains, from 0
+            to 1. NaN if the means differ so little that the choice of queries alone may explain it.
         interval: The lower and upper end of the confidence interval of the share. NaN if there are
-            fewer than ten clusters of queries, and for published figures.
+            fewer than ten clusters of queries, or if cells have no values per query.
     """
 
     axis: str
@@ -53,10 +53,10 @@ class SettingMean(NamedTuple):
     Attributes:
         axis: The name of the axis.
         setting: The setting, such as ``bm25``.
-        mean: The least-squares mean of the metric, in which every setting of each other axis has
-            the same weight. NaN if the cells do not determine it.
+        mean: The least-squares mean of the metric for this setting. Every setting of each other
+            axis has the same weight in it. NaN if the grid has too few combinations to estimate it.
         interval: The lower and upper end of the confidence interval of the mean. NaN if there are
-            fewer than ten clusters of queries, and for published figures.
+            fewer than ten clusters of queries, or if cells have no values per query.
         cells: The number of cells that have the setting.
     """
 
@@ -69,7 +69,16 @@ class SettingMean(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComponentEffects(Printed, Rows[AxisEffect]):
-    """The contribution of each axis; iterates over :class:`AxisEffect` rows, interactions last."""
+    """How much of the variance of one metric each axis explains.
+
+    It iterates over one :class:`AxisEffect` per axis; the row of the interactions comes last.
+
+    Attributes:
+        metric: The name of the metric.
+        settings: The mean of the metric for each setting of each axis.
+        level: The confidence level of the intervals.
+        notes: Lines that are printed below the table.
+    """
 
     metric: str
     settings: tuple[SettingMean, ...]
@@ -77,7 +86,11 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, axis: str) -> AxisEffect:
-        """Return the effect of one axis by its name."""
+        """Return the row of one axis by its name; ``interactions`` is a name too.
+
+        Raises:
+            UnknownNameError: If there is no row with this name.
+        """
         for row in self:
             if row.axis == axis:
                 return row
@@ -88,7 +101,10 @@ class ComponentEffects(Printed, Rows[AxisEffect]):
         return f"ComponentEffects({self.metric!r}, {shares})"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of the shares with one row per axis; ``settings`` has the means."""
+        """Return a DataFrame with one row per axis and the columns axis, share, lower and upper.
+
+        The means of the settings are not part of it; see ``settings``.
+        """
         rows = [(row.axis, row.share, *row.interval) for row in self]
         return frame_of(rows, ["axis", "share", "lower", "upper"])
 
@@ -131,37 +147,41 @@ def component_effects(
 ) -> ComponentEffects:
     """Return how much retriever, reranker, generator, prompt and other axes contribute to a metric.
 
-    The variance of the cell means is divided among the axes. Each axis gets the sum of squares that
-    it adds to a model of main effects, averaged over the orders in which the axes can be added
+    The variance between the means of the cells is divided among the axes. Each axis gets the sum of
+    squares that it adds to a linear model of the axes, averaged over all orders in which the axes
+    can be added
     (Lindeman, Merenda & Gold 1980, Introduction to Bivariate and Multivariate Analysis; Groemping
     2007, Estimators of Relative Importance in Linear Regression Based on Variance Decomposition,
     American Statistician 61, 139-147). In a full grid this equals the main effect of the analysis
     of variance and of functional ANOVA (Hutter, Hoos & Leyton-Brown 2014, An Efficient Approach for
-    Assessing Hyperparameter Importance, ICML). The rest is reported as interactions. The variance
-    that sampling of queries causes is subtracted, as in Hays' omega squared.
+    Assessing Hyperparameter Importance, ICML). The variance that this model does not explain is
+    reported as interactions. From each sum of squares, the part that is due to the sampling of
+    queries is subtracted, as in Hays' omega squared.
 
-    For intervals, clusters of queries are drawn with replacement, the same for all cells. The
-    interval contains a share if the draws do not reject that the axis has exactly this share of the
-    total sum of squares (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The
-    mean of a setting is the least-squares mean of the model of main effects (Searle, Speed &
-    Milliken 1980, American Statistician 34, 216-221), with Student's t interval between clusters.
-    ``validation/coverage/grids.py`` measures the coverage of both intervals.
+    The intervals of the shares come from a bootstrap that draws clusters of queries with
+    replacement, the same clusters for all cells. An interval contains a share if the bootstrap does
+    not reject the hypothesis that the axis has exactly this share of the total sum of squares
+    (Fieller 1954, Journal of the Royal Statistical Society B 16, 175-185). The mean of a setting is
+    the least-squares mean under the same linear model (Searle, Speed & Milliken 1980, American
+    Statistician 34, 216-221). Its interval is Student's t interval with standard errors clustered
+    by query cluster. ``validation/coverage/grids.py`` measures the coverage of both intervals.
 
     Args:
         table: The cells. Select one dataset with ``where`` to exclude differences between datasets.
             Cells that failed are ignored.
         metric: The name of the metric.
-        axes: The axes to report; by default all axes in which cells differ. Other axes count as
-            interactions. A cell without a setting of an axis counts as an equal mixture of its
-            settings.
+        axes: The axes to report; by default all axes in which cells differ. Variance that other
+            axes explain counts as interactions. If a cell has no setting of an axis, such as a
+            closed-book cell (without retrieval) on ``show_k``, it counts as an equal mixture of all
+            settings of this axis.
         draws: Number of bootstrap draws.
         level: Confidence level of the intervals.
         seed: Random seed of the draws.
 
     Raises:
         UnknownNameError: If there is no such metric or axis.
-        SettingError: If no two cells with a mean differ in an axis, there are too many axes, or
-            ``draws`` or ``level`` is out of range.
+        SettingError: If no two cells with a mean differ in an axis, there are more than ten axes,
+            or ``draws`` or ``level`` is out of range.
 
     Example:
         >>> from mirage.grids import Cell, ResultTable, component_effects
@@ -193,8 +213,8 @@ def component_effects(
         )
     if len(differing) > MOST_AXES:
         raise SettingError(
-            f"cells differ in {len(differing)} axes, and at most {MOST_AXES} can be compared; "
-            "select some with axes="
+            f"cells differ in {len(differing)} axes, and at most {MOST_AXES} can be compared at "
+            "once; select some with axes="
         )
     design = _Design(scored_cells, differing)
     means = np.array([cell.scores[metric].mean for cell in scored_cells])
@@ -217,7 +237,10 @@ def _notes(
     if len(scored_cells) < len(table):
         notes = [f"{len(scored_cells)} of {len(table)} cells; the others have no mean."]
     if noise is None:
-        notes.append("Published figures: no intervals, and sampling error is not subtracted.")
+        notes.append(
+            "Some cells have no values per query (published figures): no intervals, and sampling "
+            "error is not subtracted."
+        )
     elif not noise.has_enough_clusters:
         notes.append(f"{noise.clusters} clusters of queries are too few for intervals.")
     if any(math.isnan(row.share) for row in rows):
@@ -231,9 +254,9 @@ def _notes(
 class _Design:
     """The design matrix of some cells: one indicator column per setting of each axis.
 
-    A cell without a setting of an axis, such as a closed-book cell without a number of passages,
-    gets an equal part of each column. An extra column for "no setting" would be confounded with the
-    effect of the retriever.
+    A closed-book cell (without retrieval) has no setting of some axes, such as the number of
+    passages. It gets the value 1 / (number of settings) in each column of such an axis. An extra
+    column for "no setting" would be confounded with the effect of the retriever.
     """
 
     def __init__(self, cells: Sequence[Cell], axes: Sequence[str]) -> None:
@@ -250,11 +273,15 @@ class _Design:
         return (*self.axes, INTERACTIONS)
 
     def matrix(self, axes: Sequence[str]) -> Floats:
-        """Return the design matrix of some axes, with a column of ones in front."""
+        """Return the design matrix of some axes; its first column is the intercept (all ones)."""
         return np.hstack([np.ones((self.size, 1)), *(self.columns[axis] for axis in axes)])
 
     def quadratic_forms(self) -> list[Floats]:
-        """Return the matrix ``Q`` of the sum of squares ``y'Qy`` of each axis and interactions."""
+        """Return one matrix ``Q`` per axis and, as the last, that of the interactions.
+
+        For the vector ``y`` of the means of the cells, ``y'Qy`` is the sum of squares that the axis
+        or the interactions explain.
+        """
         count = len(self.axes)
         quadratic_forms = {axis: np.zeros((self.size, self.size)) for axis in self.axes}
         projection = np.zeros((self.size, self.size))
@@ -275,7 +302,10 @@ class _Design:
     def marginals(
         self, means: Floats, noise: _SamplingError | None, level: float
     ) -> tuple[SettingMean, ...]:
-        """Return the least-squares mean of each setting; NaN if the cells do not determine it."""
+        """Return the least-squares mean of each setting of each axis, with its interval.
+
+        A mean is NaN if the grid has too few combinations to estimate it.
+        """
         X = self.matrix(self.axes)
         inverse = np.linalg.pinv(X)
         rows = []
@@ -299,7 +329,7 @@ class _Design:
 
 
 def _values(cells: Sequence[Cell], axis: str) -> tuple[str, ...]:
-    """Return the distinct settings of an axis, without empty ones."""
+    """Return the distinct settings that cells have on an axis, without empty ones."""
     return tuple(dict.fromkeys(cell.settings[axis] for cell in cells if cell.settings.get(axis)))
 
 
@@ -308,7 +338,7 @@ def _indicators(setting: str, values: Sequence[str]) -> list[float]:
 
 
 def _projection(X: Floats) -> Floats:
-    """Return the projection onto the column space of a matrix of any rank."""
+    """Return the matrix that projects onto the column space of ``X``, which may have any rank."""
     basis, singular_values, _ = np.linalg.svd(X, full_matrices=False)
     basis = basis[:, singular_values > 1e-9 * singular_values[0]]
     return np.asarray(basis @ basis.T)
@@ -319,11 +349,11 @@ def _projection(X: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _SamplingError:
-    """The sampling error of the cell means.
+    """The error of the means of cells that is due to the sampling of queries.
 
     Attributes:
-        sums: The sums of the values of each cluster, ``(clusters, cells)``.
-        counts: The numbers of queries of each cluster, ``(clusters, cells)``.
+        sums: The sum of the metric over the queries of each cluster, ``(clusters, cells)``.
+        counts: The number of queries of each cluster that have a value, ``(clusters, cells)``.
         correction: The correction of variances and degrees of freedom for few clusters.
     """
 
@@ -333,9 +363,11 @@ class _SamplingError:
 
     @classmethod
     def of(cls, cells: Sequence[Cell], metric: str) -> _SamplingError | None:
-        """Return the sampling error, or ``None`` if a cell has no values per query.
+        """Return the sampling error of the means of cells on one metric.
 
-        Queries of different datasets share a cluster only if they have the same cluster name.
+        It is ``None`` if a cell has no values per query, such as one with figures copied from a
+        publication. Queries of different datasets share a cluster only if they have the same
+        cluster name.
         """
         if not all(metric in cell.values for cell in cells):
             return None
@@ -370,7 +402,11 @@ class _SamplingError:
 
     @property
     def residuals(self) -> Floats:
-        """The contribution of each cluster to the error of each mean, ``(clusters, cells)``."""
+        """How far each cluster moves the mean of each cell, ``(clusters, cells)``.
+
+        The value is the cluster's sum of deviations from the mean, divided by the number of queries
+        of the cell.
+        """
         total = self.counts.sum(axis=0)
         means = self.sums.sum(axis=0) / total
         return np.asarray((self.sums - self.counts * means) / total)
@@ -382,7 +418,13 @@ class _SamplingError:
         return np.asarray(residuals.T @ (self.correction.factors[:, None] * residuals))
 
     def interval(self, mean: float, weights: Floats, level: float) -> Interval:
-        """Return Student's t interval of a weighted sum of cell means."""
+        """Return Student's t interval of a weighted sum of the means of cells.
+
+        Args:
+            mean: The weighted sum.
+            weights: The weight of each cell, ``(cells,)``.
+            level: Confidence level.
+        """
         if not self.has_enough_clusters:
             return NO_INTERVAL
         variance = float(self.correction.factors @ (self.residuals @ weights) ** 2)
@@ -390,9 +432,9 @@ class _SamplingError:
         return (mean - reach, mean + reach) if reach > 0 else NO_INTERVAL
 
     def draw_means(self, draws: int, level: float, seed: int) -> Floats:
-        """Return centred bootstrap means of the cells, ``(draws, cells)``.
+        """Return bootstrap means of the cells minus their average over draws, ``(draws, cells)``.
 
-        They are scaled so that their percentiles match Student's t intervals.
+        They are scaled so that their percentiles at this level match Student's t intervals.
         """
         from scipy.special import ndtri
 
@@ -422,9 +464,11 @@ def _shares(
     level: float,
     seed: int,
 ) -> list[tuple[float, Interval]]:
-    """Return the shares of the variance between cells that axes explain, with their intervals.
+    """Return the share of the variance between cells that each axis explains, with its interval.
 
-    The last share is that of the interactions of axes."""
+    The last item is the share of the interactions of axes. A share is NaN if the cells differ so
+    little that the choice of queries alone may explain it.
+    """
     quadratic_forms = design.quadratic_forms()
     centre = means - means.mean()
     covariance = np.zeros((len(means),) * 2) if noise is None else noise.covariance
@@ -461,11 +505,19 @@ def _interval(
     spread: float,
     level: float,
 ) -> Interval:
-    """Return the interval of the shares of the total that the draws do not reject.
+    """Return the interval of all shares of one axis that the bootstrap does not reject.
 
-    Sums of squares of the draws are too large by the sampling error of the means, plus the sampling
-    error of the draws. Each end of the interval is computed with and without this bias, and the
-    wider result is used.
+    The bootstrap sums of squares are biased upwards: the means already contain sampling error, and
+    drawing clusters adds more. Each end of the interval is computed with and without subtracting
+    this bias, and the wider result is used.
+
+    Args:
+        drawn_squares: The sum of squares of the axis in each bootstrap draw, ``(draws,)``.
+        total: The total sum of squares in each draw, ``(draws,)``.
+        bias: The part of the axis's sum of squares that is due to the sampling of queries.
+        total_bias: The same part of the total sum of squares.
+        spread: The variance of the bootstrap means, relative to the sampling variance of the means.
+        level: Confidence level.
     """
     tails = [(1 - level) / 2, (1 + level) / 2]
     gaps = drawn_squares[:, None] - GRID * total[:, None]

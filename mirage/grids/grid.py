@@ -29,26 +29,33 @@ if TYPE_CHECKING:
     from mirage.ranking import Ranking
 
 EMPTY_IF_CLOSED_BOOK = ("corpus", *DEPTHS)
-"""Axes that are empty in tables for closed-book cells; on other axes these have ``none``."""
+"""Axes on which tables leave the setting of closed-book cells (without retrieval) empty.
+
+On every other axis, a component that such a cell does not use is shown as ``none``.
+"""
 
 GENERATION_AXES = ("generator", "prompt")
 """Axes that do not affect which passages are retrieved and shown."""
 
 
 class Grid:
-    """Pipelines on datasets, defined by one YAML file; every combination is a cell of a table.
+    """RAG pipelines and the datasets to run them on, defined by one YAML file.
 
-    No step runs twice. A step is a corpus, an index, a ranking, the responses, or their metrics.
-    Its result is kept in a :class:`ResultStore` under a digest of its inputs, and cells that share
-    a step share the result. After an interruption, the same call resumes.
+    A *cell* is one combination of a dataset and the settings of each component; it becomes one row
+    of the result table. Running a cell takes several *steps*: build the corpus, build the index,
+    rank passages, generate responses, and compute metrics. No step runs twice. Its result is kept
+    in a :class:`ResultStore` under a digest of its inputs, and all cells that need the same step
+    share the result. If a run was interrupted, the same call resumes it.
 
-    Use :meth:`read` to create a grid from a file. Methods that use results take ``store``, the
-    store or its folder (by default :meth:`store`), and ``limit``, which is at least 1, to use only
-    the first queries of each dataset (by default all).
+    Use :meth:`read` to create a grid from a file. Methods that use results have two arguments in
+    common. ``store`` is a result store or its folder (by default the one that :meth:`store`
+    returns). ``limit`` (at least 1) uses only that many queries from the start of each dataset (by
+    default all).
 
     Args:
         config: The validated content of the file.
-        folder: The folder in which the default store, ``NAME.store``, is created.
+        folder: The folder in which the default store is created, as ``NAME.store`` with the name
+            of the grid.
 
     Example:
         >>> from pathlib import Path
@@ -78,12 +85,14 @@ class Grid:
 
         Args:
             path: The file.
-            parts: The user's own parts, by the name of their entry of ``kind: own``: retrievers,
-                rewriters, rerankers, processors, generators and prompts. Only :meth:`run` and
-                :meth:`shown` need them, if the entries have a ``version``.
-            trust: Send the API keys that the file refers to, to the addresses in the file. By
-                default only the key in ``OPENAI_API_KEY`` is sent, to OpenAI and to the host of
-                ``OPENAI_BASE_URL``, and a grid that would send any other key does not run.
+            parts: The objects behind the entries of ``kind: own``, by the name of the entry:
+                retrievers, rewriters, rerankers, processors, generators and prompts that you wrote
+                in Python. If each such entry has a ``version``, only :meth:`run` and :meth:`shown`
+                need the objects.
+            trust: Allow any API key that the file refers to to be sent to the addresses in the
+                file. By default only the key in ``OPENAI_API_KEY`` is sent, and only to OpenAI and
+                to the host of ``OPENAI_BASE_URL``. A grid that would send any other key does not
+                run.
 
         Raises:
             DatasetError: If the file is invalid; the message names the file, the line and the
@@ -101,7 +110,10 @@ class Grid:
 
     @cached_property
     def cells(self) -> tuple[Settings, ...]:
-        """The settings of each cell, by axis, in the order of the table."""
+        """The settings of each cell as a mapping from axis to setting, in the order of the table.
+
+        An axis is something in which cells can differ, such as ``retriever`` or ``show_k``.
+        """
         return tuple(self.config.grid.combinations())
 
     @property
@@ -163,15 +175,19 @@ class Grid:
     def table(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> ResultTable:
-        """Return the table of stored results; other cells have the ``failure`` "not run yet"."""
+        """Return a table of the results that are already in the store, without running anything.
+
+        A cell whose results are not stored has the text "not run yet" in ``failure``.
+        """
         return self._table(self._runner(store, limit, stored_only=True), progress=False)
 
     def runs(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> list[Run | None]:
-        """Return the responses of each cell in the order of the table; ``None`` if it has none.
+        """Return the stored responses of each cell, in the order of the table.
 
-        Each response contains the passages that its generator was given.
+        An item is ``None`` if the cell has no generator or was not run yet. Each response contains
+        the passages that its generator was given.
         """
         runner = self._runner(store, limit, stored_only=True)
         return [self._run_of(runner, cell) for cell in self.cells]
@@ -184,22 +200,23 @@ class Grid:
         limit: int | None = None,
         progress: bool = True,
     ) -> MirageDataset:
-        """Return the queries of a cell with the passages that its pipeline retrieves.
+        """Return the queries of a cell with the passages that its pipeline shows to the generator.
 
-        Use it for example to fine-tune a model on these passages. Missing retrieval steps run and
-        are stored; no response is generated.
+        Use it for example to fine-tune a model on these passages. Retrieval, reranking and context
+        processing run if their results are not in the store yet, and are stored; no response is
+        generated.
 
         Args:
             settings: Settings of the cell by axis, such as ``{"dataset": "nq", "retriever":
-                "bm25"}``. They may match several cells if these retrieve the same passages.
+                "bm25"}``. They may match several cells if all of them show the same passages.
             store: The store of results, or its folder; by default :meth:`store`.
             limit: Use only the first queries of the dataset; all by default.
             progress: Show progress bars.
 
         Raises:
-            UnknownNameError: If cells have no such axis.
-            SettingError: If no cell has these settings, the cells that have them show different
-                passages, or ``limit`` is below 1.
+            UnknownNameError: If ``settings`` names an axis that the grid does not have.
+            SettingError: If no cell has these settings, if the cells that have them show different
+                passages or lack a generator, or if ``limit`` is below 1.
             DatasetError: If a dataset cannot be read.
         """
         cells = self._select_cells(settings)
@@ -223,10 +240,14 @@ class Grid:
             if all(cell[axis] == str(value) for axis, value in settings.items())
         ]
         if not cells:
-            raise SettingError(f"no cell of {self.name} has {dict(settings)}")
+            raise SettingError(
+                f"no cell of {self.name} has {dict(settings)}; Grid.cells lists the settings of "
+                "each cell"
+            )
         if any(cell["generator"] == NONE for cell in cells):
             raise SettingError(
-                f"a cell of {self.name} with {dict(settings)} has no generator to show passages to"
+                f"a cell of {self.name} with {dict(settings)} has no generator to show passages to;"
+                " choose settings of cells with a generator"
             )
         return cells
 
@@ -238,7 +259,11 @@ class Grid:
         return None if run is None else run.model_copy(update={"model": self._system_name(cell)})
 
     def _system_name(self, cell: Settings) -> str:
-        """Return a name for a pipeline that is unique among the pipelines on its dataset."""
+        """Return a name for the pipeline of a cell that no other pipeline on its dataset has.
+
+        The name lists the retriever, reranker and generator, and every other setting in which the
+        pipelines on this dataset differ.
+        """
         cells = [each for each in self.cells if each["dataset"] == cell["dataset"]]
         distinguishing = [axis for axis in cell if len({each[axis] for each in cells} - {NONE}) > 1]
         axes = [
@@ -262,12 +287,13 @@ class Grid:
         seed: int = 0,
         progress: bool = True,
     ) -> Ranking:
-        """Return a ranking of the pipelines that were run.
+        """Return a ranking of the pipelines that were run on one dataset.
 
         With a judge, every pair of pipelines is compared on the queries, and a Bradley-Terry model
-        turns the verdicts into logits. Without a judge, the surrogate of the bundled leaderboard
-        ranks the pipelines among its systems. This requires bundled queries, and leaves out
-        closed-book pipelines, because the surrogate uses the passages.
+        turns the verdicts into one logit per pipeline. Without a judge, a surrogate (a regression
+        that predicts an LLM judge's ranking from features of the responses) ranks the pipelines
+        among the systems of the bundled leaderboard. This requires the bundled queries. It leaves
+        out closed-book pipelines (without retrieval), because the features use the passages.
 
         Args:
             dataset: The name of the dataset in the file. Optional if the grid has only one.
@@ -304,7 +330,8 @@ class Grid:
             return Leaderboard.from_judgments(judged, queries, runs, seed=seed).ranking
         if self.config.datasets[dataset].form != "bundled":
             raise SettingError(
-                f"{dataset} does not have the bundled queries, so it has no leaderboard: set judge="
+                f"dataset {dataset} is not of form 'bundled', and the bundled leaderboard ranks "
+                "only responses to the bundled queries: pass a judge as judge="
             )
         board = Leaderboard.bundled(queries.language)
         # The surrogate uses features of passages, which closed-book responses do not have.
@@ -334,7 +361,11 @@ class Grid:
         return ResultTable(self.name, table_cells, self.config.metrics, notes, self.config.order)
 
     def _process_order(self, position: int) -> int:
-        """Return the sort key of a cell; each model with a process then starts only once."""
+        """Return the key by which cells are sorted before they run.
+
+        Cells with the same vLLM generator then follow each other, so that the process of each such
+        model starts only once.
+        """
         name = self.cells[position]["generator"]
         has_process = name != NONE and self.config.generators[name].kind == "vllm"
         return 1 + list(self.config.generators).index(name) if has_process else 0
@@ -342,12 +373,19 @@ class Grid:
     def plan(
         self, store: ResultStore | str | Path | None = None, *, limit: int | None = None
     ) -> Plan:
-        """Return the steps that :meth:`run` would execute, and their cost; nothing is executed."""
+        """Estimate the steps, calls, cost, time and disk space of :meth:`run`, without running it.
+
+        Steps whose results are already in the store count as done.
+        """
         result_store = store if isinstance(store, ResultStore) else self.store(store)
         return make_plan(self.config, self.cells, result_store, Nodes(self.config), limit=limit)
 
     def _without_unused_axes(self, cell: Cell) -> Cell:
-        """Return a cell without axes that the grid does not use, or that have one setting only."""
+        """Return a cell without the axes that would be the same in the whole table.
+
+        An axis stays if at least one cell uses it. The numbers of passages, such as ``show_k``,
+        stay only if cells differ in them.
+        """
         settings = {
             axis: "" if value == NONE and axis in EMPTY_IF_CLOSED_BOOK else value
             for axis, value in cell.settings.items()

@@ -1,4 +1,4 @@
-"""Two-dimensional result tables: some settings are rows, others are columns."""
+"""Two-dimensional result tables: settings of some axes are rows, those of others are columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pivot(Printed):
-    """Scores by row and column; ``pivot[row, column]`` returns one of them.
+    """Scores by row and column; ``pivot[row, column]`` returns the score at one position.
 
     Attributes:
         title: The title of the table.
-        axes: The axes of the rows.
+        axes: The axes whose settings are the rows, such as ``("retriever", "reranker")``.
         rows: The settings of each row, in the order of ``axes``.
-        columns: The settings of each column, followed by the metric.
-        scores: The scores by row and column; ``None`` if the cell failed. Combinations without a
-            cell are missing.
+        columns: The settings of each column, followed by the name of the metric.
+        scores: The score by row and column; ``None`` if the cell failed. A combination for which
+            the grid has no cell is missing.
         notes: Lines that are printed below the table.
     """
 
@@ -51,7 +51,10 @@ class Pivot(Printed):
         return f"Pivot({self.title!r}, {len(self.rows)} rows, {len(self.columns)} columns)"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of the means with the rows and column names of the printed table."""
+        """Return the means as a DataFrame that has the rows and columns of the printed table.
+
+        A mean is NaN if the cell failed or does not exist.
+        """
         columns: dict[str, list[object]] = {
             axis: [row[i] for row in self.rows] for i, axis in enumerate(self.axes)
         }
@@ -61,7 +64,7 @@ class Pivot(Printed):
         return frame_of(columns)
 
     def _header(self) -> list[str]:
-        """Return the name of each column without the settings that all columns share."""
+        """Return the heading of each column, without the settings that all columns share."""
         positions = range(len(self.columns[0]) if self.columns else 0)
         differing = [i for i in positions if len({column[i] for column in self.columns}) > 1] or [
             *positions
@@ -101,7 +104,7 @@ def pivot_cells(
     metrics: Sequence[str],
     notes: Sequence[str],
 ) -> Pivot:
-    """Arrange cells in rows and columns; see :meth:`ResultTable.pivot`."""
+    """Arrange the scores of cells in rows and columns; see :meth:`ResultTable.pivot`."""
     scores: dict[tuple[Key, Key], Score | None] = {}
     cell_at: dict[tuple[Key, Key], Cell] = {}
     row_keys: dict[Key, None] = {}

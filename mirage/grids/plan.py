@@ -29,7 +29,7 @@ INSTRUCTION_TOKENS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
-"""Number of passages or queries from which the mean length of all is estimated."""
+"""Number of passages or queries whose mean length stands for that of all of them."""
 
 REQUESTING_KINDS = ("openai", "endpoint", "llm", "http")
 """Kinds of entries that send requests to an endpoint."""
@@ -37,23 +37,24 @@ REQUESTING_KINDS = ("openai", "endpoint", "llm", "http")
 
 @dataclass
 class PlanRow:
-    """The estimated cost of all steps of one kind.
+    """The estimated cost of all steps of one kind, such as all steps that generate responses.
 
-    A value is ``None`` if it is unknown. This is the case for the passages of a corpus that is not
-    in the store yet, for tokens and cost without a token limit or price, and for time and space if
-    the store has no step of this kind from which to estimate them.
+    A value is ``None`` if it is unknown. The number of passages is unknown if the corpus is not in
+    the store yet. Tokens are unknown if no token limit is set, and the cost also if no price is
+    set. Time and disk space are unknown if the store has no similar step to estimate them from.
 
     Attributes:
-        step: The kind of step; see :data:`mirage.grids.STEPS`.
-        nodes: The number of steps.
-        done: The number of steps that are complete in the store.
+        step: The kind of step; see :data:`mirage.grids.store.STEPS`.
+        nodes: The number of steps of this kind that the cells need.
+        done: The number of these steps that are already complete in the store.
         items: The number of queries or passages that remain to be processed.
-        calls: The largest number of requests to LLMs and endpoints, without retries. Cache hits
-            reduce it.
-        tokens: The approximate number of tokens of prompts and answers.
-        cost: The cost in the currency of the prices in the grid file.
-        seconds: The time, estimated from similar steps in the store.
-        bytes: The disk space, estimated from similar steps in the store.
+        calls: The largest possible number of requests to LLMs and endpoints, without retries. There
+            are fewer requests if some answers are in the cache.
+        tokens: The approximate number of tokens of prompts and answers of these requests.
+        cost: The cost of these tokens, in the currency of the prices in the grid file.
+        seconds: The time that the remaining items will take, estimated from similar steps in the
+            store.
+        bytes: The disk space that they will need, estimated from similar steps in the store.
     """
 
     step: str
@@ -75,9 +76,9 @@ class Plan(Printed):
         name: The name of the grid.
         cells: The number of cells.
         rows: One row per kind of step, in the order of execution.
-        stored: The size of the store in bytes.
+        stored: The present size of the store in bytes.
         notes: Warnings and explanations that are printed below the table.
-        keys: The API keys that would be sent, and to which hosts.
+        keys: The API keys that :meth:`mirage.grids.Grid.run` would send, and to which hosts.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Plan(Printed):
 
     @property
     def total(self) -> PlanRow:
-        """The sum over all steps."""
+        """The sum of each column over all kinds of steps; ``None`` if a summand is unknown."""
         return PlanRow(
             "all",
             sum(row.nodes for row in self),
@@ -135,7 +136,17 @@ def make_plan(
     *,
     limit: int | None = None,
 ) -> Plan:
-    """Return the remaining work of the cells of a grid and its cost; nothing is sent."""
+    """Estimate the steps of a grid that are not in the store yet, and their cost.
+
+    Nothing is executed and no request is sent.
+
+    Args:
+        config: The content of the grid file.
+        cells: The settings of each cell.
+        store: The store with the results of earlier runs.
+        nodes: The steps of the cells.
+        limit: The number of queries of each dataset that the run would use; all by default.
+    """
     planner = _Planner(config, store, nodes, limit)
     for cell in cells:
         planner.add(cell)
@@ -152,7 +163,7 @@ def make_plan(
 
 
 class _Planner:
-    """Adds up the steps of cells; shared steps count once."""
+    """Counts the steps of cells and adds up their cost; a step that cells share counts once."""
 
     def __init__(
         self, config: GridConfig, store: ResultStore, nodes: Nodes, limit: int | None
@@ -175,7 +186,7 @@ class _Planner:
                 ).append(rate)
 
     def add(self, cell: Settings) -> None:
-        """Add the steps of a cell that no earlier cell shares."""
+        """Count the steps of a cell, except those that it shares with a cell added before."""
         unmeasurable = self._unmeasurable_of(cell["dataset"])
         groups = [
             measurable
@@ -201,14 +212,17 @@ class _Planner:
                 self._count(self.nodes.score(cell, group, responses), cell)
 
     def _unmeasurable_of(self, name: str) -> Mapping[str, str]:
-        """Return the metrics that have no value on any query of a dataset, with the reason."""
+        """Return the metrics that cannot be computed for any query of a dataset, with the reason.
+
+        Only the queries up to the limit are examined.
+        """
         if name not in self.unmeasurable:
             dataset = self.nodes.dataset(name)
             self.unmeasurable[name] = self.nodes.unmeasurable(dataset[: self.limit])
         return self.unmeasurable[name]
 
     def warnings(self, cells: Iterable[Settings]) -> Iterator[str]:
-        """Yield warnings about steps that are known to fail before they run."""
+        """Yield warnings about metrics and ``oracle`` retrievers that will certainly fail."""
         cells = list(cells)
         for name in dict.fromkeys(cell["dataset"] for cell in cells):
             for reason in self._unmeasurable_of(name).values():
@@ -219,7 +233,12 @@ class _Planner:
                 yield f"will fail: oracle of {corpus} for {name}: {reason}"
 
     def _oracle_problem(self, dataset: MirageDataset, name: str) -> str:
-        """Return why the retriever ``oracle`` will find no passage, or an empty text."""
+        """Return why the retriever ``oracle`` will find no passage, or an empty string if it will.
+
+        Args:
+            dataset: The queries, with their qrels (relevance judgments).
+            name: The name of the corpus in the grid file.
+        """
         if not any(query.relevant for query in dataset):
             return f"no query of {dataset.name} has qrels"
         node = self.nodes.corpus(name)
@@ -249,7 +268,10 @@ class _Planner:
         self._add_requests(row, node, cell, items)
 
     def _items(self, node: Node) -> int | None:
-        """Return the number of queries or passages of a step, or ``None`` if it is unknown."""
+        """Return the number of queries or passages that a step processes in total.
+
+        It is ``None`` if the step reads files that were not read into the store yet.
+        """
         if node.source in self.config.datasets and node.step not in ("corpus", "index"):
             size = len(self.nodes.dataset(node.source))
             return size if self.limit is None else min(size, self.limit)
@@ -268,7 +290,7 @@ class _Planner:
             return None
 
     def _add_resources(self, row: PlanRow, node: Node, items: int | None) -> None:
-        """Add time and space, estimated from similar steps in the store."""
+        """Add a step's time and disk space to a row, estimated from similar steps in the store."""
         rates = self.rates.get((node.step, _comparable_settings(node.settings)), [])
         stored_items = sum(rate.items for rate in rates)
         if not stored_items or items is None:
@@ -278,7 +300,7 @@ class _Planner:
         row.bytes = _add(row.bytes, items * sum(rate.bytes for rate in rates) // stored_items)
 
     def _add_requests(self, row: PlanRow, node: Node, cell: Settings, items: int | None) -> None:
-        """Add calls, tokens and cost if the step sends requests."""
+        """Add a step's calls, tokens and cost to a row, if the step sends requests."""
         entry = node.entry
         if (
             getattr(entry, "base_url", None) is None
@@ -298,7 +320,10 @@ class _Planner:
         row.cost = _add(row.cost, cost)
 
     def _prompt_tokens(self, node: Node, cell: Settings) -> int | None:
-        """Estimate the tokens of a prompt with passages of mean length."""
+        """Estimate the number of tokens of one prompt of a step, with passages of mean length.
+
+        The result is ``None`` if the length of the passages is unknown.
+        """
         if node.step == "index":
             return self._passage_tokens(node.source)
         tokens = self._base_tokens(node, cell)
@@ -310,7 +335,7 @@ class _Planner:
         return None if passage is None else tokens + count * passage
 
     def _base_tokens(self, node: Node, cell: Settings) -> int:
-        """Estimate the tokens of a prompt without its passages."""
+        """Estimate the number of tokens of one prompt of a step without its passages."""
         queries = self.nodes.dataset(node.source)[:SAMPLE]
         is_chat = node.step == "generate" and node.entry.kind == "openai"
         entry = self.config.prompts.get(cell["prompt"])
@@ -327,7 +352,10 @@ class _Planner:
         return tokens if node.step == "generate" else tokens + INSTRUCTION_TOKENS
 
     def _passage_tokens(self, name: str) -> int | None:
-        """Estimate the mean number of tokens of a passage from the first passages of a corpus."""
+        """Estimate the mean number of tokens of a passage from the first passages of a corpus.
+
+        The result is ``None`` if the corpus consists of files that are not in the store yet.
+        """
         node = self.nodes.corpus(name)
         dataset = self.config.corpora[name].dataset
         passages: list[Passage]
@@ -343,7 +371,7 @@ class _Planner:
 
 
 class _Rate(NamedTuple):
-    """The number of items, the time and the disk space of a step in the store."""
+    """What a step in the store took: its number of items, its time and its disk space."""
 
     items: int
     seconds: float
@@ -351,13 +379,16 @@ class _Rate(NamedTuple):
 
 
 def _comparable_settings(settings: Mapping[str, Any]) -> str:
-    """Return the settings of a step without digests of texts, to find similar steps."""
+    """Return the settings of a step as JSON, without the digests of the texts that it processed.
+
+    Two steps are similar, and take a similar time per item, if this text is equal.
+    """
     texts = ("queries", "gold", "oracle", "responses", "path", "dataset")
     return json.dumps({n: v for n, v in settings.items() if n not in texts}, sort_keys=True)
 
 
 def _calls_per_item(node: Node) -> int:
-    """Return the number of requests per query or passage of a step."""
+    """Return the number of requests that a step sends for each query or passage."""
     window = getattr(node.entry, "window", None)
     if node.step == "rerank" and window is not None:
         # A listwise reranker slides its window over the list, one call per step.
@@ -368,7 +399,7 @@ def _calls_per_item(node: Node) -> int:
 
 
 def _add(first: Any, second: Any) -> Any:
-    """Return a sum, or ``None`` if a part is unknown."""
+    """Return the sum of two values, or ``None`` if one of them is ``None`` (unknown)."""
     return None if first is None or second is None else first + second
 
 

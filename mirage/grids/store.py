@@ -1,4 +1,4 @@
-"""The store of grid results: one folder per step, addressed by a digest of its inputs."""
+"""The store of grid results: one folder per step, named by a digest of the step's inputs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Node:
         name: The name of the step in messages.
         settings: All values that affect the result, as JSON values.
         inputs: The nodes whose results the step uses.
-        entry: The entry of the grid file that executes the step, if there is one.
+        entry: The entry of the grid file that defines the component of the step, such as a
+            retriever; ``None`` if there is none.
         source: The name of the dataset or corpus whose queries or passages the step processes.
     """
 
@@ -86,10 +87,11 @@ class Node:
 class ResultStore:
     """A folder with the results of steps; any number of grids and processes may share it.
 
-    A step is written to a temporary folder and moved to its final one when it is complete. Its
-    manifest contains the settings, the time and space it took, and the SHA-256 of its file. After a
-    process was killed, the next one resumes from the temporary folder. Steps are found only by
-    their :attr:`Node.key`, so that a result is never used for other settings.
+    The result of a step is written to a temporary folder, which is moved to its final place when
+    the step is complete. A manifest beside the result contains the step's settings, the time and
+    disk space it took, and the SHA-256 of the result file. If a process is killed, the next one
+    resumes from the temporary folder. Results are looked up only by :attr:`Node.key`, a digest of
+    all settings and inputs, so that a result is never used for other settings.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -105,8 +107,11 @@ class ResultStore:
     def manifest(self, node: Node) -> dict[str, Any] | None:
         """Return the manifest of a node, or ``None`` if the node is not in the store.
 
-        A node that an earlier version wrote without digests counts as missing; :meth:`make` starts
-        from its files.
+        A node counts as missing if an earlier version wrote it, without digests of its files;
+        :meth:`make` then reuses its files.
+
+        Raises:
+            DatasetError: If the files of the node are damaged.
         """
         folder = self.place(node)
         if not (folder / MANIFEST).exists() or is_outdated(folder):
@@ -119,7 +124,15 @@ class ResultStore:
         return manifest
 
     def find(self, node: Node, name: str, size: int = 0, *, final: bool = True) -> Path | None:
-        """Return the result file or folder of a step; ``None`` if it is missing or incomplete."""
+        """Return the result file or folder of a step, or ``None`` if it is missing or incomplete.
+
+        Args:
+            node: The step.
+            name: The name of the file or folder.
+            size: The number of items that are needed; a result with fewer is incomplete.
+            final: Whether to accept a result in which some items failed. Otherwise such a result is
+                incomplete, so that the failed items are tried again.
+        """
         manifest = self.manifest(node)
         if manifest is None or manifest["total"] < size:
             return None
@@ -139,18 +152,19 @@ class ResultStore:
         fill: Callable[[Path], Mapping[str, Any]],
         size: int = 0,
     ) -> Path:
-        """Return the file or folder of a node, after ``fill`` has written it if it is missing.
+        """Return the result file or folder of a node; if it is missing, ``fill`` writes it first.
 
-        If another process is writing it, this one waits.
+        If another process is writing the result, this one waits until that process is done.
 
         Args:
             node: The node.
-            name: The name of the file, or of a folder that is verified when it is opened, such as a
-                corpus or an index.
-            fill: A function that writes the path it gets, or completes it if it exists. It returns
-                fields for the manifest: ``items`` is the number of items processed, from which a
-                plan estimates time and space, ``total`` the number of items in the result, and
-                ``again`` the number to try again.
+            name: The name of the file, or of a folder such as a corpus or an index. The store does
+                not verify the files of a folder; the corpus or index does when it is opened.
+            fill: A function that writes the file or folder at the path that it gets, or completes
+                it if it exists. It returns fields for the manifest: ``items`` is the number of
+                items processed by this call, from which a plan estimates time and space. ``total``
+                is the number of items in the result. ``again`` is the number of items that failed
+                and should be tried again.
             size: The number of items that are needed.
         """
         path = self.place(node) / name
@@ -175,7 +189,7 @@ class ResultStore:
         return path
 
     def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the kind of step and the manifest of each complete node."""
+        """Yield the kind of step and the manifest of each complete node in the store."""
         for step in STEPS:
             for path in sorted((self.folder / step).glob(f"*/{MANIFEST}")):
                 try:
@@ -200,7 +214,7 @@ class ResultStore:
 
 
 def _with_delete_hint(error: DatasetError, folder: Path, node: Node) -> DatasetError:
-    """Return the error with a hint to delete the damaged folder."""
+    """Return the error with the advice to delete the damaged folder and to run the step again."""
     reason = str(error).partition(";")[0]
     return DatasetError(f"{reason}; delete {folder} to run {node} again")
 

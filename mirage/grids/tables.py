@@ -29,6 +29,8 @@ __all__ = ["AXES", "Cell", "ResultTable", "Score"]
 class ResultTable(Printed, Sequence[Cell]):
     """The results of an experiment: a sequence of cells with their scores.
 
+    A cell holds the results of one RAG pipeline on one dataset.
+
     Attributes:
         name: The name of the experiment.
         cells: The cells, in the order of the grid. A cell that failed has the reason in
@@ -74,13 +76,15 @@ class ResultTable(Printed, Sequence[Cell]):
     def differing(self) -> tuple[str, ...]:
         """The axes in which cells differ, or all of them if no axis differs.
 
-        A missing setting, such as the corpus of a closed-book cell, counts as a difference only
-        if nothing else tells the cells apart.
+        A missing setting, such as the corpus of a closed-book cell (without retrieval), counts as
+        a difference only if some cells have no other difference.
         """
         return differing_axes(self, self.axes)
 
     def values_of(self, axis: str) -> tuple[str, ...]:
-        """Return the settings of one axis, in the order of the cells.
+        """Return the distinct settings of one axis, in the order of the cells.
+
+        An empty string stands for cells without a setting of this axis.
 
         Raises:
             UnknownNameError: If the table has no such axis.
@@ -90,10 +94,12 @@ class ResultTable(Printed, Sequence[Cell]):
         return tuple(dict.fromkeys(cell.settings.get(axis, "") for cell in self))
 
     def where(self, **settings: str | int) -> ResultTable:
-        """Return the cells with these settings, such as ``where(retriever="bm25", show_k=5)``.
+        """Return a table of the cells with these settings.
+
+        For example, ``where(retriever="bm25", show_k=5)`` selects the cells that have both.
 
         Raises:
-            UnknownNameError: If there is no such axis, or no cell has this setting.
+            UnknownNameError: If there is no such axis, or no cell has one of the settings.
         """
         for axis, value in settings.items():
             if str(value) not in self.values_of(axis):
@@ -136,17 +142,18 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Args:
             metrics: Names of metrics; all by default.
-            baseline: Settings to compare with, such as ``{"retriever": "bm25"}``. Each cell is
-                compared with the cell that has these settings and the same other settings. A
-                baseline cell may lack a setting, as a closed-book cell (without retrieval) has no
-                number of passages. By default all pairs of cells on one dataset are compared.
+            baseline: Settings of the cells to compare with, such as ``{"retriever": "bm25"}``. Each
+                other cell is compared with the cell that has these settings and is otherwise equal
+                to it. The baseline cell may lack some of the other settings; for example, a
+                closed-book cell (without retrieval) has no number of passages. By default all pairs
+                of cells on the same dataset are compared.
             level: Confidence level of the intervals.
-            correction: ``"holm"`` limits the probability of any false positive. ``"bh"``, for
-                exploring a large grid, limits the expected share of false positives among the
-                significant rows (Benjamini and Hochberg).
-            permutations: Number of permutations to draw if more are possible. By default 10,000,
-                or 40 per row if that is more, because with fewer no row of a long table could be
-                significant.
+            correction: ``"holm"`` limits the probability of at least one false positive. ``"bh"``
+                (Benjamini and Hochberg), for exploring a large grid, limits the expected share of
+                false positives among the significant rows.
+            permutations: Number of random permutations; if fewer are possible, all are used. By
+                default 10,000, or 40 per row if that is more. With fewer permutations, no row of a
+                long table could be significant after the correction.
             seed: Random seed of the permutations.
 
         Raises:
@@ -182,7 +189,7 @@ class ResultTable(Printed, Sequence[Cell]):
     def pivot(
         self, rows: Sequence[str], columns: Sequence[str] = (), metrics: Sequence[str] = ()
     ) -> Pivot:
-        """Return the table in two dimensions, such as retrievers by generators.
+        """Arrange the scores in two dimensions, such as retrievers (rows) by prompts (columns).
 
         Args:
             rows: Axes whose settings become rows.
@@ -191,7 +198,7 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Raises:
             UnknownNameError: If there is no such axis or metric.
-            SettingError: If two cells have the same row and column.
+            SettingError: If two cells would have the same row and column.
         """
         for axis in (*rows, *columns):
             self.values_of(axis)
@@ -228,8 +235,8 @@ class ResultTable(Printed, Sequence[Cell]):
     def to_text(self, width: int = WIDTH) -> str:
         """Return the table as plain text with one row per cell.
 
-        If the columns do not fit, intervals are shortened or left out; if they still do not fit,
-        the columns are split.
+        If the columns are too wide, only the longer side of each interval is shown, or no interval.
+        If they are still too wide, the table is split into several with some columns each.
 
         Args:
             width: Number of terminal columns to fit into.
@@ -243,7 +250,10 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @cached_property
     def _rows(self) -> tuple[list[int], dict[str, set[int]]]:
-        """The positions of all cells in the order of the rows, and of the best cells by metric."""
+        """The positions of the cells in the order of the printed rows, and of the best cells.
+
+        The best cells are a set of positions for each metric.
+        """
         best = {}
         for metric in self.metrics:
             if (higher := higher_is_better(metric)) is not None:
@@ -264,7 +274,7 @@ class ResultTable(Printed, Sequence[Cell]):
         return order, best
 
     def to_csv(self) -> str:
-        """Return the table as CSV: one line per cell and metric, numbers in full.
+        """Return the table as CSV, with one line per cell and metric and numbers in full precision.
 
         A name that a spreadsheet program would read as a formula, such as ``=1+1``, gets an
         apostrophe in front.
@@ -287,7 +297,10 @@ class ResultTable(Printed, Sequence[Cell]):
         return rendering.columns(self.cells, self.axes, self.metrics)
 
     def to_json(self) -> str:
-        """Return the whole table with the value of every query; :meth:`from_json` reads it."""
+        """Return the whole table as JSON, including the value of every query.
+
+        :meth:`from_json` reads it back.
+        """
         return rendering.to_json(self.name, self.cells, self.metrics, self.notes, self.order)
 
     @classmethod
@@ -296,20 +309,20 @@ class ResultTable(Printed, Sequence[Cell]):
 
         Args:
             text: The JSON text.
-            source: The name that error messages give the text, such as its path.
+            source: The name of the text in error messages, such as the path of its file.
 
         Raises:
-            DatasetError: If the text is not such a table; the message names the position.
+            DatasetError: If the text is not such a table; the message says which part is invalid.
         """
         return cls(*rendering.from_json(text, source))
 
     def write(self, path: str | Path) -> None:
         """Write the table in the format that the suffix of the file name selects.
 
-        ``.txt`` is plain text of 80 columns, ``.md`` Markdown, ``.csv`` the text of
-        :meth:`to_csv`, ``.tex`` that of :meth:`to_latex` and ``.json`` that of :meth:`to_json`.
-        ``.html`` is a page with only the table; :func:`mirage.report.write_grid` writes a page
-        with the details of each cell.
+        ``.txt`` is plain text that fits into 80 columns, and ``.md`` is Markdown. ``.csv``,
+        ``.tex`` and ``.json`` have the text that :meth:`to_csv`, :meth:`to_latex` and
+        :meth:`to_json` return. ``.html`` is a page with only the table;
+        :func:`mirage.report.write_grid` writes a page with the details of each cell.
 
         Raises:
             SettingError: If the file name has another suffix.

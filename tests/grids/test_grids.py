@@ -775,7 +775,7 @@ def test_a_union_of_corpora_keeps_passages_apart(tmp_path: Path) -> None:
     )
     assert [passage.id for passage in union] == ["ab/0", "ab/1", "cd/0", "cd/1"]
     path.write_text(path.read_text().replace("of: [ab, cd]", "of: [ab, all]"))
-    with pytest.raises(DatasetError, match=r"corpora\.all\.of: unknown corpus that is no union"):
+    with pytest.raises(DatasetError, match=r"corpora\.all\.of: unknown corpus without 'of'"):
         Grid.read(path)
 
 
