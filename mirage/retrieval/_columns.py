@@ -1,7 +1,9 @@
-"""Sum columns of an inverted index into passage scores, with numba if there are many questions.
+"""Computation of BM25 scores from an inverted index, with numba if there are many questions.
 
-The columns are memory-mapped from files, which could change while the index is open. Each column
-is therefore checked when it is added: a row out of range would write outside the scores array.
+The index has one column per term, with the passages that contain the term and what the term adds to
+their scores. Columns are memory-mapped from files, which could change while the index is open. Each
+column is therefore checked when it is added to the scores: a passage number out of range would make
+the program write outside of the array.
 """
 
 from __future__ import annotations
@@ -17,29 +19,43 @@ from mirage._base.arrays import are_within
 from mirage.errors import DatasetError
 
 WIDE = 8
-"""A column with an entry for at least 1 in 8 passages is faster to add as a dense row."""
+"""A column with an entry for at least 1 in 8 passages is faster to add as a dense array."""
 
 ROOM = 2**26
-"""Most bytes that the dense rows may take."""
+"""Most bytes that the dense arrays may take together."""
 
 Scores = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Add = Callable[[Scores, Integers], None]
-"""A function that adds the numbered columns, in order, to the scores of all passages.
+"""A function of the scores of all passages and some column numbers.
 
+It adds these columns to the scores, in the order of the numbers, and changes the scores in place.
 It raises a DatasetError if a column is damaged.
 """
 
 
 class Columns(NamedTuple):
-    """An inverted index: term ``i`` adds ``impacts[starts[i]:starts[i + 1]]`` to its ``rows``."""
+    """An inverted index with one column per term.
+
+    The entries of term ``i`` have the positions ``starts[i]`` to ``starts[i + 1] - 1`` in the other
+    two arrays: ``rows`` has the numbers of the passages that contain the term, and ``impacts`` what
+    the term adds to their scores.
+    """
 
     starts: Integers
     rows: NDArray[np.int32]
     impacts: Scores
 
     def column(self, number: int, size: int) -> tuple[NDArray[np.int32], Scores]:
-        """Return the rows and impacts of a column after checking them."""
+        """Return the rows and impacts of a column after checking them.
+
+        Args:
+            number: The number of the column.
+            size: The number of passages of the index.
+
+        Raises:
+            DatasetError: The column is damaged.
+        """
         begin, end = self.starts[number], self.starts[number + 1]
         rows, impacts = self.rows[begin:end], self.impacts[begin:end]
         sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)
@@ -65,11 +81,16 @@ def numpy_adder(columns: Columns) -> Add:
 
 
 def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integers]) -> Add:
-    """Return a function that adds columns with numba, with the same sums as numpy.
+    """Return a function that adds columns with numba, and gives the same sums as with numpy.
 
-    Compiling takes a second or two. If numba is not installed, return the function of
-    :func:`numpy_adder`. The longest columns that several questions share are stored as dense rows,
-    with 0 for passages without the term.
+    Compiling takes a second or two. If numba is not installed, the function of :func:`numpy_adder`
+    is returned. Long columns that several questions use are copied to dense arrays, with one entry
+    per passage and 0 for passages without the term.
+
+    Args:
+        columns: The inverted index.
+        size: The number of passages.
+        question_columns: For each question, the columns that will be added.
     """
     kernel = _kernel()
     if kernel is None:
@@ -87,9 +108,10 @@ def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integ
 def _dense_rows(
     columns: Columns, size: int, question_columns: Sequence[Integers]
 ) -> tuple[Integers, Scores]:
-    """Return the dense row of each column, and the matrix of dense rows, one entry per passage.
+    """Return dense copies of long columns that several questions use.
 
-    The row is -1 if the column has no dense row.
+    The first value has, for each column, the row of its copy in the matrix, or -1 if it has none.
+    The second value is the matrix, of shape ``(copies, passages)``.
     """
     slots = np.full(len(columns.starts) - 1, -1)
     # The empty slice keeps np.concatenate from failing if there is no question.
@@ -107,7 +129,10 @@ def _dense_rows(
 
 @cache
 def _kernel() -> Any:
-    """Return the compiled function; it returns -1, or the number of the first damaged column."""
+    """Return the compiled function that adds columns, or ``None`` if numba is not installed.
+
+    The function returns -1, or the number of the first damaged column.
+    """
     try:
         from numba import njit
     except ImportError:

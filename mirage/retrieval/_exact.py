@@ -21,7 +21,7 @@ Rows = NDArray[np.int64]
 
 
 class Shard(NamedTuple):
-    """A file of vectors in float16.
+    """A file with the vectors of some passages, in float16.
 
     Attributes:
         path: The file.
@@ -38,7 +38,11 @@ class Shard(NamedTuple):
         return ArrayType(np.float16, (self.rows, self.dimensions))
 
     def read(self) -> NDArray[np.float16]:
-        """Read all vectors."""
+        """Read all vectors into memory, and check them.
+
+        Raises:
+            DatasetError: The file is damaged.
+        """
         vectors = read_array(self.path, self._type)
         if not np.isfinite(vectors).all():
             raise DatasetError(
@@ -48,7 +52,7 @@ class Shard(NamedTuple):
         return vectors
 
     def map(self) -> NDArray[np.float16]:
-        """Map the vectors into memory."""
+        """Map the file into memory, so that only the vectors that are used are read."""
         return mapped_array(self.path, self._type)
 
 
@@ -59,7 +63,7 @@ class Nearest(NamedTuple):
     scores: Floats
 
     def top(self, k: int) -> Nearest:
-        """Return the ``k`` highest; of equal scores, the earlier row comes first."""
+        """Return the ``k`` vectors with the highest scores; of equal scores, the lower row wins."""
         order = np.lexsort((self.rows, -self.scores))[:k]
         return Nearest(self.rows[order], self.scores[order])
 
@@ -86,16 +90,16 @@ def products(vectors: Vectors, questions: Floats) -> Floats:
 
 
 def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) -> list[Nearest]:
-    """Return the ``k`` vectors with the highest dot product with each question.
+    """Return, for each question, the ``k`` vectors with the highest dot products.
 
-    Blocks are multiplied in float32 to select candidates, and the products of the candidates are
-    then computed in float64. The result equals that of computing everything in float64.
+    All products are first computed in float32, to select candidates. The products of the candidates
+    are then computed in float64. The result equals that of computing everything in float64.
 
     Args:
-        shards: The vectors, in order.
-        questions: Vectors, one per row.
+        shards: The files of the vectors of the corpus, in order.
+        questions: The vectors of the questions, one per row.
         k: The number of vectors to return for each question, at least 1.
-        longest: An upper bound on the length of the vectors.
+        longest: An upper bound on the length (norm) of the vectors of the corpus.
     """
     from threadpoolctl import threadpool_limits
 
@@ -114,7 +118,10 @@ def nearest(shards: Sequence[Shard], questions: Floats, k: int, longest: float) 
 
 
 class _Search:
-    """The vectors with the highest dot products with some questions, in the blocks so far."""
+    """A search for the vectors with the highest dot products with some questions.
+
+    Vectors are added block by block.
+    """
 
     def __init__(self, questions: Floats, k: int, longest: float) -> None:
         self.questions, self.k = questions, k
@@ -129,7 +136,12 @@ class _Search:
         self.size = 0
 
     def add_block(self, block: NDArray[np.float32], start: int) -> None:
-        """Add the candidates of a block whose first vector is row ``start``."""
+        """Search a block of vectors, and keep those that may be among the best ``k``.
+
+        Args:
+            block: The vectors.
+            start: The row in the index of the first vector of the block.
+        """
         scores = self.rough @ block.T
         least = self.floor - self.slack
         if len(block) > self.k and not np.isfinite(self.floor).all():
@@ -143,7 +155,11 @@ class _Search:
             self._prune()
 
     def _prune(self) -> None:
-        """Keep the ``k`` highest products of each question; the lowest becomes the new minimum."""
+        """Keep only the ``k`` candidates with the highest products for each question.
+
+        If a question has ``k`` candidates, the lowest of their products is the minimum that later
+        candidates must reach.
+        """
         question, rows, scores = map(np.concatenate, zip(*self.candidates, strict=True))
         order = np.lexsort((rows, -scores, question))
         question, rows, scores = question[order], rows[order], scores[order]
@@ -157,7 +173,7 @@ class _Search:
         self.floor[full] = scores[high][lasts[full]]
 
     def results(self) -> list[Nearest]:
-        """Return the nearest vectors of each question."""
+        """Return the vectors nearest to each question among all blocks."""
         self._prune()
         question, rows, scores = self.candidates[0]
         ends = np.searchsorted(question, np.arange(1, len(self.questions)))

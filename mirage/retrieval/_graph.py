@@ -1,4 +1,4 @@
-"""Graphs of vectors by usearch, whose files are checked before usearch reads them.
+"""Graphs for approximate search by the library usearch, with a check of files before they are read.
 
 usearch follows the numbers in a file without checking them. A damaged or crafted file can
 therefore crash the process or make it read memory outside the graph. :func:`open_graph` checks the
@@ -28,7 +28,14 @@ Bytes = NDArray[np.uint8]
 
 
 def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: int) -> None:
-    """Build a graph of the vectors of all shards, and write it to a file."""
+    """Build a graph of the vectors of all shards, and write it to a file.
+
+    Args:
+        shards: The files of the vectors.
+        path: The file to write.
+        dimensions: The number of dimensions of each vector.
+        threads: The number of threads that build the graph.
+    """
     graph = package("usearch.index").Index(ndim=dimensions, metric="ip", dtype="f16")
     start = 0
     for shard in shards:
@@ -41,7 +48,16 @@ def write_graph(shards: Sequence[Shard], path: Path, dimensions: int, threads: i
 
 
 def open_graph(path: Path, size: int, dimensions: int) -> Any:
-    """Check a graph file by reading it once, and map it into memory."""
+    """Check a graph file by reading it once, map it into memory, and return the graph.
+
+    Args:
+        path: The file.
+        size: The number of vectors that the graph must have.
+        dimensions: The number of dimensions that each vector must have.
+
+    Raises:
+        DatasetError: The file is damaged.
+    """
     index = package("usearch.index").Index
     fault = _fault(np.frombuffer(mapped_bytes(path), np.uint8), size, dimensions)
     if not fault:
@@ -84,14 +100,25 @@ _HEAD = np.dtype(
 )
 _NODE_HEAD = 10  # bytes of key and level
 _KINDS = {"metric": ord("i"), "scalar": 12, "key": 14, "slot": 15, "multi": 0}
-"""Inner products of float16, with uint64 keys, uint32 slots, and one vector for each key."""
+"""The codes in the head of the files that this module writes.
+
+They mean inner products of float16 vectors, uint64 keys, uint32 slots and one vector for each key.
+"""
 
 _MOST_LEVELS = 64
 _MOST_NEIGHBOURS = 4096
 
 
 class _Sizes(NamedTuple):
-    """The sizes at the start of a graph file, before the levels of the nodes."""
+    """The numbers in a graph file that describe the graph.
+
+    Attributes:
+        nodes: The number of nodes.
+        upper: The most neighbours of a node on each upper level.
+        base: The most neighbours of a node on level 0.
+        top: The highest level.
+        entry: The node at which a search begins.
+    """
 
     nodes: int
     upper: int
@@ -101,7 +128,7 @@ class _Sizes(NamedTuple):
 
 
 def _fault(data: Bytes, size: int, dimensions: int) -> str:
-    """Return the problem with the content of a file, or an empty string if it is sound."""
+    """Return what is wrong with the content of a graph file, or an empty string if nothing is."""
     vectors_end = 8 + size * dimensions * 2
     levels_start = vectors_end + _HEAD.itemsize + 8 * len(_Sizes._fields)
     nodes_start = levels_start + 2 * size
@@ -147,7 +174,7 @@ def _sizes_fault(sizes: _Sizes, levels: NDArray[np.int64]) -> str:
 def _links_fault(
     data: Bytes, sizes: _Sizes, levels: NDArray[np.int64], starts: NDArray[np.int64]
 ) -> str:
-    """Return the problem with the levels or neighbours of nodes, or an empty string if none."""
+    """Return what is wrong with levels or neighbours of nodes, or an empty string if nothing is."""
     for rows in _batches(np.arange(len(starts))):
         if (_numbers(data, starts[rows] + 8, "<i2")[:, 0] != levels[rows]).any():
             return "the level of a node differs from the list of levels"
@@ -177,7 +204,10 @@ def _batches(array: NDArray[Any], size: int = _NODE_BATCH) -> Iterator[NDArray[A
 
 
 def _numbers(data: Bytes, starts: NDArray[np.int64], dtype: str, count: int = 1) -> NDArray[Any]:
-    """Return ``count`` numbers from each of the byte offsets, which need not be aligned."""
+    """Return ``count`` consecutive numbers from each byte offset of a file, one row per offset.
+
+    The offsets need not be aligned.
+    """
     width = np.dtype(dtype).itemsize * count
     numbers: NDArray[Any] = data[starts[:, None] + np.arange(width)].view(dtype)
     return numbers

@@ -1,4 +1,7 @@
-"""Encodings of a corpus on disk in shards, so that an interrupted build loses at most one shard."""
+"""Vectors or term weights of a corpus, stored in files of 1,024 passages each (shards).
+
+An interrupted build therefore loses at most one shard.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,11 @@ SHARD = 1024
 
 
 def shard_starts(size: int) -> range:
-    """Return the first row of each shard of ``size`` passages."""
+    """Return the row in the corpus of the first passage of each shard.
+
+    Args:
+        size: The number of passages of the corpus.
+    """
     return range(0, size, SHARD)
 
 
@@ -31,7 +38,11 @@ def shard_rows(corpus: Corpus, start: int) -> range:
 
 @contextmanager
 def deleting_damaged(path: Path) -> Iterator[None]:
-    """Delete a shard that cannot be read, so that the next build writes it again."""
+    """Delete the file of a shard if reading it in the ``with`` block raises a ``DatasetError``.
+
+    The error is raised all the same, with the advice to build again: the next build writes the
+    shard anew.
+    """
     try:
         yield
     except DatasetError as error:
@@ -50,16 +61,15 @@ def fill_shards(
     executor: Executor | None = None,
     on_written: Callable[[Sequence[Passage]], None] | None = None,
 ) -> list[Path]:
-    """Write the missing shards, and return the paths of all shards.
+    """Encode the passages of shards whose file is missing, and return the paths of all shards.
 
-    Passages are read and shards are written in this process; the workers of an executor only
-    encode.
+    This process reads the passages and writes the files; the workers of an executor only encode.
 
     Args:
         corpus: The passages.
         folder: The folder of the shards.
         suffix: The file name extension of the shards, with its dot.
-        encode: Function that returns the file content of a shard with these passages.
+        encode: Function that encodes some passages and returns the content of the shard's file.
         embedder: The embedder that ``encode`` uses, for error messages.
         progress: Whether to show a progress bar.
         executor: The executor whose workers encode; by default this process encodes.
@@ -81,7 +91,11 @@ def fill_shards(
 
 
 def _identity(work: Callable[[Sequence[Passage]], bytes]) -> Callable[[Sequence[Passage]], bytes]:
-    """Return the function unchanged; workers load the model when they unpickle it."""
+    """Return the function unchanged.
+
+    It is the ``load`` function of a :class:`~mirage.executors.base.Once`. A worker has loaded the
+    model already when it unpickles ``work``.
+    """
     return work
 
 

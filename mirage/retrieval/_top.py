@@ -1,4 +1,4 @@
-"""The highest of many scores, in an order that is the same on every machine."""
+"""Selection of the highest of many scores, in an order that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ _BLOCK = 32
 
 
 def top_rows(scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
-    """Return the rows of the ``k`` highest scores, highest first; ties keep the earlier first."""
+    """Return the positions of the ``k`` highest scores, highest first.
+
+    Of equal scores, the earlier position comes first.
+    """
     n = len(scores) // _BLOCK
     if n <= k:
         return _top_rows(scores, k)

@@ -16,21 +16,24 @@ class Retriever(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the retriever, which its runs get too."""
+        """The name of the retriever, which is also the name of its runs (results)."""
 
     @property
     def corpus(self) -> Corpus:
-        """The passages that it searches."""
+        """The corpus that the retriever searches."""
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that affects the results: corpus, model and settings."""
+        """A string that changes if anything changes that affects the results.
+
+        This includes the corpus, the model and the settings.
+        """
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query, or fewer if fewer match.
 
-        The run has an entry for every query; it is empty if no passage matches. The score of a
-        passage depends on the query and the corpus, not on the other queries.
+        The returned run has an entry for every query, which is empty if no passage matches. The
+        score of a passage must depend only on the query and the corpus, not on the other queries.
         """
 
 
@@ -40,20 +43,20 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that is added to the name of the run."""
+        """The name of the reranker, which is added to the name of the reranked run."""
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that affects the order, such as the model and its settings."""
+        """A string that changes if anything changes that affects the order, such as the model."""
 
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return only the first ``depth`` passages of each query, in a new order.
+        """Return a run with only the first ``depth`` passages of each query, in a new order.
 
         Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them.
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
             queries: The queries to rerank.
             depth: The number of passages to rerank for each query.
         """

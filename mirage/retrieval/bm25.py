@@ -43,10 +43,16 @@ SHARD = 20_000
 """Passages per shard; an interrupted build repeats at most one shard per process."""
 
 BLOCK = 2**24
-"""Entries of the index that are merged in memory at a time; each takes 8 bytes."""
+"""Index entries (pairs of a term and a passage) that are merged in memory at a time.
+
+Each takes 8 bytes.
+"""
 
 COMPILED = 100_000_000
-"""Questions times passages from which compiling with numba (a second or two) saves time."""
+"""numba is used if the number of questions times the number of passages is at least this.
+
+If it is smaller, compiling (a second or two) takes longer than it saves.
+"""
 
 Scores = NDArray[np.float32]
 
@@ -70,20 +76,21 @@ class Hit(NamedTuple):
 class BM25:
     """A retriever that ranks passages by BM25 (Robertson and Zaragoza 2009) with an index on disk.
 
-    Terms are by default the tokens of :func:`mirage.text.tokenize` in title and text, in all 18
-    languages. In languages that are written without spaces (Japanese, Thai, Chinese) a term is a
-    character. An ``analyzer`` makes other terms: stems, bigrams, or words without stop words.
-    Each occurrence of a term in the question adds this to the score of a passage ::
+    By default, the terms of a passage are the tokens that :func:`mirage.text.tokenize` finds in its
+    title and text, in all 18 languages. In languages that are written without spaces (Japanese,
+    Thai, Chinese), a term is a character. With another ``analyzer``, terms are stems, bigrams, or
+    words without stop words. Each occurrence of a term in the question adds this to the score of a
+    passage ::
 
         log(1 + (n - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * l / L))
 
     Here ``f`` is the count of the term in the passage, ``l`` the number of terms in the passage,
     ``L`` the mean of ``l``, and ``d`` the number of passages, out of ``n``, that have the term.
-    This is the form of Lucene in Kamphuis et al. 2020. The number of each term in each passage
-    is computed when the index is built, as in bm25s (Lù 2024, arXiv 2407.03618), so that a search
-    only adds the stored numbers of the question's terms. Passages
-    with equal scores keep the order of the corpus. :meth:`build` builds an index, and :meth:`open`
-    opens one and explains ``verify``.
+    This is Lucene's variant of BM25 in Kamphuis et al. 2020. The value of this formula for each
+    term and passage is computed when the index is built, as in bm25s (Lù 2024, arXiv 2407.03618). A
+    search therefore only adds up the stored values of the question's terms. Passages with equal
+    scores keep the order of the corpus. :meth:`build` builds an index, and :meth:`open` opens one
+    and explains ``verify``.
 
     Example:
         >>> from mirage.models import Passage
@@ -118,7 +125,11 @@ class BM25:
         self._add = numpy_adder(self._columns)
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
-        """Return the hashes of all terms, and the inverted index (its columns are the terms)."""
+        """Map the index files into memory: the hashes of all terms, and the inverted index.
+
+        Raises:
+            DatasetError: A file is damaged.
+        """
         paths = {name: self.folder / f"{name}.npy" for name in ("terms", *Columns._fields)}
         terms = mapped_array(paths["terms"], ArrayType(np.uint64))
         starts = mapped_array(paths["starts"], ArrayType(np.int64, (len(terms) + 1,)))
@@ -164,11 +175,12 @@ class BM25:
                 saturation), at least 0.
             b: The strength of length normalization, from 0 (none) to 1 (full). The defaults of
                 ``k1`` and ``b`` are those of Anserini, with which the MIRACL baseline was run.
-            analyzer: How texts become terms. ``"words"`` are the tokens. ``"stop"`` leaves out
-                function words, ``"stems"`` also reduces words to their Snowball stems (nine
-                languages; the package PyStemmer of the extra ``retrieval``). ``"bigrams"`` are
-                characters and pairs of them in Japanese, Chinese, Thai and Korean. ``"best"``
-                is the one of these that was best for the language on judged topics.
+            analyzer: How a text becomes terms. ``"words"`` uses its tokens. ``"stop"`` leaves out
+                function words. ``"stems"`` leaves out function words and reduces the others to
+                their Snowball stems (for nine languages; it needs the package PyStemmer of the
+                extra ``retrieval``). ``"bigrams"`` uses characters and pairs of neighbouring
+                characters in Japanese, Chinese, Thai and Korean. ``"best"`` selects the one of
+                these that was best for the language on topics with relevance judgments.
             n_jobs: The number of processes that tokenize passages, as in joblib.
             progress: Show a progress bar on stderr if that is a terminal.
 
@@ -177,7 +189,7 @@ class BM25:
                 written, or is in use by another build.
             SettingError: ``k1`` or ``b`` is out of range, or the language lacks the analyzer.
             UnknownNameError: The language is unknown.
-            MissingPackageError: Stems are wanted, and PyStemmer is not installed.
+            MissingPackageError: The analyzer uses stems, and PyStemmer is not installed.
         """
         if not (0 <= k1 < np.inf and 0 <= b <= 1):
             raise SettingError(f"k1 must be at least 0 and b from 0 to 1, got k1={k1} and b={b}")
@@ -205,19 +217,19 @@ class BM25:
 
         Args:
             folder: The folder that :meth:`build` wrote.
-            corpus: The corpus that it was built from.
-            verify: Check the SHA-256 of every file, which reads them all once (about a second per
-                GB). If false, a flipped bit can change scores unnoticed.
+            corpus: The corpus from which the index was built.
+            verify: Check the SHA-256 of every file of the index. This reads all files once, which
+                takes about a second per GB. Without it, a damaged file can change scores unnoticed.
 
         Raises:
-            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
-                of another corpus.
+            DatasetError: There is no index in the folder, a file of the index is missing or
+                damaged, or it was built from another corpus.
         """
         return cls(Path(folder), corpus, verify=verify)
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the corpus and the settings."""
+        """A digest of the corpus, the language, the analyzer, ``k1`` and ``b``."""
         return _key(self.corpus, self._analysis, self.k1, self.b)
 
     def __len__(self) -> int:
@@ -229,8 +241,8 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        If numba is installed, large batches are faster and give identical results. They then take
-        up to 64 MiB more memory, for dense copies of the columns that several queries share.
+        If numba is installed, large batches of queries are faster, with identical results. They
+        then need up to 64 MiB more memory, for copies of the index entries of frequent terms.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -247,9 +259,10 @@ class BM25:
         )
 
     def search(self, question: str, k: int) -> list[Hit]:
-        """Return the ``k`` passages with the highest scores, best first, ties in corpus order.
+        """Return the ``k`` passages with the highest scores for a question, best first.
 
-        There are fewer than ``k`` if fewer passages share a term with the question.
+        Passages with equal scores have the order of the corpus. The list is shorter than ``k`` if
+        fewer passages share a term with the question.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -259,14 +272,16 @@ class BM25:
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
     def scores(self, question: str, passage_ids: Iterable[str]) -> list[float]:
-        """Return the scores of passages, in order; 0 for those that share no term.
+        """Return the score of each of these passages, in the given order.
+
+        The score is 0 if a passage shares no term with the question.
 
         Args:
             question: The question.
             passage_ids: The ids of the passages.
 
         Raises:
-            UnknownNameError: The corpus lacks one of the passages.
+            UnknownNameError: One of the passages is not in the corpus.
         """
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         sums = self._sums()
@@ -289,11 +304,14 @@ class BM25:
         return rows, sums[rows]
 
     def _sums(self) -> Scores:
-        """Return an array for the scores of all passages, which is reused for several questions."""
+        """Return an uninitialized array for the scores of all passages, to reuse for questions."""
         return np.empty(len(self.corpus), dtype=np.float32)
 
     def _numbers(self, question: str) -> NDArray[np.int64]:
-        """Return the column numbers of a question's terms, once per occurrence of the term."""
+        """Return the column of the index for each term of a question, as often as the term occurs.
+
+        Terms that are not in the index are left out.
+        """
         hashes = _hashes(self._analysis(question))
         numbers = np.searchsorted(self._terms, hashes)
         exists = self._terms[np.minimum(numbers, len(self._terms) - 1)] == hashes
@@ -306,7 +324,10 @@ def _key(corpus: Corpus, terms: Analysis, k1: float, b: float) -> str:
 
 
 def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
-    """Return 64-bit hashes of terms; a billion terms have a collision with probability 0.03."""
+    """Return 64-bit hashes of terms.
+
+    Among a billion distinct terms, two have the same hash with a probability of 0.03.
+    """
     digests = b"".join(
         hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         for term in terms
@@ -318,7 +339,7 @@ def _hashes(terms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 class _Shard(NamedTuple):
-    """The postings of some passages, grouped by term."""
+    """The part of an index for some passages: which of them contain each term, and how often."""
 
     terms: NDArray[np.uint64]
     """The hashes of the terms, ascending."""
@@ -327,10 +348,13 @@ class _Shard(NamedTuple):
     """The number of passages that contain each term."""
 
     rows: NDArray[np.int32]
-    """The rows of these passages, term by term, ascending for each term."""
+    """The rows in the corpus of the passages with the first term, then with the second, and so on.
+
+    The rows of each term ascend.
+    """
 
     frequencies: NDArray[np.int32]
-    """The number of occurrences of the term in each of these passages."""
+    """The number of occurrences of the term in the passage, for each entry of ``rows``."""
 
     lengths: NDArray[np.int32]
     """The number of terms in each passage."""
@@ -353,7 +377,10 @@ def _build(
     n_jobs: int,
     progress: bool,
 ) -> None:
-    """Write the files of an index into a folder, which may already hold some of its shards."""
+    """Write the files of an index into a folder.
+
+    Shards that an interrupted build left in the folder are used.
+    """
     k1, b = manifest["k1"], manifest["b"]
     assert isinstance(k1, float | int)
     assert isinstance(b, float | int)
@@ -372,7 +399,7 @@ def _build(
 def _write_missing_shards(
     corpus: Corpus, shards: Path, starts: Sequence[int], terms: Analysis, n_jobs: int
 ) -> Iterator[int]:
-    """Write the missing shards, and yield the start of each shard once it exists."""
+    """Write the missing shards, and yield the first row of each shard when the shard exists."""
     from joblib import Parallel, delayed
 
     missing = [start for start in starts if not _shard_path(shards, start).is_file()]
@@ -383,12 +410,20 @@ def _write_missing_shards(
 
 
 def _shard_path(shards: Path, start: int, name: str = "checksums") -> Path:
-    """Return the file of an array of a shard; the shard is complete if it has ``checksums``."""
+    """Return the path of one array of a shard.
+
+    The array ``checksums`` is written last, so a shard is complete if this file exists.
+
+    Args:
+        shards: The folder of the shards.
+        start: The row of the first passage of the shard.
+        name: The name of the array.
+    """
     return shards / f"{start:012}.{name}.npy"
 
 
 def _make_shard(folders: Sequence[Path], shards: Path, start: int, terms: Analysis) -> int:
-    """Write the shard of the passages that begin at row ``start``, and return ``start``."""
+    """Write the shard whose first passage is row ``start`` of the corpus, and return ``start``."""
     corpus = Corpus.open(*folders, verify=False)  # the process that sends the work has verified it
     stop = min(start + SHARD, len(corpus))
     numbers: dict[str, int] = {}
@@ -409,12 +444,12 @@ def write_shard(
     terms: NDArray[np.int64],
     lengths: NDArray[np.int32],
 ) -> None:
-    """Group the terms of some passages by term, and write the files of the shard.
+    """Count how often each term occurs in each passage, and write the files of the shard.
 
     Args:
         shards: The folder of the shards.
-        start: The row of the first passage.
-        hashes: The hashes of the distinct terms.
+        start: The row in the corpus of the first passage.
+        hashes: The hashes of the distinct terms, by the number of the term.
         terms: The numbers of all terms of the first passage, then of the next, and so on.
         lengths: The number of terms in each passage.
     """
@@ -441,7 +476,11 @@ def _checksums(shard: _Shard) -> NDArray[np.uint32]:
 
 
 def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
-    """Read the shard of the passages from row ``start`` to before row ``stop``."""
+    """Read and check the shard of the passages from row ``start`` to row ``stop - 1``.
+
+    Raises:
+        DatasetError: The shard was damaged; it has been deleted.
+    """
     try:
         arrays = {
             name: read_array(_shard_path(shards, start, name), kind)
@@ -463,7 +502,7 @@ def _read_shard(shards: Path, start: int, stop: int) -> _Shard:
 
 
 def _mapped(shards: Path, start: int, name: str) -> NDArray[Any]:
-    """Map one array of a shard, which :func:`_read_shard` has checked."""
+    """Map one array of a shard into memory; :func:`_read_shard` has checked the shard before."""
     return mapped_array(_shard_path(shards, start, name), _SHARD_TYPES[name])
 
 
@@ -481,10 +520,20 @@ def _is_sound(shard: _Shard, start: int, stop: int) -> bool:
 
 
 def merge_shards(shards: Path, size: int, folder: Path, k1: float, b: float) -> None:
-    """Write for each term the passages that contain it, and the scores that it adds to them.
+    """Merge all shards into the inverted index: for each term, its passages and their scores.
 
-    Terms are merged in blocks of :data:`BLOCK` entries, so that memory does not grow with the
-    corpus: a block takes a part of each shard, because shards are sorted by term.
+    Terms are merged in blocks of about :data:`BLOCK` entries, so that memory does not grow with the
+    corpus. Shards are sorted by term, so each block uses one contiguous part of each shard.
+
+    Args:
+        shards: The folder of the shards.
+        size: The number of passages of the corpus.
+        folder: The folder to which the index is written.
+        k1: The term frequency saturation of BM25.
+        b: The length normalization of BM25.
+
+    Raises:
+        DatasetError: No passage contains a term, or a shard is damaged.
     """
     starts = range(0, size, SHARD)
     terms, lengths = _vocabulary(shards, starts, size)
@@ -541,7 +590,15 @@ def _block(
     idf: NDArray[np.float64],
     norms: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], Scores]:
-    """Return the rows and impacts of some terms, whose entries begin at ``starts``."""
+    """Merge the entries of some terms from all shards, and return their rows and impacts.
+
+    Args:
+        readers: The readers of the shards.
+        terms: The hashes of the terms, ascending.
+        starts: The position of the first entry of each term in the result, then the total.
+        idf: The weight of each term (inverse document frequency).
+        norms: The length normalization of each passage of the corpus.
+    """
     rows = np.empty(int(starts[-1]), dtype=np.int32)
     impacts = np.empty(len(rows), dtype=np.float32)
     ends = starts[:-1].copy()  # where the next shard's entries of each column begin
@@ -560,7 +617,7 @@ def _block(
 
 
 class _Part(NamedTuple):
-    """The part of a shard for some terms; the fields are those of :class:`_Shard`."""
+    """The part of a shard for some terms; its fields have the meaning that they have in a shard."""
 
     terms: NDArray[np.uint64]
     counts: NDArray[np.int64]
@@ -569,14 +626,17 @@ class _Part(NamedTuple):
 
 
 class _ShardReader:
-    """Reads a shard term by term; no file stays open in between, since there may be thousands."""
+    """Reads the terms of a shard in order, some at each call.
+
+    No file stays open between calls, because there may be thousands of shards.
+    """
 
     def __init__(self, shards: Path, start: int) -> None:
         self._shards, self._start = shards, start
         self._term = self._entry = 0
 
     def read(self, last: np.uint64) -> _Part:
-        """Return the next terms of the shard up to the term ``last``."""
+        """Return the next terms of the shard, up to the term with the hash ``last``."""
         terms = _mapped(self._shards, self._start, "terms")
         end = int(np.searchsorted(terms, last, side="right"))
         counts = _mapped(self._shards, self._start, "counts")[self._term : end]

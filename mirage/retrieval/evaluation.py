@@ -32,7 +32,7 @@ Qrels = Mapping[str, Mapping[str, int]]
 """Relevance grades by query id and passage id; a grade above 0 means relevant."""
 
 MEASURES = ("nDCG@10", "R@10", "RR@10", "P@1")
-"""The default measures."""
+"""The measures that :func:`evaluate` computes by default."""
 
 _LOG = logger("mirage.retrieval")
 
@@ -42,11 +42,14 @@ class RetrievalMean(NamedTuple):
 
     Attributes:
         measure: The name of the measure, as ir_measures writes it.
-        mean: The mean over the measured queries; NaN if there is none.
-        interval: The confidence interval of the mean, as its two ends; NaN with fewer than ten
-            queries.
-        n: The number of measured queries, including those that the run lacks.
-        unmeasured: The number of queries without a relevant passage in the qrels.
+        mean: The mean over all queries with a relevant passage in the qrels (relevance judgments);
+            NaN if there is none.
+        interval: The lower and upper end of the confidence interval of the mean; NaN with fewer
+            than ten queries (or clusters of queries).
+        n: The number of queries in the mean. Queries that the run lacks are included, and count as
+            0.
+        unmeasured: The number of queries that are not in the mean, because the qrels have no
+            relevant passage for them.
     """
 
     measure: str
@@ -60,8 +63,12 @@ class RetrievalMean(NamedTuple):
 class RetrievalDifference(CorrectedDifference):
     """The difference between two runs in one measure, on the ``n`` queries with a value in both.
 
-    The interval contains 0 if and only if ``p`` is above 1 minus the level. It is also NaN if the
-    runs are equal on all queries.
+    The interval contains 0 if and only if ``p`` is above 1 minus the level. The interval is NaN if
+    there are fewer than ten clusters of queries, or if the runs are equal on all queries.
+
+    Attributes:
+        measure: The name of the measure.
+        n: The number of queries.
     """
 
     measure: str
@@ -70,19 +77,24 @@ class RetrievalDifference(CorrectedDifference):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RetrievalEvaluation(Printed):
-    """The measures of one run; iterating yields one :class:`RetrievalMean` per measure.
+    """The values of retrieval measures for one run, by query.
+
+    Iterating yields the mean of each measure as a :class:`RetrievalMean`.
 
     Attributes:
         name: The name of the run.
         measures: The names of the measures.
-        query_ids: The ids of the queries, those of the run first.
-        values: The values, float64, of shape ``(queries, measures)``; NaN if the qrels have no
-            relevant passage for the query.
-        absent: The ids of queries with relevant passages that the run lacks; they count as 0.
+        query_ids: The ids of the queries. By default those of the run come first, then those that
+            only the qrels have.
+        values: The value of each query and measure, float64, of shape ``(queries, measures)``. NaN
+            if the qrels have no relevant passage for the query.
+        absent: The ids of queries that have relevant passages but are not in the run; their values
+            are 0.
         documents: Whether documents were ranked instead of passages.
-        strange: Whether the qrels grade none of the retrieved passages, probably because ids
-            differ.
-        clusters: The cluster of each query by query id; queries of a cluster are correlated.
+        strange: Whether no retrieved passage is in the qrels. The ids in the run and in the qrels
+            then probably have different forms.
+        clusters: The cluster of each query by query id. Queries in the same cluster, such as those
+            about one document, are correlated.
     """
 
     name: str
@@ -116,8 +128,11 @@ class RetrievalEvaluation(Printed):
     def rows(self, *, level: float = 0.95) -> list[RetrievalMean]:
         """Return the mean of each measure with its confidence interval.
 
-        The intervals treat queries as the random sample; see
+        The intervals account for the random choice of queries; see
         :func:`mirage.statistics.clusters.mean_intervals`.
+
+        Args:
+            level: The confidence level.
         """
         check_level(level)
         n, ends = self._measured, _intervals(self.values, self._codes(self.query_ids), level)
@@ -135,14 +150,18 @@ class RetrievalEvaluation(Printed):
     ) -> list[RetrievalDifference]:
         """Return the difference between this run and another in each measure, with its p-value.
 
-        P-values and intervals are those of :func:`mirage.statistics.paired_means`.
+        A positive difference means that this run has the higher mean. The function
+        :func:`mirage.statistics.paired_means` computes p-values and intervals.
 
         Args:
             other: The other run, evaluated on the same qrels with the same measures.
             level: The confidence level.
-            permutations: The number of random permutations to draw; if no more than that exist,
-                all are used.
+            permutations: The number of random permutations; if fewer are possible, all are used.
             seed: Random seed.
+
+        Raises:
+            SettingError: The two runs were evaluated with different measures, only one of them
+                ranks documents, or no query has a value in both.
         """
         check_level(level)
         if (self.measures, self.documents) != (other.measures, other.documents):
@@ -157,7 +176,10 @@ class RetrievalEvaluation(Printed):
         measured = ~np.isnan(gaps).any(axis=1)
         gaps, ids = gaps[measured], [ids[i] for i in np.flatnonzero(measured)]
         if not ids:
-            raise SettingError(f"{self.name!r} and {other.name!r} share no query that is measured")
+            raise SettingError(
+                f"no query has values in both {self.name!r} and {other.name!r}; evaluate both "
+                "runs on the same queries and qrels"
+            )
         codes = self._codes(ids)
         means = paired_means(gaps, codes, level=level, permutations=permutations, seed=seed)
         corrected = holm([row.p for row in means]).tolist()
@@ -167,7 +189,11 @@ class RetrievalEvaluation(Printed):
         ]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame indexed by query id with one column per measure (needs pandas)."""
+        """Return the values as a DataFrame with one row per query id and one column per measure.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
         columns = {name: self.values[:, i] for i, name in enumerate(self.measures)}
         return frame_of({"query_id": self.query_ids, **columns}).set_index("query_id")
 
@@ -200,29 +226,29 @@ def evaluate(
     query_ids: Iterable[str] | None = None,
     cluster: Cluster = None,
 ) -> RetrievalEvaluation:
-    """Measure a run with ir_measures (MacAvaney et al. 2022, ECIR), per query and on average.
+    """Measure how well a run ranks the relevant passages, per query and on average.
 
-    Passages are ranked by their order in the run, even if scores are equal; trec_eval would order
-    equal scores by id. A query that the run lacks, or for which it retrieved nothing, counts as 0.
-    A query without a relevant passage in the qrels is not measured: its values are NaN, and the
-    means leave it out.
+    The measures are computed with ir_measures (MacAvaney et al. 2022, ECIR). Passages with equal
+    scores are ranked by their order in the run; trec_eval would order them by id. A query that the
+    run lacks, or for which it retrieved nothing, has the value 0. A query without a relevant
+    passage in the qrels has the value NaN, and the means leave it out.
 
     Args:
         run: The run, or the path of a run file.
-        relevance: Relevance judgments (qrels) by query and passage id, the path of a file of them,
-            or queries whose ``relevant`` passages count.
+        relevance: The relevance judgments (qrels): grades by query id and passage id, the path of a
+            file of qrels, or queries, whose ``relevant`` passages are then used.
         measures: Names of ir_measures, such as ``nDCG@10``, ``R@100``, ``AP`` or ``Success@5``.
         documents: Rank documents by their best passage (max-P) instead of passages. A document's
             id is the part of the passage id before ``#``, and its grade is the highest of its
             passages in the qrels.
-        query_ids: The queries to measure; by default those of the run and of the qrels.
-        cluster: The clusters of correlated queries, if ``relevance`` are queries; see
-            :class:`mirage.MirageDataset`.
+        query_ids: The ids of the queries to measure; by default those of the run and of the qrels.
+        cluster: How queries are grouped into clusters of correlated queries; see
+            :class:`mirage.MirageDataset`. It is only used if ``relevance`` are queries.
 
     Raises:
         MissingPackageError: The extra ``retrieval`` is not installed.
         UnknownNameError: A measure is unknown.
-        SettingError: A measure lacks its cutoff, or occurs twice.
+        SettingError: A measure lacks its cutoff or occurs twice, or there is none.
         DatasetError: A file cannot be read, or the qrels have no relevant passage at all.
 
     Example:
@@ -257,10 +283,10 @@ def evaluate(
 
 
 def qrels(queries: Iterable[Query]) -> dict[str, dict[str, int]]:
-    """Return relevance grades by query id and passage id, as :func:`evaluate` takes them.
+    """Return the relevance judgments of queries in the form that :func:`evaluate` accepts.
 
-    Relevant passages of a query have grade 1 and its other passages grade 0. Queries without
-    relevant passages are left out.
+    The result has a grade by query id and passage id: 1 for the relevant passages of a query, and 0
+    for its other passages. Queries without relevant passages are left out.
     """
     return {
         query.id: dict.fromkeys(query.passage_ids, 0) | dict.fromkeys(query.relevant, 1)
@@ -298,7 +324,14 @@ def _values(
     query_ids: Sequence[str],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Return the values, ``(queries, measures)``; NaN for queries without a relevant passage."""
+    """Return the value of each query and measure, of shape ``(queries, measures)``.
+
+    Args:
+        run: The run.
+        judged: The grades of each query that has a relevant passage; other queries get NaN.
+        query_ids: The ids of the queries, in the order of the rows.
+        names: The names of the measures, in the order of the columns.
+    """
     with needing("ir-measures"):
         import ir_measures
     measures = _parse_measures(names)
@@ -313,7 +346,10 @@ def _values(
 
 
 def _descending_scores(passage_ids: Sequence[str]) -> dict[str, float]:
-    """Return distinct descending scores, because ir_measures would reorder equal ones by id."""
+    """Return the scores n, n - 1, ..., 1 for the passages, best first.
+
+    They replace the scores of the run, because ir_measures would order equal scores by passage id.
+    """
     return {id_: float(len(passage_ids) - i) for i, id_ in enumerate(passage_ids)}
 
 
@@ -321,7 +357,9 @@ def _parse_measures(names: Sequence[str]) -> list[Any]:
     import ir_measures
 
     if not names or len(set(names)) < len(names):
-        raise SettingError(f"give at least one measure and each only once, got {list(names)}")
+        raise SettingError(
+            f"measures must have at least one name, and each only once, got {list(names)}"
+        )
     return [_measure(ir_measures, name) for name in names]
 
 
@@ -346,7 +384,11 @@ def _measure(ir_measures: Any, name: str) -> Any:
 
 
 def _intervals(values: NDArray[np.float64], codes: NDArray[np.intp], level: float) -> list[Any]:
-    """Return the interval of each measure's mean; its range is 0 to 1 unless a value is above 1."""
+    """Return the confidence interval of the mean of each column of ``values``.
+
+    Measures are assumed to range from 0 to 1, unless a column has a value above 1; such a measure
+    is treated as unbounded.
+    """
     with_ends = np.array([not (column > 1).any() for column in values.T])
     low, high = np.where(with_ends, 0.0, -np.inf), np.where(with_ends, 1.0, np.inf)
     return list(map(tuple, mean_intervals(values, codes, low, high, level=level).tolist()))

@@ -31,14 +31,14 @@ _LOG = logger("mirage.retrieval")
 
 
 class _Candidates(NamedTuple):
-    """The passages of a query to rerank, in their order in the run."""
+    """A query and the passages to rerank for it, in the order that they have in the run."""
 
     query: Query
     passages: Sequence[Passage]
 
     @property
     def texts(self) -> list[str]:
-        """Their titles and texts."""
+        """The title and text of each passage, as one string."""
         return [passage.titled_text for passage in self.passages]
 
 
@@ -56,16 +56,16 @@ def _candidates(
 class CrossEncoderReranker:
     """A reranker with a cross-encoder, a model that reads each question and passage together.
 
-    Scores are the logits of the model. Each distinct pair is scored once, in batches of pairs of
-    similar length. If the model has a name, its scores are cached on disk; see
-    :class:`mirage.neural.Reranker`.
+    Scores are the logits of the model. Each distinct pair of question and passage is scored once;
+    pairs of similar length share a batch. If the model is given by name or folder, its scores are
+    cached on disk; see :class:`mirage.neural.Reranker`.
 
     Args:
         model: The name of a model on the hub, by default :data:`mirage.neural.RERANKER_MODEL`; the
             folder of a model; or a :class:`mirage.neural.Reranker` with its own settings.
 
     Raises:
-        NeuralError: The model does not exist, or has more than one score per pair.
+        NeuralError: The model does not exist, or returns more than one score per pair.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -90,10 +90,11 @@ class CrossEncoderReranker:
         *,
         executor: Executor | None = None,
     ) -> RetrievalRun:
-        """Return the first passages of each query, ordered by the scores of the model.
+        """Return the first ``depth`` passages of each query, ordered by the scores of the model.
 
-        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
-        The workers of ``executor`` load the model and score; by default this process does.
+        All arguments but ``executor`` are explained in :meth:`mirage.retrieval.Reranker.rerank`. If
+        an ``executor`` is given, its workers load the model and compute the scores; by default this
+        process does.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
@@ -114,15 +115,16 @@ class CrossEncoderReranker:
 
 
 class EndpointReranker:
-    """A reranker with an endpoint, ``POST .../rerank``, as vLLM, TEI, Jina and Cohere offer it.
+    """A reranker that calls an endpoint ``POST .../rerank``, as vLLM, TEI, Jina and Cohere offer.
 
     Cache, budget, retries and headers are those of the :class:`~mirage.LLM`; see
-    :func:`mirage.llm.relevance_all`. If a request fails, its query keeps the order of the run,
-    which is logged. :attr:`failures` holds the reasons by query id, for the last call.
+    :func:`mirage.llm.relevance_all`. If a request fails, the passages of its query keep the order
+    of the run, and a warning is logged. The attribute ``failures`` has the reasons for the queries
+    of the last call, by query id.
 
     Args:
-        llm: The model, and the base address of ``/rerank``, such as
-            ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
+        llm: An LLM with the name of the reranking model and the address in front of ``/rerank``,
+            such as ``LLM("BAAI/bge-reranker-v2-m3", base_url="http://localhost:8000")``.
         form: The format of requests: ``"jina"`` for Jina, Cohere, Voyage and vLLM, or ``"tei"`` for
             text-embeddings-inference.
     """
@@ -144,12 +146,12 @@ class EndpointReranker:
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first passages of each query, ordered by the scores of the endpoint.
+        """Return the first ``depth`` passages of each query, ordered by the scores of the endpoint.
 
-        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
+        The arguments are explained in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            LLMError: No query could be reranked, or there is no key for OpenAI.
+            LLMError: No query could be reranked, or OpenAI is called without an API key.
         """
         batch = _candidates(run, corpus, queries, depth)
         results = relevance_all(
@@ -171,7 +173,17 @@ class EndpointReranker:
 
 
 def _log_failures(name: str, failures: Mapping[str, str], total: int, *, every: bool) -> None:
-    """Log how many queries keep their previous order because requests failed."""
+    """Log how many queries keep the order of the run because requests failed.
+
+    Args:
+        name: The name of the reranker.
+        failures: The reason for each such query, by query id.
+        total: The number of queries.
+        every: Whether all requests failed, which raises an error instead.
+
+    Raises:
+        LLMError: All requests failed.
+    """
     if not failures:
         return
     first, reason = next(iter(failures.items()))
@@ -203,18 +215,22 @@ _NUMBERS = re.compile(r"\[\[([\d\s>,]+)\]\]")
 class LLMReranker:
     """A reranker with an LLM that puts lists of passages in order.
 
-    The method is that of RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). A window moves
-    in steps from the last passages to the first, and the LLM orders the passages in each window.
-    A later window contains the best passages of the window before. Passages whose numbers are
-    missing from a response come last, in their previous order. If a request fails, or no response
-    can be parsed after six attempts, the window keeps its order; this is logged, and
-    :attr:`failures` holds the reasons by query id, for the last call. The last passage has score
-    1, the one before it 2, and so on.
+    The method is that of RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). The LLM sees a
+    window of neighbouring passages at a time, and orders them. The window moves in steps from the
+    end of the ranking to its start. Windows overlap, so each window contains the best passages of
+    the window before it.
+
+    Passages that a response does not mention come last in their window, in their previous order. If
+    a request fails, or no response can be parsed after six attempts, the passages of the window
+    keep their order, and a warning is logged. The attribute ``failures`` has the reasons for the
+    queries of the last call, by query id. In the new run, the last passage has score 1, the one
+    before it 2, and so on.
 
     Args:
         llm: The LLM that orders the passages, or its name.
         window: The number of passages in a request.
-        step: The number of passages by which the window moves.
+        step: The number of passages by which the window moves. If it equals ``window``, windows do
+            not overlap.
 
     Raises:
         SettingError: ``window`` is below 2, or ``step`` is not from 1 to ``window``.
@@ -244,12 +260,12 @@ class LLMReranker:
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first passages of each query in the order of the LLM.
+        """Return the first ``depth`` passages of each query, in the order of the LLM.
 
-        ``corpus``, ``queries`` and ``depth`` are as in :meth:`mirage.retrieval.Reranker.rerank`.
+        The arguments are explained in :meth:`mirage.retrieval.Reranker.rerank`.
 
         Raises:
-            LLMError: No window could be ordered, or there is no key for OpenAI.
+            LLMError: No window could be ordered, or OpenAI is called without an API key.
         """
         batch = _candidates(run, corpus, queries, depth)
         orders = [list(each.passages) for each in batch]
@@ -277,7 +293,10 @@ class LLMReranker:
         return RetrievalRun.of(scores, f"{run.name}>{self.name}")
 
     def _starts(self, passages: Sequence[Passage]) -> Iterable[int]:
-        """Return the start of each window, last window first; none for fewer than 2 passages."""
+        """Return the position of the first passage of each window, the last window first.
+
+        The result is empty if there are fewer than two passages, which need no order.
+        """
         if len(passages) < 2:
             return []
         last = max(0, len(passages) - self.window)
@@ -307,7 +326,16 @@ def _form(n: int) -> Form[list[int]]:
 
 
 def _order(text: str, n: int) -> list[int] | None:
-    """Parse the order of passages at the end of a response, from 0; missing passages come last."""
+    """Parse the ranking in the last line of a response.
+
+    Args:
+        text: The response.
+        n: The number of passages in the prompt.
+
+    Returns:
+        The positions of the passages, counted from 0, best first; passages that the response does
+        not mention come last. ``None`` if the response cannot be parsed.
+    """
     lists = _NUMBERS.findall(text.rstrip().rpartition("\n")[2])
     if len(lists) != 1 or final_verdict(text, lists[0].strip()) is None:
         return None

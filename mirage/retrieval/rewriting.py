@@ -21,7 +21,7 @@ from mirage.retrieval.run import RetrievalRun
 _LOG = logger("mirage.retrieval")
 
 LONGEST = 500
-"""Most characters of a rewritten query; a longer response is not a query."""
+"""Most characters of a rewritten query; a longer response of an LLM is not taken for a query."""
 
 
 @runtime_checkable
@@ -30,24 +30,28 @@ class QueryRewriter(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that is added to the name of the retriever."""
+        """The name of the rewriter, which is added to the name of the retriever."""
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that affects the rewritten queries, such as the model and its prompt."""
+        """A string that changes if anything changes that affects the rewritten queries.
+
+        This includes, for example, the model and its prompt.
+        """
 
     def rewrite(self, queries: Sequence[Query]) -> Sequence[Query]:
         """Return the queries in the same order, with the same ids and rewritten texts."""
 
 
 class RewritingRetriever:
-    """A retriever that rewrites queries, for example translates them, before another retriever.
+    """A retriever that rewrites queries, and then passes them to another retriever.
 
-    Rerankers, generators and measures still get the original queries.
+    Rewriting may mean translation, for example. Rerankers, generators and measures still get the
+    original queries.
 
     Args:
-        retriever: The retriever that finds the passages.
-        rewriter: The rewriter of its queries.
+        retriever: The retriever that finds passages for the rewritten queries.
+        rewriter: The object that rewrites the queries.
     """
 
     def __init__(self, retriever: Retriever, rewriter: QueryRewriter) -> None:
@@ -57,7 +61,7 @@ class RewritingRetriever:
 
     @property
     def corpus(self) -> Corpus:
-        """The corpus of the retriever."""
+        """The corpus of the retriever that gets the rewritten queries."""
         return self.retriever.corpus
 
     @property
@@ -69,26 +73,27 @@ class RewritingRetriever:
         """Return the best ``k`` passages for each rewritten query.
 
         Raises:
-            DatasetError: The rewriter returned other query ids than it received.
+            DatasetError: The ids of the rewritten queries differ from those of ``queries``.
         """
         batch = list(queries)
         rewritten = list(self.rewriter.rewrite(batch))
         if [query.id for query in rewritten] != [query.id for query in batch]:
             raise DatasetError(
-                f"{self.rewriter.name} returned queries with other ids than it received"
+                f"{self.rewriter.name} returned queries with other ids than it received; it must "
+                "return one query for each, with the same id and in the same order"
             )
         run = self.retriever.retrieve(rewritten, k)
         return RetrievalRun(dict(run), self.name)
 
 
 class RecordedQueries:
-    """A rewriter with recorded texts, such as translations that were made elsewhere.
+    """A rewriter that replaces queries by recorded texts, such as translations made elsewhere.
 
     Args:
-        texts: The new text by query id, or the path of JSON Lines with ``id`` (or ``query_id``) and
-            ``text`` (or ``query``).
-        language: The language of the new texts; by default that of the queries.
-        name: The name that is added to the name of the retriever.
+        texts: The new text of each query by query id, or the path of a JSON Lines file with ``id``
+            (or ``query_id``) and ``text`` (or ``query``).
+        language: The language of the new texts; by default that of the original queries.
+        name: The name of the rewriter, which is added to the name of the retriever.
 
     Raises:
         DatasetError: The file cannot be read; the message names the line.
@@ -126,11 +131,11 @@ class RecordedQueries:
 
 
 class LLMQueryRewriter:
-    """A rewriter with an LLM that translates queries, or rewords them for a search engine.
+    """A rewriter that lets an LLM translate queries, or reword them for a search engine.
 
     Responses are cached and count towards the budget of the LLM. If a call fails or its response
-    cannot be parsed, the query stays unchanged. The number of such queries is logged, and
-    :attr:`kept` holds the reasons by query id.
+    cannot be parsed, the query stays unchanged. The number of such queries is logged, and the
+    attribute ``kept`` has the reasons by query id.
 
     Args:
         llm: The LLM that rewrites queries, or its name.
@@ -159,7 +164,7 @@ class LLMQueryRewriter:
         """Return the rewritten queries; queries in the target language stay unchanged.
 
         Raises:
-            LLMError: Every call failed, or there is no key for OpenAI.
+            LLMError: Every call failed, or OpenAI is called without an API key.
         """
         pending = [query for query in queries if query.language != self.language]
         questions = [_question(query.text, self.language, query.language) for query in pending]
@@ -220,7 +225,10 @@ def _read_texts(path: Path) -> dict[str, str]:
 
 
 def read_query(text: str) -> str | None:
-    """Return the query in a response; ``None`` if it is empty, too long or has several lines."""
+    """Return the query in an LLM's response, without quotation marks around it.
+
+    The result is ``None`` if the response is empty, has several lines, or is too long for a query.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) != 1 or len(lines[0]) > LONGEST:
         return None

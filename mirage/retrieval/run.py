@@ -43,12 +43,13 @@ NO_HITS = Hits((), np.zeros(0))
 class RetrievalRun(Mapping[str, Hits]):
     """Ranked passages by query id, as in TREC: the results of one retriever.
 
-    Passages are ordered by descending score; equal scores keep the order in which they were
-    passed. A query without results is in the run with no passage, so that measures count it.
+    Passages are ordered by descending score; passages with equal scores keep the order in which
+    they were given. A query for which nothing was found is in the run with no passages, so that
+    measures count it.
 
     Args:
-        hits: The passages of each query, in order of rank.
-        name: The name of the retriever, which is the tag of a run file.
+        hits: The passages of each query and their scores, best first.
+        name: The name of the retriever, which run files contain as the tag of each line.
 
     Raises:
         DatasetError: A passage occurs twice for a query, a score is not finite, or scores are not
@@ -72,7 +73,7 @@ class RetrievalRun(Mapping[str, Hits]):
     def of(cls, scores: Mapping[str, Mapping[str, float]], name: str = "run") -> Self:
         """Return a run from scores by query id and passage id, in any order.
 
-        Equal scores keep the order of the mapping.
+        Passages with equal scores keep the order that they have in the mapping.
 
         Raises:
             DatasetError: A score is not finite.
@@ -85,13 +86,14 @@ class RetrievalRun(Mapping[str, Hits]):
     def read(cls, path: str | Path, query_ids: Iterable[str] = ()) -> Self:
         """Read a run file (``.gz`` too) with lines ``query-id Q0 passage-id rank score tag``.
 
-        Fields are separated by tabs, so that ids may contain spaces, or otherwise by spaces. Ranks
-        may begin at 0 or 1; they order passages with equal scores.
+        If a line contains a tab, its fields are separated by tabs, and ids may contain spaces.
+        Otherwise fields are separated by spaces. Passages are ordered by score, and those with
+        equal scores by rank. Ranks may begin at 0 or 1.
 
         Args:
             path: The path of the file.
-            query_ids: The ids of the queries that were run. Queries without a line in the file get
-                an empty result.
+            query_ids: The ids of all queries that the retriever was given. Those without a line in
+                the file get an empty result.
 
         Raises:
             DatasetError: A line is malformed; the message names the file and the line.
@@ -103,9 +105,10 @@ class RetrievalRun(Mapping[str, Hits]):
     def write(self, path: str | Path, *, tag: str = "") -> None:
         """Write a run file (``.gz`` too) with ranks from 1.
 
-        A query without a passage has no line; pass its id to :meth:`read`. If an id contains a
-        space, as file names may, fields are separated by tabs, which :meth:`read` accepts but few
-        other tools do. An existing file is replaced once the new one is complete.
+        A query without passages has no line in the file; to restore it, pass its id to
+        :meth:`read`. If an id contains a space, as file names may, fields are separated by tabs,
+        which :meth:`read` accepts but few other tools do. An existing file is replaced only when
+        the new one is complete.
 
         Args:
             path: The path of the file.
@@ -178,7 +181,10 @@ class RetrievalRun(Mapping[str, Hits]):
     __hash__ = None  # type: ignore[assignment]  # as for any mapping
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Return the scores by query id and passage id, in order, as ir_measures takes them."""
+        """Return the scores by query id and passage id, best first.
+
+        This is the form in which ir_measures accepts a run.
+        """
         return {
             query_id: dict(zip(ids, scores.tolist(), strict=True))
             for query_id, (ids, scores) in self._hits.items()
@@ -195,12 +201,13 @@ class RetrievalRun(Mapping[str, Hits]):
         return RetrievalRun({id_: hits.top(k) for id_, hits in self._hits.items()}, self.name)
 
     def documents(self, document: Callable[[str], str] | None = None) -> RetrievalRun:
-        """Return a run of documents, each with the score of its best passage (max-P).
+        """Return a run that ranks documents, each with the score of its best passage (max-P).
 
         See Dai and Callan 2019, arXiv 1905.09217.
 
         Args:
-            document: A function from passage id to document id; by default the part before ``#``.
+            document: A function from a passage id to the id of its document; by default the part of
+                the passage id before ``#``.
         """
         document_id = document or document_of
         best: dict[str, dict[str, float]] = {}
@@ -213,12 +220,13 @@ class RetrievalRun(Mapping[str, Hits]):
     def fuse(self, *others: RetrievalRun, k: int = RRF_K, name: str = "") -> RetrievalRun:
         """Combine runs into one by reciprocal rank fusion (Cormack et al. 2009, SIGIR).
 
-        The score of a passage is the sum of ``1 / (k + rank)`` over the runs that have it, with
-        ranks from 1. Equal sums are ordered by passage id. The queries are those of all runs.
+        The score of a passage is the sum of ``1 / (k + rank)`` over the runs that retrieved it,
+        with ranks counted from 1. Passages with equal scores are ordered by id. The new run has the
+        queries of all runs.
 
         Args:
-            others: The other runs.
-            k: The constant of the fusion, at least 0.
+            others: The runs to combine with this one.
+            k: The constant in the formula, at least 0.
             name: The name of the new run; by default the names of all runs, joined by ``+``.
 
         Raises:
@@ -243,9 +251,14 @@ def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> No
     if duplicate is not None:
         raise DatasetError(f"passage {duplicate!r} is ranked twice for query {query_id!r}")
     if len(ids) != len(scores) or not np.isfinite(scores).all():
-        raise DatasetError(f"query {query_id!r}: each passage needs one score, a finite number")
+        raise DatasetError(
+            f"query {query_id!r}: each passage must have one score, which is a finite number"
+        )
     if (scores[1:] > scores[:-1]).any():  # compare, as a difference of large scores can overflow
-        raise DatasetError(f"query {query_id!r}: the passages are not in the order of their scores")
+        raise DatasetError(
+            f"query {query_id!r}: the scores of the passages do not descend; use RetrievalRun.of, "
+            "which sorts them"
+        )
 
 
 def _hits_by_score(pairs: Iterable[tuple[str, float]]) -> Hits:
@@ -259,7 +272,7 @@ _Row = tuple[float, int, str, int]  # negative score, rank, passage id, line num
 
 
 def _rows(path: Path) -> tuple[dict[str, list[_Row]], str]:
-    """Return the rows of a run file by query id, and its tag."""
+    """Return the lines of a run file by query id, and the tag of its last line."""
     rows: dict[str, list[_Row]] = {}
     tag = "run"
     for number, content in byte_lines(path, whole=True):

@@ -1,4 +1,7 @@
-"""Retrievers without an index: from relevance judgments, a run file, or other retrievers."""
+"""Retrievers without an index of their own.
+
+They use relevance judgments, a run file, or other retrievers.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,15 @@ _ROWS = 100_000  # ids to read at a time, so that not all ids of a large corpus 
 
 
 def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tuple[str, ...]]:
-    """Return, for each query, the relevant passages that are in a corpus.
+    """Return, for each query, the ids of the relevant passages that are in a corpus.
 
-    Relevant passages are those in the relevance judgments (qrels) of a query. The qrels name
-    passages if the corpus has any passage with one of their ids. Otherwise they name documents, as
-    in KILT, and every passage of a document is relevant. The first passage of each document then
-    comes first, followed by the second of each, and so on.
+    The relevance judgments (qrels) of a query are a list of ids. If the corpus has a passage with
+    any of these ids, they are taken as ids of passages. Otherwise they are taken as ids of
+    documents, as in KILT, and every passage of these documents is relevant. The list then begins
+    with the first passage of each document, followed by the second of each, and so on.
+
+    Raises:
+        DatasetError: No query has qrels, or the corpus has none of the passages or documents.
     """
     qrels = {query.id: query.relevant for query in queries}
     ids = set(chain.from_iterable(qrels.values()))
@@ -54,7 +60,7 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
 
 
 def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping[str, list[str]]:
-    """Return the ids of the passages of each document, by document id."""
+    """Return, for each of these documents that is in the corpus, the ids of its passages."""
     by_id: dict[str, list[str]] = {}
     for start in range(0, len(corpus), _ROWS):
         for id_ in corpus.ids_at(range(start, min(start + _ROWS, len(corpus)))):
@@ -69,11 +75,12 @@ def _passages_by_document(corpus: Corpus, documents: Collection[str]) -> Mapping
 
 
 class OracleRetriever:
-    """A retriever that returns the passages in the qrels of a query, as an upper bound.
+    """A retriever that returns the passages that are marked as relevant, as an upper bound.
 
-    Passages that the corpus lacks are left out. If the qrels name documents, their passages are
-    returned. No other retriever reads the ground truth of a query. Use this one only to measure
-    the value of perfect retrieval (BERGEN, Rau et al. 2024, arXiv 2407.01102, section 4.1).
+    It reads them from the relevance judgments (qrels) of the query, which no other retriever sees.
+    Use it only to measure how good answers would be with perfect retrieval (BERGEN, Rau et al.
+    2024, arXiv 2407.01102, section 4.1). Passages that the corpus lacks are left out. If the qrels
+    contain ids of documents, the passages of these documents are returned.
     """
 
     name = "oracle"
@@ -86,8 +93,9 @@ class OracleRetriever:
         """Return the first ``k`` relevant passages of each query, in the order of its qrels.
 
         Raises:
-            DatasetError: No query has qrels, or the corpus has none of their passages. Queries that
-                are passed to a system never have qrels.
+            DatasetError: No query has qrels, or the corpus has none of the passages in them.
+                Queries that a system under test gets never have qrels, so it cannot use this
+                retriever.
         """
         passages = relevant_passages(queries, self.corpus)
         return RetrievalRun(
@@ -100,12 +108,12 @@ def _hits_in_order(ids: tuple[str, ...]) -> Hits:
 
 
 class RunRetriever:
-    """A retriever that returns the passages of a run, such as a run file of another system.
+    """A retriever that returns recorded results, such as the run file of another system.
 
     Args:
-        run: The run, or the path of a run file (:meth:`RetrievalRun.read`).
-        corpus: The corpus of its passages.
-        name: The name that its runs get; by default the name of ``run``.
+        run: The recorded run, or the path of a run file (see :meth:`RetrievalRun.read`).
+        corpus: The corpus that contains the passages of the run.
+        name: The name of the retriever; by default the name of ``run``.
 
     Raises:
         DatasetError: The file cannot be read, or the corpus lacks a passage of the run.
@@ -133,22 +141,28 @@ class RunRetriever:
         return digest.hexdigest()
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the first ``k`` passages of the run for each query, none if it lacks the query."""
+        """Return the first ``k`` recorded passages of each query.
+
+        A query that the recorded run does not have gets no passages.
+        """
         rankings = {query.id: self.run.get(query.id) for query in queries}
         hits = {id_: (each or NO_HITS).top(k) for id_, each in rankings.items()}
         return RetrievalRun(hits, self.name)
 
 
 class HybridRetriever:
-    """Several retrievers, combined by reciprocal rank fusion; see :meth:`RetrievalRun.fuse`.
+    """A retriever that combines the results of several others by reciprocal rank fusion.
+
+    See :meth:`RetrievalRun.fuse`.
 
     Args:
-        retrievers: At least two retrievers on one corpus.
-        depth: The number of passages that each retriever returns before fusion.
-        k: The constant of the fusion.
+        retrievers: The retrievers, usually two or more; all must have the same corpus.
+        depth: The number of passages that each of them returns for the fusion. If :meth:`retrieve`
+            is asked for more, they return that many.
+        k: The constant in the formula of the fusion.
 
     Raises:
-        DatasetError: The corpora differ, or there is no retriever.
+        DatasetError: The retrievers have different corpora, or there is none.
 
     Example:
         >>> from mirage.models import Passage, Query
@@ -179,7 +193,7 @@ class HybridRetriever:
         return repr(([each.fingerprint for each in self.retrievers], self.depth, self.k))
 
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
-        """Return the best ``k`` passages of the fused run for each query."""
+        """Return the best ``k`` passages for each query after the fusion."""
         batch = list(queries)
         first, *rest = (each.retrieve(batch, max(k, self.depth)) for each in self.retrievers)
         return first.fuse(*rest, k=self.k, name=self.name).top(k)

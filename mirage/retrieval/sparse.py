@@ -45,14 +45,15 @@ _ARRAYS = {
 
 
 class SparseRetriever:
-    """A retriever that ranks passages by the term weights of a model, with an index on disk.
+    """A retriever that ranks passages by term weights that a model predicts, with an index on disk.
 
-    The method is that of SPLADE (Formal et al. 2021, arXiv 2107.05720). The model weights every
-    term of its vocabulary for a question and for a passage, even if the text does not contain it.
-    The score is the sum of the products of the weights. Passages that share no weighted term with
-    the question are not retrieved; equal scores keep the order of the corpus. Weights are stored
-    as SciPy sparse matrices, with one shard in memory at a time. :meth:`build` builds an index,
-    and :meth:`open` opens one and explains ``verify``. Both take the ``embedder``.
+    The method is that of SPLADE (Formal et al. 2021, arXiv 2107.05720). For a question or a
+    passage, the model predicts a weight for each term of its vocabulary, even if the text does not
+    contain the term. The score of a passage is the sum, over all terms, of its weight times that of
+    the question. Passages without a positive score are not retrieved; passages with equal scores
+    keep the order of the corpus. Weights are stored as SciPy sparse matrices, one per 1,024
+    passages, and a search reads one of them at a time. :meth:`build` builds an index, and
+    :meth:`open` opens one and explains ``verify``.
     """
 
     name = "sparse"
@@ -89,16 +90,16 @@ class SparseRetriever:
     ) -> Self:
         """Encode a corpus into a folder, and open the index.
 
-        The index is built as by :meth:`mirage.retrieval.DenseRetriever.build`: in shards of 1,024
-        passages in a temporary folder. An interrupted build continues with the missing shards, and
-        an index of another corpus or model is replaced.
+        The index is built in shards of 1,024 passages in a temporary folder, and moved to
+        ``folder`` when it is complete. An interrupted build continues with the missing shards. An
+        existing index is opened if it matches the corpus and the model, and replaced otherwise.
 
         Args:
             corpus: The passages; an iterable of passages is first written to a temporary corpus.
             folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
                 is deleted when the program ends or the object is garbage collected.
-            embedder: The model that computes the weights; its name or folder makes a
-                :class:`~mirage.neural.SparseEmbedder`.
+            embedder: The model that predicts the term weights: a
+                :class:`~mirage.neural.SparseEmbedder`, or the name or folder of its model.
             executor: The executor whose workers encode the passages; by default this process
                 encodes.
             progress: Show a progress bar on stderr if that is a terminal.
@@ -139,18 +140,18 @@ class SparseRetriever:
         *,
         verify: bool = True,
     ) -> Self:
-        """Open an index, whose files are read when questions need them.
+        """Open an index; its files are read only when questions are searched.
 
         Args:
             folder: The folder that :meth:`build` wrote.
-            corpus: The corpus that it was built from.
-            embedder: The model that computed its weights.
-            verify: Check the SHA-256 of every file, which reads them all once (about a second per
-                GB). If false, only sizes are checked.
+            corpus: The corpus from which the index was built.
+            embedder: The model that predicted the term weights of the index.
+            verify: Check the SHA-256 of every file of the index. This reads all files once, which
+                takes about a second per GB. If false, only the sizes of the files are checked.
 
         Raises:
-            DatasetError: There is no index, a file of it is missing or damaged, or it is an index
-                of another corpus or by another model.
+            DatasetError: There is no index in the folder, a file of the index is missing or
+                damaged, or it was built from another corpus or with another model.
         """
         return cls(Path(folder), corpus, _as_embedder(embedder), verify=verify)
 
@@ -206,7 +207,7 @@ def _key(corpus: Corpus, embedder: SparseEmbedder) -> str:
 
 
 def _shard_bytes(weights: csr_array) -> bytes:
-    """Return the term weights of a shard as the content of its file."""
+    """Return the content of the file of a shard with these term weights."""
     file = io.BytesIO()
     np.savez(
         file,
@@ -219,7 +220,16 @@ def _shard_bytes(weights: csr_array) -> bytes:
 
 
 def _read(path: Path, rows: int, terms: int | None = None) -> csr_array:
-    """Read a shard, and check its indices, because SciPy would use them unchecked."""
+    """Read the term weights of a shard, and check their indices, because SciPy does not.
+
+    Args:
+        path: The file of the shard.
+        rows: The number of passages that it must have.
+        terms: The number of terms that it must have; ``None`` allows any number.
+
+    Raises:
+        DatasetError: The file is damaged.
+    """
     from scipy.sparse import csr_array
 
     arrays = read_arrays(path, _ARRAYS | {"indptr": ArrayType(np.int32, (rows + 1,))})
