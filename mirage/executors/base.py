@@ -1,14 +1,16 @@
 """The protocol of executors, and an executor for this machine.
 
-A driver (this process) hands out items and writes files; workers compute and return results.
-Functions with many items to process take an ``executor=`` and use it like this::
+The driver (the process that calls the executor) hands out items and writes files; workers compute
+and return results. Functions with many items to process take an ``executor=`` and use it like
+this::
 
     for number, result in executor.map(function, items):
         journal.add(result)  # only the driver writes
 
-Functions, items and results are sent between machines, so they are pickled. cloudpickle is used,
-so functions of a notebook and closures can be sent too. If a function has to load something, such
-as a model, make it a :class:`Once`. Every executor returns the results of ``map(function, items)``.
+Functions, items and results may be sent between machines, so they must be picklable. They are
+pickled with cloudpickle, which also supports closures and functions defined in a notebook. If a
+function has to load something first, such as a model, make it a :class:`Once`. Every executor
+yields the same results as the built-in ``map(function, items)``, possibly in another order.
 """
 
 from __future__ import annotations
@@ -37,14 +39,15 @@ class Executor(Protocol):
     def map(self, function: Callable[[T], R], items: Iterable[T], /) -> Iterator[tuple[int, R]]:
         """Yield the number of each item with its result, in the order in which results arrive.
 
-        Items are taken from the iterable in order and only as they are needed, a few more than
-        there are workers, so there may be any number of them. If a worker is lost (a killed
-        process, a machine that is gone), another worker processes its item again. No number is
-        yielded twice. Closing the iterator stops the work.
+        Only a few more items than there are workers are taken from the iterable ahead of time, so
+        it may be of any length. If a worker is lost (its process was killed, or its machine is
+        gone), another worker processes its item again. No number is yielded twice. Closing the
+        iterator stops the work.
 
         Args:
-            function: The function, which is called with each item. It must not write files: its
-                whole effect is its result. If it loads something first, use :class:`Once`.
+            function: The function, which is called with each item. It must have no effect except
+                for its result; it must not write files, for example. If it has to load something
+                first, use :class:`Once`.
             items: The items.
 
         Yields:
@@ -53,17 +56,19 @@ class Executor(Protocol):
         Raises:
             Exception: The first error that ``function`` or ``items`` raised, with a note that names
                 the item.
-            ExecutorError: If the function or an item cannot be sent, an error cannot be sent back,
-                or several workers were lost with the same item.
+            ExecutorError: If the function or an item cannot be sent to a worker, if a result or an
+                error cannot be sent back, or if several workers were lost while processing the same
+                item.
         """
 
 
 class Once(Generic[T, R]):
-    """A function that each worker creates at its first call, for example because it loads a model.
+    """A function that each worker creates at its first call, for example because it needs a model.
 
-    ``Once(load)`` calls ``load()`` to get the function, and then calls that function with items. A
-    copy that is sent to a worker calls ``load()`` there. To load only once for several calls of
-    :meth:`Executor.map`, pass the same object to each of them.
+    At its first call, ``Once(load)`` calls ``load()``, which returns the function to use; this
+    function is then called with each item. When a ``Once`` is sent to a worker, ``load()`` is
+    called there. To load only once for several calls of :meth:`Executor.map`, pass the same object
+    to each of them.
 
     Example:
         >>> def load():
@@ -80,7 +85,7 @@ class Once(Generic[T, R]):
         self._lock = threading.Lock()
 
     def __call__(self, item: T, /) -> R:
-        """Return the function's result for an item; create the function first if necessary."""
+        """Return the function's result for an item; the first call creates the function."""
         # Several threads may make the first call at once.
         with self._lock:
             if self._function is None:
@@ -92,14 +97,14 @@ class Once(Generic[T, R]):
 
 
 class LocalExecutor:
-    """An executor that works in this process, in one thread or several.
+    """An executor that runs the function in this process, in one thread or several.
 
-    Several threads help if a function waits (for a network, a disk, another process) or computes in
-    C. They do not make pure Python faster.
+    Several threads help if the function waits (for a network, a disk, another process) or spends
+    its time in C code. They do not make pure Python faster.
 
     Args:
-        threads: Number of items processed at a time. With 1, the thread that iterates over the
-            results also does the work.
+        threads: Number of threads, and of items processed at a time. With 1, the function runs in
+            the thread that iterates over the results.
 
     Raises:
         SettingError: If ``threads`` is below 1.
@@ -153,7 +158,7 @@ class LocalExecutor:
 def in_order(executor: Executor, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Yield the results of ``executor.map(function, items)`` in the order of the items.
 
-    Results that arrive early wait in memory.
+    A result that arrives before those of earlier items waits in memory.
 
     Example:
         >>> list(in_order(LocalExecutor(), len, ["a", "bcd"]))
@@ -187,9 +192,12 @@ _DRIVER_HOST: ContextVar[str] = ContextVar("driver_host", default="")
 def sending(host: str) -> Iterator[None]:
     """Allow models and LLMs to be pickled in the ``with`` block, to send them to workers.
 
-    Outside of the block, pickling them raises an error. In the block, a model is pickled as its
-    name and settings, and an LLM as its settings and the address of the driver (this process),
-    which manages its budget and cache. ``host`` is the driver's host name.
+    Outside of such a block, pickling them raises an error. In the block, a model is pickled as its
+    name and settings. An LLM is pickled as its settings and the address of the driver (this
+    process), which manages the budget and the cache of the LLM.
+
+    Args:
+        host: The host name of the driver.
     """
     token = _DRIVER_HOST.set(host)
     try:
@@ -199,5 +207,5 @@ def sending(host: str) -> Iterator[None]:
 
 
 def driver_host() -> str:
-    """Return the host of the driver inside a :func:`sending` block, otherwise an empty text."""
+    """Return the host name of the driver in a :func:`sending` block, else an empty string."""
     return _DRIVER_HOST.get()

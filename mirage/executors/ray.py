@@ -37,19 +37,19 @@ def ray_executor(
 ) -> RayExecutor:
     """Return an executor on a Ray cluster, or on this machine if there is no cluster.
 
-    If Ray is not running in this process yet, it is started with ``ray.init``. That joins the
-    cluster at ``address``, at ``RAY_ADDRESS`` of the environment, or one that ``ray start`` started
-    on this machine, and otherwise starts Ray on this machine. Close the executor after use, or use
-    it in a ``with`` block.
+    If this process does not use Ray yet, ``ray.init`` is called. It joins the cluster at
+    ``address``, the one in the environment variable ``RAY_ADDRESS``, or one that ``ray start``
+    started on this machine. If there is none, it starts Ray on this machine. Close the executor
+    after use, or use it in a ``with`` block.
 
     Args:
         address: Address of a cluster; ``"auto"`` for the cluster that this machine is part of.
-        processes: Number of workers; by default as many as the CPUs (or GPUs) of the cluster
-            suffice for. Set it if the cluster grows on demand.
-        cpus: CPUs that Ray reserves for a worker. They are also the number of threads that torch
-            and BLAS use in it.
-        gpus: GPUs that Ray reserves for a worker whose function is a :class:`Once`. With a fraction
-            such as 0.5, workers share a GPU.
+        processes: Number of workers. By default, as many as the CPUs (and GPUs) of the cluster
+            allow now; set it if the cluster grows on demand.
+        cpus: Number of CPUs per worker. Ray reserves them, and torch and BLAS use that many threads
+            in a worker.
+        gpus: Number of GPUs that Ray reserves per worker if its function is a :class:`Once`. With a
+            fraction such as 0.5, workers share a GPU.
         init: Further arguments of ``ray.init``, such as ``runtime_env={"pip": ["polars"]}`` or
             ``num_cpus=2``.
 
@@ -78,13 +78,18 @@ def ray_executor(
 class RayExecutor:
     """An executor on a Ray cluster; use :func:`ray_executor` to create one.
 
-    Plain functions run as Ray tasks. A :class:`~mirage.executors.Once` runs in Ray actors, which
-    live until the executor is closed, so that each loads its model only once. If a worker or
-    machine is lost, the executor itself sends the item to another worker, five times at most; Ray's
-    own retries are off.
+    Plain functions run as Ray tasks. A :class:`~mirage.executors.base.Once` runs in Ray actors
+    (processes that keep their state between calls). They live until the executor is closed, so that
+    each loads its model only once. If a worker or machine is lost, the executor sends its item to
+    another worker; after five losses with the same item, it raises an error. Ray's own retries are
+    off.
 
-    ``processes``, ``cpus`` and ``gpus`` are as in :func:`ray_executor`. If ``started`` is true,
-    closing the executor also shuts Ray down.
+    Args:
+        processes: See :func:`ray_executor`.
+        cpus: See :func:`ray_executor`.
+        gpus: See :func:`ray_executor`.
+        started: Whether :func:`ray_executor` has started Ray. If true, closing the executor also
+            shuts Ray down.
     """
 
     def __init__(self, processes: int | None, cpus: float, gpus: float, started: bool) -> None:
@@ -115,7 +120,7 @@ class RayExecutor:
         return max(1, int(fit))
 
     def close(self) -> None:
-        """End the workers, and shut Ray down if this executor has started it."""
+        """End the workers, and shut Ray down if it was started for this executor."""
         for pool in self._pools.values():
             pool.end()
         self._pools.clear()
@@ -195,7 +200,11 @@ class RayExecutor:
             ) from error
 
     def _wait_for_calls(self, pool: _Tasks | _Actors, under_way: Iterable[Any]) -> list[Any]:
-        """Wait for calls and return finished ones; empty if a worker started or time ran out."""
+        """Wait until a call has finished, and return all calls that have.
+
+        The list may be empty: the function also returns when a worker has started, or after
+        30 seconds without any result, which logs a warning.
+        """
         refs = [*under_way, *pool.starting]
         if not refs:  # all items are finished
             return []
@@ -214,7 +223,12 @@ class RayExecutor:
         return list(ready)
 
     def _fetch_outcome(self, ref: Any, number: int) -> _Outcome | None:
-        """Return the outcome of an item, or ``None`` if it was lost with its worker."""
+        """Return the outcome of a finished call, or ``None`` if its worker was lost.
+
+        Args:
+            ref: Ray's reference to the call.
+            number: The number of the item, for error messages.
+        """
         errors = self._ray.exceptions
         try:
             outcome: _Outcome = self._ray.get(ref)
@@ -240,7 +254,7 @@ def _check_losses(number: int, losses: int) -> None:
 
 
 class _Tasks:
-    """Ray tasks, which any process of the cluster may run."""
+    """Sends items to a plain function as Ray tasks, which any process of the cluster may run."""
 
     starting: tuple[Any, ...] = ()
 
@@ -259,11 +273,15 @@ class _Tasks:
     def on_started(self, ref: Any) -> None: ...
 
     def on_returned(self, _: Any, *, lost: bool) -> bool:
-        """Handle a finished or lost call; return whether its item may have crashed the worker."""
+        """Return whether the item of a call may have crashed the worker that ran it.
+
+        Args:
+            lost: Whether the call was lost with its worker.
+        """
         return lost
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """Cancel calls whose results are no longer needed."""
+        """Cancel these calls, because their results are no longer needed."""
         remaining = list(refs)
         for _ in range(_CANCEL_ATTEMPTS):
             if not remaining:
@@ -277,14 +295,17 @@ class _Tasks:
 
 @dataclass(eq=False)
 class _Slot:
-    """A Ray actor that holds the function, and the calls that were sent to it."""
+    """A Ray actor that holds the function, and the unfinished calls that were sent to it."""
 
     actor: Any
     refs: dict[Any, None] = field(default_factory=dict)  # in the order in which they are executed
 
 
 class _Actors:
-    """Ray actors, each with a copy of the function; items go to the actors that have started."""
+    """Sends the items of a :class:`~mirage.executors.base.Once` to Ray actors.
+
+    Each actor has a copy of the function. Items are sent only to actors that have started.
+    """
 
     def __init__(self, ray: Any, options: dict[str, Any], pickled: bytes, workers: int) -> None:
         self._ray, self._workers = ray, workers
@@ -310,7 +331,14 @@ class _Actors:
         return ref
 
     def on_started(self, ref: Any) -> None:
-        """Add an actor that has started, or count its failure."""
+        """Use an actor whose start has ended, or count a failure if the start failed.
+
+        Args:
+            ref: Ray's reference to the call that waits for the start.
+
+        Raises:
+            ExecutorError: Five actors in a row could not start.
+        """
         slot = self.starting.pop(ref)
         try:
             self._ray.get(ref)
@@ -323,7 +351,16 @@ class _Actors:
             self._slots.append(slot)
 
     def on_returned(self, ref: Any, *, lost: bool) -> bool:
-        """Handle a finished or lost call; return whether its item may have crashed the worker."""
+        """Forget a finished or lost call, and end its actor if that was lost.
+
+        Args:
+            ref: Ray's reference to the call.
+            lost: Whether the call was lost with its worker.
+
+        Returns:
+            Whether the item of the call may have crashed the worker: the call was lost, and it was
+            the one that the worker was executing.
+        """
         slot = self._slot_of.pop(ref)
         is_first = next(iter(slot.refs)) == ref
         if not lost:
@@ -334,7 +371,7 @@ class _Actors:
         return lost and is_first
 
     def dismiss(self, refs: Iterable[Any]) -> None:
-        """End the actors that are busy with calls whose results are no longer needed."""
+        """End the actors that have these calls, because the results are no longer needed."""
         for slot in {self._slot_of.pop(ref) for ref in refs}:
             if slot in self._slots:
                 self._slots.remove(slot)
@@ -350,7 +387,7 @@ class _Actors:
 
 
 class _Outcome(NamedTuple):
-    """The outcome of an item: a result, or an error with its traceback in the worker."""
+    """What a worker returns for an item: a result, or an error with its traceback in the worker."""
 
     value: Any
     error: Exception | None = None
@@ -367,7 +404,15 @@ _functions: dict[str, Callable[[Any], Any]] = {}
 
 
 def _work(key: str, pickled: bytes, item: object) -> _Outcome:
-    """Return the outcome of a function on an item; each process unpickles it only once."""
+    """Call a function with an item, and return its result or error.
+
+    A process unpickles a function only at the first call, and keeps the last one that it used.
+
+    Args:
+        key: The SHA-256 of the pickled function.
+        pickled: The pickled function.
+        item: The item.
+    """
     try:
         if key not in _functions:
             _functions.clear()
@@ -391,7 +436,7 @@ class _Worker:
 
 
 def _picklable_error(error: Exception, trace: str) -> Exception:
-    """Return the error itself if it can be pickled, otherwise an error with the same message."""
+    """Return the error itself if it can be pickled, otherwise an ExecutorError with its message."""
     cloudpickle = package("ray.cloudpickle")
     try:
         cloudpickle.loads(cloudpickle.dumps(error))

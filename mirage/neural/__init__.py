@@ -1,4 +1,7 @@
-"""Neural models that several packages share: embedders, and models that score pairs of texts."""
+"""Neural models: embedders, and models that score pairs of texts.
+
+Retrieval, features and the other packages share them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Load text encoders of sentence-transformers, with their pooling and maximum length."""
+"""Functions that load text encoders of sentence-transformers.
+
+They set the pooling (how the vectors of tokens become one vector) and the maximum length.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ from mirage.errors import NeuralError, SettingError
 from mirage.neural._models import attempt
 
 Pooling = Literal["mean", "cls", "last"]
-"""How a vector is made from those of the tokens: their mean, the first token, or the last token."""
+"""How the vectors of the tokens become the vector of a text.
+
+``"mean"`` is the mean of all tokens, ``"cls"`` the first token, and ``"last"`` the last token.
+"""
 
 _MODES = {"mean": "mean", "cls": "cls", "last": "lasttoken"}
-"""The names of sentence-transformers."""
+"""The name of each kind of pooling in sentence-transformers."""
 
 _CARDS: tuple[tuple[str, Pooling], ...] = (
     (r"retromae", "cls"),
@@ -28,7 +34,11 @@ _CARDS: tuple[tuple[str, Pooling], ...] = (
     (r"promptriever", "last"),
     (r"e5-mistral", "last"),
 )
-"""The pooling in the model cards of well-known models without files of sentence-transformers."""
+"""The pooling of well-known models that lack files of sentence-transformers.
+
+Each entry has a pattern of model names, and the pooling that the models' cards (descriptions on the
+hub) name.
+"""
 
 _NO_CODE = {"trust_remote_code": False}
 
@@ -44,7 +54,9 @@ def check_limits(batch_size: int, pooling: str | None, max_length: int | None) -
 
 
 def card_pooling(name: str) -> Pooling | None:
-    """Return the pooling in the card of a model, or ``None`` if the model is not well known.
+    """Return the pooling that the card of a well-known model names.
+
+    The result is ``None`` if the model is not among those that this module knows.
 
     Example:
         >>> card_pooling("Shitao/RetroMAE_MSMARCO_finetune")
@@ -58,14 +70,15 @@ def load_sentence_model(name: str, pooling: Pooling | None, max_length: int | No
     """Load a ``SentenceTransformer``.
 
     Args:
-        name: The name of a model on the hub, or a folder.
-        pooling: The pooling. The default is that of the model's files or, if it has none, of its
-            card.
+        name: The name of a model on the hub, or a model folder.
+        pooling: The pooling. By default it is read from the model's files of sentence-transformers.
+            If there are none, it is that of :func:`card_pooling`.
         max_length: The maximum number of tokens of a text; by default the limit of the model.
 
     Raises:
-        NeuralError: The model cannot be loaded, or nothing tells how it pools.
-        SettingError: The model has no pooling to change, or reads fewer tokens than ``max_length``.
+        NeuralError: The model cannot be loaded, or its pooling is unknown.
+        SettingError: The model has no pooling that could be changed, or reads fewer tokens than
+            ``max_length``.
     """
     make = package("sentence_transformers").SentenceTransformer
     if attempt(name, lambda: _has_modules(name)):
@@ -88,7 +101,12 @@ def load_sentence_model(name: str, pooling: Pooling | None, max_length: int | No
 
 
 def load_sparse_model(name: str, max_length: int | None) -> Any:
-    """Load a ``SparseEncoder``; see :func:`load_sentence_model`."""
+    """Load a ``SparseEncoder``; :func:`load_sentence_model` explains the arguments.
+
+    Raises:
+        NeuralError: The model cannot be loaded, or does not predict term weights.
+        SettingError: The model reads fewer tokens than ``max_length``.
+    """
     make = package("sentence_transformers").SparseEncoder
     if not attempt(name, lambda: _has_modules(name)):
         auto = package("transformers").AutoConfig
@@ -97,7 +115,7 @@ def load_sparse_model(name: str, max_length: int | None) -> Any:
         if not any(each.endswith("ForMaskedLM") for each in config.architectures or ()):
             raise NeuralError(
                 f"model {name!r} does not predict term weights: it is no masked language model and "
-                "has no files of sentence-transformers"
+                "has no files of sentence-transformers; use a model such as naver/splade-v3"
             )
     model = attempt(name, lambda: make(name))
     limit_length(name, model, max_length)
@@ -113,7 +131,7 @@ def _file(name: str, file: str) -> str | None:
 
 
 def _has_modules(name: str) -> bool:
-    """Return whether a model has the files of sentence-transformers, which tell its pooling."""
+    """Return whether a model has files of sentence-transformers, from which its pooling is read."""
     if "/" in name or Path(name).is_dir():
         return _file(name, "modules.json") is not None
     try:  # sentence-transformers completes a bare name in this way
@@ -133,7 +151,10 @@ def _set_pooling(name: str, model: Any, pooling: Pooling) -> None:
 
 
 def _assemble(name: str, pooling: Pooling) -> Any:
-    """Return a model of sentence-transformers made from a plain transformer, or an adapter."""
+    """Return a ``SentenceTransformer`` with this pooling, made from a plain model of transformers.
+
+    The model may also be an adapter of PEFT.
+    """
     modules = package("sentence_transformers.sentence_transformer.modules")
     adapter, tokenizer = _file(name, "adapter_config.json"), None
     if adapter is not None and _file(name, "tokenizer_config.json") is None:
@@ -163,7 +184,11 @@ def _end_texts(tokenizer: Any) -> None:
 
 
 def limit_length(name: str, model: Any, max_length: int | None) -> None:
-    """Set the number of tokens after which texts are cut."""
+    """Set the number of tokens after which a model cuts texts; ``None`` leaves it unchanged.
+
+    Raises:
+        SettingError: The model reads fewer tokens than ``max_length``.
+    """
     if max_length is None:
         return
     limit = getattr(getattr(model[0], "config", None), "max_position_embeddings", None)

@@ -18,9 +18,12 @@ U = TypeVar("U")
 
 
 def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
-    """Return the pickle recipe (``__reduce__``) of a model, for the workers of an executor only.
+    """Return the value of ``__reduce__`` with which a model is pickled for a worker of an executor.
 
-    A worker calls ``make(*args)``, which loads the model by name or from its weights.
+    The worker calls ``make(*args)``, which loads the model by name or from its weights.
+
+    Raises:
+        NeuralError: The model is being pickled for another purpose, such as a process of joblib.
     """
     if not driver_host():
         raise NeuralError(
@@ -32,17 +35,25 @@ def reduce_model(make: Callable[..., Any], *args: Any) -> Any:
 
 
 def model_location(model: str | Path) -> str:
-    """Return the name of a model on the hub, or the absolute path of its folder."""
+    """Return the absolute path of a model folder, or the unchanged name of a model on the hub."""
     return str(Path(model).resolve()) if Path(model).is_dir() else str(model)
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates in a text, which files may contain but tokenizers reject."""
+    """Return a text in which lone surrogates are replaced by question marks.
+
+    Texts from files may contain them, but tokenizers reject them.
+    """
     return text.encode("utf-8", "replace").decode()
 
 
 def attempt(name: str, load: Callable[[], Any]) -> Any:
-    """Return the model that ``load`` returns; errors name the model."""
+    """Load a model by calling ``load``, and convert any error into a NeuralError.
+
+    Args:
+        name: The name of the model, for the error message.
+        load: The function that loads the model.
+    """
     try:
         return load()
     except Exception as error:  # several libraries are involved, each with its own errors
@@ -61,7 +72,10 @@ def attempt(name: str, load: Callable[[], Any]) -> Any:
 
 
 def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[U]]) -> list[U]:
-    """Return the results of ``compute`` for a batch; split it in halves if memory is too small."""
+    """Return the results of ``compute`` for a batch.
+
+    If memory is too small for the batch, each half of it is computed in the same way.
+    """
     try:
         return compute(batch)
     except Exception as error:
@@ -76,10 +90,10 @@ def compute_in_halves(batch: Sequence[T], compute: Callable[[Sequence[T]], list[
 def compute_longest_first(
     texts: Sequence[str], batch_size: int, compute: Callable[[Sequence[str]], list[U]]
 ) -> list[U]:
-    """Return the results of ``compute`` for all texts, in their order.
+    """Return the result of ``compute`` for each text, in the order of the texts.
 
-    Batches are computed by :func:`compute_in_halves`. Texts of similar length share a batch, to
-    minimize padding.
+    ``compute`` is called with batches of texts of similar length, the longest texts first, to
+    minimize padding. A batch that does not fit in memory is split by :func:`compute_in_halves`.
     """
     order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
     results: list[U] = []
@@ -91,13 +105,16 @@ def compute_longest_first(
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Return whether torch ran out of memory: by error type on a GPU, by message on a CPU."""
+    """Return whether an error means that torch ran out of memory.
+
+    On a GPU, this is seen from the type of the error; on a CPU, from its message.
+    """
     by_type = type(error).__name__ == "OutOfMemoryError" or isinstance(error, MemoryError)
     return by_type or "not enough memory" in str(error)
 
 
 def weights_digest(model: Any) -> str:
-    """Return the SHA-256 of the weights of a torch module, including their names."""
+    """Return the SHA-256 of the weights of a torch module, with their names, types and shapes."""
     torch, digest = package("torch"), hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

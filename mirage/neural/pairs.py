@@ -1,6 +1,7 @@
 """Models that score pairs of texts: natural language inference (NLI), and rerankers.
 
-Each distinct pair is scored once. Pairs are sorted by length and put into batches by token count.
+Each distinct pair is scored once. A batch contains pairs of similar length, up to a maximum number
+of tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ RERANKER_MODEL = "BAAI/bge-reranker-v2-m3"
 """The reranker of MIRAGE-Bench."""
 
 Pair = tuple[str, str]
-"""Two texts that a model reads together, in this order."""
+"""Two texts that a model reads together, such as (premise, hypothesis) or (query, passage)."""
 
 _CPU_BUDGET = 1024  # tokens; a larger batch does not fit into a core's cache and is slower
 _GPU_BUDGET = 8192
@@ -103,11 +104,16 @@ class _PairScorer(ABC):
         return reduce_model(make, *model)
 
     def compute_ahead(self, groups: Iterable[Sequence[Pair]], executor: Executor) -> None:
-        """Compute the scores of groups of pairs on workers, for later calls of :meth:`scores`.
+        """Compute the scores of pairs on workers, so that later calls of :meth:`scores` are fast.
 
-        The scores equal those that :meth:`scores` would compute for each group, because the same
-        pairs share a batch. They are kept in memory. They are also cached on disk if this object
-        has a cache and the workers use the same device and precision as this process.
+        The scores equal those that :meth:`scores` would compute for each group by itself, because
+        pairs are put into the same batches. They are kept in memory. They are also cached on disk
+        if this object has a cache and the workers use the same device and precision as this
+        process.
+
+        Args:
+            groups: Groups of pairs; each is one later call of :meth:`scores`.
+            executor: The executor whose workers load the model and compute the scores.
         """
         planned: set[bytes] = set()
         keys_by_part: dict[int, list[bytes]] = {}
@@ -128,19 +134,25 @@ class _PairScorer(ABC):
 
     @cached_property
     def _worker_task(self) -> Once[Sequence[Pair], tuple[tuple[str, str], list[list[float]]]]:
-        """The function that workers call; the same object is reused, so the model is sent once."""
+        """The function that workers call to score pairs.
+
+        It is created only once, so that the model is sent to the workers only once.
+        """
         return Once(partial(_worker_scorer, self))
 
     @abstractmethod
     def _check(self) -> None:
-        """Raise a NeuralError if the model lacks the outputs that this class needs."""
+        """Raise a NeuralError if the model's outputs are not those that this class needs."""
 
     @abstractmethod
     def _scores_of(self, logits: Any) -> Any:
-        """Return the scores for a tensor of logits; both have one row per pair."""
+        """Convert a tensor of logits into scores; both have one row per pair."""
 
     def _rows(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the scores of each pair, in order, one row per pair."""
+        """Return the scores of all pairs, of shape ``(pairs, outputs of the model)``.
+
+        Pairs without stored scores are computed first.
+        """
         new = list(self._new(pairs).items())
         for start in range(0, len(new), _PART):
             part = new[start : start + _PART]
@@ -150,12 +162,15 @@ class _PairScorer(ABC):
         return np.array(scores, dtype=np.float64).reshape(len(scores), self.config.num_labels)
 
     def _new(self, pairs: Iterable[Pair]) -> dict[bytes, Pair]:
-        """Return the distinct pairs that have no scores yet, by their cache keys."""
+        """Return, by cache key, the distinct pairs with scores neither in memory nor on disk."""
         distinct = {self._key(pair): pair for pair in map(_clean, pairs)}
         return {key: pair for key, pair in distinct.items() if not self._has_scores(key)}
 
     def _has_scores(self, key: bytes) -> bool:
-        """Return whether a pair has scores in memory, after reading them from disk if needed."""
+        """Return whether the scores of the pair with this cache key are known.
+
+        Scores that are only on disk are read into memory.
+        """
         if key not in self._scores_by_key and self.cache is not None:
             entry = self.cache.get(key)
             if entry is not None:
@@ -165,7 +180,11 @@ class _PairScorer(ABC):
     def _score_batches(
         self, pairs: Sequence[Pair]
     ) -> Iterator[tuple[list[int], list[list[float]]]]:
-        """Yield the positions of the pairs in each batch, and their scores."""
+        """Compute the scores of pairs in batches.
+
+        Yields:
+            For each batch, the positions of its pairs in ``pairs``, and their scores.
+        """
         limit = min(self.max_length, self._loaded.longest)
         tokens = self._loaded.encode(pairs, limit, self._CUT)
         lengths = [len(ids["input_ids"]) for ids in tokens]
@@ -186,7 +205,16 @@ class _PairScorer(ABC):
     def _store(
         self, keys: Sequence[bytes], rows: Sequence[list[float]], on_disk: bool = True
     ) -> None:
-        """Put scores into memory, and on disk if this object has a cache and ``on_disk`` is set."""
+        """Store scores in memory, and on disk if this object has a cache and ``on_disk`` is true.
+
+        Args:
+            keys: The cache keys of the pairs.
+            rows: The scores of each pair.
+            on_disk: Whether to store the scores on disk too.
+
+        Raises:
+            NeuralError: A score is not finite.
+        """
         if not np.isfinite(rows).all():
             raise NeuralError(f"{self!r} returned scores that are not finite: {rows}")
         for key, row in zip(keys, rows, strict=True):
@@ -199,13 +227,16 @@ class _PairScorer(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of all that affects the scores: the model, its version and its precision."""
+        """A digest of all that affects the scores.
+
+        This includes the model, its version, the maximum length, the device and the precision.
+        """
         parts = [self._identity, None if self._by_name else weights_digest(self._loaded.model)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @cached_property
     def _identity(self) -> list[Any]:
-        """The settings that determine the scores of a pair, as a part of its cache key."""
+        """The settings that affect the scores; the cache key of a pair contains them."""
         version, placement = _version(self.name, self.config), _placement(self._PRECISION)
         return [type(self).__name__, self.name, version, self.max_length, *placement]
 
@@ -217,21 +248,21 @@ class _PairScorer(ABC):
 class NLI(_PairScorer):
     """A model of natural language inference that scores pairs (premise, hypothesis).
 
-    A pair is computed once, even if several features, responses, models or batches need it. If the
-    model has a name, this also holds across processes: scores are cached on disk by model, version
-    and pair. The configuration is read at once, and the weights when the first pair is computed.
-    The model runs on a GPU if there is one: in bfloat16 on CUDA if the GPU supports it, otherwise
-    in float32. On a CPU, batches run in parallel, one per torch thread
-    (``torch.set_num_threads``). Scores may vary by about 1e-6 with the other pairs in a batch,
-    because padding changes the order of sums.
+    Each pair is computed only once, even if several features or responses need it. If the model is
+    given by name or folder, this also holds across processes: scores are cached on disk by model,
+    version and pair. The configuration of the model is read at once, and its weights when the first
+    pair is computed. The model runs on a GPU if there is one: in bfloat16 on CUDA if the GPU
+    supports it, otherwise in float32. On a CPU, batches run in parallel, one per torch thread
+    (``torch.set_num_threads``). The scores of a pair may change by about 1e-6 if other pairs are in
+    its batch, because padding changes the order of sums.
 
     Args:
         model: The name of a model on the hub, by default :data:`NLI_MODEL`; the folder of a model;
             or a transformers model for sequence classification. Such an object keeps its device
             and precision, is put into evaluation mode, and its scores are not cached on disk.
         tokenizer: The tokenizer, if ``model`` is an object.
-        max_length: The most tokens of a pair. The premise of a longer pair is truncated; if the
-            hypothesis alone is too long, both are.
+        max_length: The most tokens of a pair. In a longer pair, the premise is truncated. If the
+            hypothesis alone is too long, both texts are truncated.
         token_budget: The most tokens of a batch, including padding; by default 1,024 on a CPU and
             8,192 on a GPU. A longer pair gets its own batch. A batch that does not fit in memory
             is halved.
@@ -241,8 +272,8 @@ class NLI(_PairScorer):
 
     Raises:
         NeuralError: There is no such model, or it cannot be loaded without a network.
-        SettingError: The model or its tokenizer is missing, or ``max_length`` or ``token_budget``
-            is too small.
+        SettingError: A model object is given without its tokenizer, a tokenizer is given without a
+            model object, or ``max_length`` or ``token_budget`` is too small.
         MissingPackageError: The extra ``neural`` is not installed.
     """
 
@@ -252,17 +283,18 @@ class NLI(_PairScorer):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels as the model names them, in the order of the columns of :meth:`scores`."""
+        """The names of the model's labels, in the order of the columns of :meth:`scores`."""
         return tuple(name for _, name in sorted(self.config.id2label.items()))
 
     def column(self, label: str) -> int:
-        """Return the column of :meth:`scores` for a label, by the label names of the model.
+        """Return the number of the column of :meth:`scores` that belongs to a label.
 
         Args:
-            label: ``"entailment"`` or ``"neutral"``.
+            label: ``"entailment"`` or ``"neutral"``. It is found by its first six letters, because
+                some models use names such as ``"entail"``.
 
         Raises:
-            NeuralError: Not exactly one label of the model matches; the message lists its labels.
+            NeuralError: The model has no such label, or several; the message lists its labels.
         """
         stem = label[:6]  # some models name the label "entail"
         columns = [i for i, name in enumerate(self.labels) if name.casefold().startswith(stem)]
@@ -274,7 +306,7 @@ class NLI(_PairScorer):
         return columns[0]
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the probability (softmax) of each label, of shape ``(pairs, labels)``."""
+        """Return the probability (softmax) of each label for each pair, ``(pairs, labels)``."""
         return self._rows(pairs)
 
     def _check(self) -> None:
@@ -287,12 +319,13 @@ class NLI(_PairScorer):
 class Reranker(_PairScorer):
     """A reranker (cross-encoder) that scores pairs (query, passage).
 
-    It has the arguments of :class:`NLI`: ``model``, by default :data:`RERANKER_MODEL`,
-    ``tokenizer``, ``max_length``, ``token_budget`` and ``cache``. If a pair is too long, its
-    passage is truncated. The precision on CUDA is float16.
+    It has the same arguments as :class:`NLI`, and works like it, with three differences. ``model``
+    is by default :data:`RERANKER_MODEL`. If a pair is too long, the passage is truncated. The
+    precision on CUDA is float16.
 
     Raises:
-        NeuralError: As for :class:`NLI`, or the model has more than one score per pair.
+        NeuralError: The model cannot be loaded, as for :class:`NLI`, or it returns more than one
+            score per pair.
     """
 
     _DEFAULT = RERANKER_MODEL
@@ -300,7 +333,7 @@ class Reranker(_PairScorer):
     _PRECISION = "float16"
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
-        """Return the logit of each pair, without a sigmoid, of shape ``(pairs,)``."""
+        """Return the score of each pair, ``(pairs,)``: the model's logit, without a sigmoid."""
         return self._rows(pairs)[:, 0]
 
     def _check(self) -> None:
@@ -323,7 +356,7 @@ class _Loaded:
 
     @property
     def longest(self) -> int:
-        """The most tokens that the model accepts."""
+        """The most tokens that the model can read at a time."""
         # A tokenizer without a limit has model_max_length 10^30. Models like RoBERTa number
         # positions from the padding id on, which leaves fewer positions.
         most, part = self.tokenizer.model_max_length, self.model.base_model
@@ -333,7 +366,14 @@ class _Loaded:
         return int(min(most, positions - (0 if part is None else part + 1)) if positions else most)
 
     def encode(self, pairs: Sequence[Pair], limit: int, cut: str) -> list[Mapping[str, list[int]]]:
-        """Return the token ids of each pair, truncated to ``limit`` tokens."""
+        """Return the token ids of each pair, truncated to ``limit`` tokens.
+
+        Args:
+            pairs: The pairs.
+            limit: The most tokens of a pair.
+            cut: Which text to truncate: ``"only_first"`` or ``"only_second"``. Both are truncated
+                if the other text alone is too long.
+        """
         return [
             self._cut(pair, limit, cut) if len(ids["input_ids"]) > limit else ids
             for pair, ids in zip(pairs, self._tokenize(pairs), strict=True)
@@ -363,7 +403,12 @@ class _Loaded:
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Yield the positions of each batch's pairs; a batch has ``budget`` tokens at most."""
+    """Group pairs of similar length into batches, and yield the positions of each batch's pairs.
+
+    Args:
+        lengths: The number of tokens of each pair.
+        budget: The most tokens of a batch, including padding. A longer pair is a batch by itself.
+    """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     while order:
         size = max(1, budget // lengths[order[0]])
@@ -373,10 +418,13 @@ def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 @contextmanager
 def _parallel_map(tasks: int) -> Iterator[Any]:
-    """Yield a function like ``map`` that runs several of a number of tasks at a time.
+    """Yield a function that works like ``map`` but runs several calls at a time.
 
-    The tasks share torch's threads. Threads that compute one small batch together mostly wait for
-    each other, especially on a busy machine.
+    The calls divide torch's threads among them. If all threads computed one small batch together,
+    they would mostly wait for each other, especially on a busy machine.
+
+    Args:
+        tasks: The number of calls that will be made.
     """
     torch = package("torch")
     threads = torch.get_num_threads()
@@ -396,9 +444,10 @@ def _parallel_map(tasks: int) -> Iterator[Any]:
 def _worker_scorer(
     scorer: _PairScorer,
 ) -> Callable[[Sequence[Pair]], tuple[tuple[str, str], list[list[float]]]]:
-    """Return a function that scores pairs on a worker, and returns placement and scores.
+    """Return a function that scores pairs on a worker.
 
-    The placement is the device and the precision with which the worker computes.
+    The function returns the device and the precision with which the worker computes, and the scores
+    of each pair.
     """
 
     def score(pairs: Sequence[Pair]) -> tuple[tuple[str, str], list[list[float]]]:
@@ -427,7 +476,12 @@ def _load(name: str, device: str, precision: str) -> _Loaded:
 
 
 def _placement(on_cuda: str) -> tuple[str, str]:
-    """Return the device and the precision: ``on_cuda`` if it is supported, else float32."""
+    """Return the device and the precision with which a model runs on this machine.
+
+    Args:
+        on_cuda: The precision to use on CUDA if the GPU supports it. In all other cases it is
+            float32.
+    """
     torch = package("torch")
     if torch.cuda.is_available():
         supported = on_cuda == "float16" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -436,7 +490,11 @@ def _placement(on_cuda: str) -> tuple[str, str]:
 
 
 def _version(name: str, config: Any) -> Any:
-    """Return a commit or file sizes and times, which change if the weights of a model change."""
+    """Return a value that changes if the weights of a model change.
+
+    This is the commit of a model on the hub. For a model folder, it is the name, size and time of
+    each file.
+    """
     if not Path(name).is_dir():
         return getattr(config, "_commit_hash", None)
     stats = [(path.name, path.stat()) for path in sorted(Path(name).iterdir()) if path.is_file()]

@@ -1,4 +1,4 @@
-"""Cross-encoders with a score per token, which prune passages in the way of Provence."""
+"""Cross-encoders that score each token of a passage, to prune passages with the method Provence."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mirage.errors import NeuralError, SettingError
 from mirage.neural._models import attempt, compute_in_halves, encodable, model_location
 
 _ARCHITECTURES = {"deberta": "deberta-v2", "roberta": "xlm-roberta", "bert": "bert"}
-"""The model types of transformers by the first part of the names of their weights."""
+"""The model type in transformers for each prefix of the names of a model's weights."""
 
 _HEAD = "token_classifier."
-"""The beginning of the names of the weights with which Provence scores tokens."""
+"""The prefix of the names of the weights of Provence's layer that scores tokens."""
 
 
 class TokenScores(NamedTuple):
@@ -33,18 +33,19 @@ class TokenScores(NamedTuple):
 
 
 class TokenCrossEncoder:
-    """A cross-encoder that scores every token of a text with the probability to keep it.
+    """A cross-encoder that predicts, for every token of a text, the probability to keep the token.
 
-    The model is any token classifier of transformers that reads pairs of texts and has two labels,
-    the second of which means that a token is kept, or a single one. Models with the weights of
-    Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded too: a DeBERTa or RoBERTa with a
-    ``token_classifier``. Their scores for whole passages are ignored, and code from the hub is not
-    executed. Texts that are too long are read in several parts, each with the question.
+    It is used to remove the parts of a passage that do not matter for a question. The model is a
+    token classifier of transformers that reads pairs of question and text. It has either a single
+    label, or two labels of which the second means that the token is kept. Models in the format of
+    Provence (Chirkova et al. 2025, arXiv 2501.16214) can be loaded too: a BERT, DeBERTa or RoBERTa
+    with a ``token_classifier``. Their scores for whole passages are ignored. Code from the hub is
+    not executed. Texts that are too long are read in several parts, each with the question.
 
     Args:
         model: The name of a model on the hub, or the folder of a model.
-        max_length: The most tokens of question and text together.
-        batch_size: The number of texts that are read at a time.
+        max_length: The most tokens of question and text together that the model reads at a time.
+        batch_size: The number of texts in a batch.
 
     Raises:
         NeuralError: The model cannot be loaded, or has no scores per token.
@@ -77,7 +78,7 @@ class TokenCrossEncoder:
         return f"TokenCrossEncoder({self.name!r})"
 
     def token_scores(self, pairs: Sequence[tuple[str, str]]) -> list[TokenScores]:
-        """Return the probability to keep each token of the second text of each pair."""
+        """Return the probability to keep each token of the text, for each pair (question, text)."""
         rows: list[TokenScores] = []
         for start in range(0, len(pairs), self.batch_size):
             rows += compute_in_halves(pairs[start : start + self.batch_size], self._compute)
@@ -117,7 +118,12 @@ class TokenCrossEncoder:
 
 
 def _load(transformers: Any, name: str) -> Any:
-    """Load a token classifier; raise an error if its head would have random weights."""
+    """Load a token classifier.
+
+    Raises:
+        NeuralError: The files of the model lack a trained layer that scores tokens, so transformers
+            would fill it with random weights.
+    """
     file = transformers.utils.cached_file(
         name, "model.safetensors", _raise_exceptions_for_missing_entries=False
     )
@@ -137,7 +143,13 @@ def _load(transformers: Any, name: str) -> Any:
 
 
 def _load_provence(transformers: Any, name: str, weights: Mapping[str, Any]) -> Any:
-    """Return a token classifier with the encoder and the token scores of a model like Provence."""
+    """Return a token classifier with the weights of a model in the format of Provence.
+
+    Args:
+        transformers: The module transformers.
+        name: The name or folder of the model.
+        weights: All weights of the model by name; those that are not needed are ignored.
+    """
     prefix = next(
         (each for each in _ARCHITECTURES if any(w.startswith(f"{each}.") for w in weights)), ""
     )
