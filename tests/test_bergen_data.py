@@ -482,9 +482,9 @@ def test_the_key_of_a_corpus_follows_its_settings(grid_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("kilt: {path: x.json, hub: a/b}", "either a path, a hub, a dataset, or the corpora"),
+        ("kilt: {path: x.json, hub: a/b}", "exactly one of path, hub, dataset and of"),
         ("kilt: {of: [hub], fields: {id: a}}", "fields can only be set with path or hub"),
-        ("kilt: {path: x.json, paragraphs: true, chunk: {size: 2}}", "without chunk and fields"),
+        ("kilt: {path: x.json, paragraphs: true, chunk: {size: 2}}", "with chunk or fields"),
         ("kilt: {hub: a/b, paragraphs: true}", "paragraphs needs a path"),
     ],
 )

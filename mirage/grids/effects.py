@@ -237,10 +237,7 @@ def _notes(
     if len(scored_cells) < len(table):
         notes = [f"{len(scored_cells)} of {len(table)} cells; the others have no mean."]
     if noise is None:
-        notes.append(
-            "Some cells have no values per query (published figures): no intervals, and sampling "
-            "error is not subtracted."
-        )
+        notes.append("Published figures: no intervals, and sampling error is not subtracted.")
     elif not noise.has_enough_clusters:
         notes.append(f"{noise.clusters} clusters of queries are too few for intervals.")
     if any(math.isnan(row.share) for row in rows):

@@ -61,7 +61,7 @@ def test_excluded_combinations_are_not_cells(tmp_path: Path) -> None:
         ("sw", "  sw: {form: xor-tydi, hub: b/c}", 3, "needs a path"),
         ("sw", "  sw: {form: answers, hub: ../c}", 3, "should match pattern"),
         ("sw", "  sw: {form: answers, hub: b/c, split: '*'}", 3, "should match pattern"),
-        ("sw", "  sw: {form: kilt, hub: b/c, fields: {id: a}}", 3, "only the form 'answers'"),
+        ("sw", "  sw: {form: kilt, hub: b/c, fields: {id: a}}", 3, "be set with form 'answers'"),
         ("sw", "  sw: {form: mirage-bench}", 3, "needs a language"),
     ],
 )
