@@ -309,9 +309,10 @@ class Runner:
         )
 
     def _resources(self, cell: Settings) -> dict[str, Score]:
-        """Return a cell's generation time, tokens and cost per query, and share of cut prompts.
+        """Return the resource use of a cell: time, tokens and cost per query, truncated prompts.
 
-        Values that were not recorded are missing.
+        The last is the share of prompts in which passages were left out to save space. Values that
+        were not recorded are missing.
         """
         if cell["generator"] == NONE or not RESOURCES.keys() & set(self.config.metrics):
             return {}

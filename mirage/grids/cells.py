@@ -22,7 +22,7 @@ AXES = (
     "prompt",
     "show_k",
 )
-"""The axes by which cells differ, in the order of a pipeline."""
+"""The axes (settings in which cells may differ), in the order of the steps of a pipeline."""
 
 
 RESOURCES = {
@@ -85,7 +85,8 @@ class Cell:
     """The results of one pipeline on one dataset.
 
     Attributes:
-        settings: The settings by axis, such as ``{"retriever": "bm25", "show_k": "5"}``.
+        settings: The settings by axis (kind of setting), such as ``{"retriever": "bm25", "show_k":
+            "5"}``.
         scores: The scores by metric.
         failure: Why the cell, or some of its metrics, could not be computed; empty if there was no
             error.
@@ -168,8 +169,9 @@ def axes_of(cells: Iterable[Cell]) -> tuple[str, ...]:
 def differing_axes(cells: Sequence[Cell], axes: Sequence[str]) -> tuple[str, ...]:
     """Return the axes in which cells differ, or all of them if no axis differs.
 
-    A missing setting, such as the corpus of a closed-book cell (without retrieval), counts as a
-    difference only if some cells have no other difference.
+    An axis is the name of a setting, such as ``retriever``. A missing setting, such as the corpus
+    of a closed-book cell (without retrieval), counts as a difference only if two cells would not
+    differ otherwise.
     """
     values = {axis: [cell.settings.get(axis, "") for cell in cells] for axis in axes}
     differing = tuple(axis for axis in axes if len({value for value in values[axis] if value}) > 1)

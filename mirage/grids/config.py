@@ -311,7 +311,7 @@ def read_config(
     Args:
         path: The file.
         parts: The objects behind the entries of ``kind: own``, by the name of the entry.
-        trust: Allow any API key that the file refers to to be sent to the addresses in the file.
+        trust: Whether every API key that the file names may be sent to the addresses in the file.
             By default a key is sent only to an address that it belongs to; see
             :func:`mirage.llm.keys.key_uses`.
 

@@ -89,7 +89,7 @@ class Grid:
                 retrievers, rewriters, rerankers, processors, generators and prompts that you wrote
                 in Python. If each such entry has a ``version``, only :meth:`run` and :meth:`shown`
                 need the objects.
-            trust: Allow any API key that the file refers to to be sent to the addresses in the
+            trust: Whether every API key that the file names may be sent to the addresses in the
                 file. By default only the key in ``OPENAI_API_KEY`` is sent, and only to OpenAI and
                 to the host of ``OPENAI_BASE_URL``. A grid that would send any other key does not
                 run.
@@ -186,8 +186,8 @@ class Grid:
     ) -> list[Run | None]:
         """Return the stored responses of each cell, in the order of the table.
 
-        An item is ``None`` if the cell has no generator or was not run yet. Each response contains
-        the passages that its generator was given.
+        An item is ``None`` if the cell has no generator, or if its responses are not in the store.
+        Each response contains the passages that its generator was given.
         """
         runner = self._runner(store, limit, stored_only=True)
         return [self._run_of(runner, cell) for cell in self.cells]

@@ -69,7 +69,10 @@ class ResultTable(Printed, Sequence[Cell]):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The axes of the cells in the order of :data:`AXES`; other axes come last."""
+        """The axes on which cells have a setting, such as ``retriever``.
+
+        They are in the order of :data:`AXES`; other axes come last.
+        """
         return axes_of(self)
 
     @property
@@ -77,7 +80,7 @@ class ResultTable(Printed, Sequence[Cell]):
         """The axes in which cells differ, or all of them if no axis differs.
 
         A missing setting, such as the corpus of a closed-book cell (without retrieval), counts as
-        a difference only if some cells have no other difference.
+        a difference only if two cells would not differ otherwise.
         """
         return differing_axes(self, self.axes)
 
@@ -141,7 +144,8 @@ class ResultTable(Printed, Sequence[Cell]):
         queries of one cluster as one observation. P-values are corrected for the number of rows.
 
         Args:
-            metrics: Names of metrics; all by default.
+            metrics: Names of metrics. By default all, except those of resources (seconds, tokens,
+                cost and truncated), which have no value per query.
             baseline: Settings of the cells to compare with, such as ``{"retriever": "bm25"}``. Each
                 other cell is compared with the cell that has these settings and is otherwise equal
                 to it. The baseline cell may lack some of the other settings; for example, a
