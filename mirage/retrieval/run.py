@@ -256,8 +256,8 @@ def _check(query_id: str, ids: Sequence[str], scores: NDArray[np.float64]) -> No
         )
     if (scores[1:] > scores[:-1]).any():  # compare, as a difference of large scores can overflow
         raise DatasetError(
-            f"query {query_id!r}: the scores of the passages do not descend; use RetrievalRun.of, "
-            "which sorts them"
+            f"query {query_id!r}: the passages are not in the order of their scores; use "
+            "RetrievalRun.of, which sorts them"
         )
 
 

@@ -100,7 +100,7 @@ def test_compression_can_be_the_only_metric(path: Path) -> None:
         ("tokens: 60", "share: 0.5", "unknown key 'share'"),
         (", tokens: 60", "", "set tokens"),
         ("cross_encoder: true", "cross_encoder: true, pooling: mean", "has no pooling"),
-        ("tokens: true", "tokens: true, encoder: true", "exclude each other"),
+        ("tokens: true", "tokens: true, encoder: true", "cannot both be true"),
     ],
 )
 def test_invalid_entries_are_refused(path: Path, old: str, new: str, message: str) -> None:

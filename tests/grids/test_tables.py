@@ -137,7 +137,7 @@ def test_json_round_trip_keeps_any_values_and_names(
 def test_json_that_is_not_a_table_is_refused(table: ResultTable) -> None:
     row = json.loads(table.to_json())
     row["cells"][1]["values"]["R@5"].pop()
-    with pytest.raises(DatasetError, match=r"grid.json, cell 1: 19 values of 'R@5' for 20"):
+    with pytest.raises(DatasetError, match=r"grid.json, cell 1: .* got 19 values for 20"):
         ResultTable.from_json(json.dumps(row), source="grid.json")
     for text in ("[]", "{", '{"name": 3}'):
         with pytest.raises(DatasetError, match=r"grid.json"):

@@ -109,7 +109,7 @@ def test_invalid_runs_raise_errors() -> None:
     with pytest.raises(DatasetError, match="'a' is ranked twice"):
         RetrievalRun({"q": Hits(("a", "a"), np.array([2.0, 1.0]))})
     for scores in (np.array([np.nan]), np.array([1.0, 0.5])):
-        with pytest.raises(DatasetError, match="one score, a finite number"):
+        with pytest.raises(DatasetError, match="one score, which is a finite number"):
             RetrievalRun({"q": Hits(("a",), scores)})
 
 
