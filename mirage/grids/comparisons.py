@@ -39,9 +39,9 @@ RETEST_AT = 0.01
 """The largest uncorrected p-value at which a comparison is tested with more permutations."""
 
 PER_COMPARISON = 40
-"""The number of permutations grows by this number with each comparison.
+"""The default number of permutations is at least this times the number of comparisons.
 
-A test with few permutations has no p-value small enough to be significant after Holm's correction
+With fewer permutations, no p-value could be small enough to be significant after Holm's correction
 for many comparisons.
 """
 

@@ -25,7 +25,7 @@ INTERACTIONS = "interactions"
 """The name of the row for variance that axes explain only in combination, not one by one."""
 
 GRID = np.linspace(0, 1, 201)
-"""The candidate shares of which each is tested: those not rejected form the interval."""
+"""The shares that are tested one by one; those that are not rejected form the interval."""
 
 MOST_AXES = 10
 """The largest number of axes; computing time doubles with each of them."""

@@ -29,7 +29,7 @@ INSTRUCTION_TOKENS = 250
 """Approximate number of tokens in the instructions to a judge, reranker or rewriter."""
 
 SAMPLE = 200
-"""Number of passages or queries whose mean length stands for that of all of them."""
+"""Number of passages or queries from which the mean length is estimated."""
 
 REQUESTING_KINDS = ("openai", "endpoint", "llm", "http")
 """Kinds of entries that send requests to an endpoint."""

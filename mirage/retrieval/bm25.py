@@ -185,8 +185,8 @@ class BM25:
             progress: Show a progress bar on stderr if that is a terminal.
 
         Raises:
-            DatasetError: No passage has a word, or the folder holds something else, cannot be
-                written, or is in use by another build.
+            DatasetError: No passage has a word, or the folder contains something other than an
+                index, cannot be written, or is in use by another build.
             SettingError: ``k1`` or ``b`` is out of range, or the language lacks the analyzer.
             UnknownNameError: The language is unknown.
             MissingPackageError: The analyzer uses stems, and PyStemmer is not installed.

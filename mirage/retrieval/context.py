@@ -56,7 +56,7 @@ class TokenScorer(Protocol):
     """
 
     def token_scores(self, pairs: Sequence[tuple[str, str]], /) -> Sequence[TokenScores]:
-        """Return the scores of the tokens of the second text of each pair."""
+        """Return the score of each token of the text, for each pair of a question and a text."""
 
 
 SentenceScorer = PairScorer | TokenScorer | Embedder

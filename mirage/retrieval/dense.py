@@ -144,8 +144,8 @@ class DenseRetriever:
                 passage without title and text gets a vector of zeros.
             folder: The folder of the index. ``None`` keeps the index in a temporary folder, which
                 is deleted when the program ends or the object is garbage collected.
-            embedder: The embedder that computes the vectors. The name or folder of a model makes a
-                :class:`~mirage.neural.SentenceEmbedder`.
+            embedder: The embedder that computes the vectors. For the name or folder of a model, a
+                :class:`~mirage.neural.SentenceEmbedder` is created.
             query_prefix: The text to add before each question, as the model card requires
                 (``"query: "`` for E5). The default is the ``query_prefix`` of the embedder, if it
                 has one.
@@ -163,8 +163,8 @@ class DenseRetriever:
 
         Raises:
             NeuralError: The embedder fails on a passage, or does not return vectors.
-            DatasetError: The folder holds something else, cannot be written, or is in use by
-                another build.
+            DatasetError: The folder contains something other than an index, cannot be written, or
+                is in use by another build.
             SettingError: ``similarity`` or ``index`` is unknown, or there is a folder but the
                 embedder has no ``fingerprint``.
             MissingPackageError: A package of an extra is not installed.

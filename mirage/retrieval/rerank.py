@@ -217,8 +217,8 @@ class LLMReranker:
 
     The method is that of RankGPT (Sun et al. 2023, arXiv 2304.09542, section 3.2). The LLM sees a
     window of neighbouring passages at a time, and orders them. The window moves in steps from the
-    end of the ranking to its start. Windows overlap, so each window contains the best passages of
-    the window before it.
+    end of the ranking to its start. By default, neighbouring windows overlap by half, so the best
+    passages of a window are also in the next one.
 
     Passages that a response does not mention come last in their window, in their previous order. If
     a request fails, or no response can be parsed after six attempts, the passages of the window

@@ -26,9 +26,10 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
     """Return, for each query, the ids of the relevant passages that are in a corpus.
 
     The relevance judgments (qrels) of a query are a list of ids. If the corpus has a passage with
-    any of these ids, they are taken as ids of passages. Otherwise they are taken as ids of
-    documents, as in KILT, and every passage of these documents is relevant. The list then begins
-    with the first passage of each document, followed by the second of each, and so on.
+    an id from the qrels of any query, all qrels are taken as ids of passages. Otherwise they are
+    taken as ids of documents, as in KILT, and every passage of these documents is relevant. The
+    result then begins with the first passage of each document, followed by the second of each, and
+    so on.
 
     Raises:
         DatasetError: No query has qrels, or the corpus has none of the passages or documents.

@@ -106,8 +106,8 @@ class SparseRetriever:
 
         Raises:
             NeuralError: The model cannot be loaded, or fails on a passage.
-            DatasetError: The folder holds something else, cannot be written, or is in use by
-                another build.
+            DatasetError: The folder contains something other than an index, cannot be written, or
+                is in use by another build.
             MissingPackageError: The extra ``neural`` is not installed.
         """
         if not isinstance(corpus, Corpus):
