@@ -87,7 +87,7 @@ class ResultTable(Printed, Sequence[Cell]):
     def values_of(self, axis: str) -> tuple[str, ...]:
         """Return the distinct settings of one axis, in the order of the cells.
 
-        An empty string stands for cells without a setting of this axis.
+        They include an empty string if a cell has no setting of this axis.
 
         Raises:
             UnknownNameError: If the table has no such axis.

@@ -176,7 +176,7 @@ def _assemble(name: str, pooling: Pooling) -> Any:
 
 
 def _end_texts(tokenizer: Any) -> None:
-    """Make a tokenizer end each text with a special token, whose vector stands for the text."""
+    """Make a tokenizer end each text with a special token, whose vector is that of the text."""
     if tokenizer("a")["input_ids"][-1] not in tokenizer.all_special_ids:
         tokenizer.add_eos_token = True
     if tokenizer.pad_token is None:

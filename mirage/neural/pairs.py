@@ -319,9 +319,15 @@ class NLI(_PairScorer):
 class Reranker(_PairScorer):
     """A reranker (cross-encoder) that scores pairs (query, passage).
 
-    It has the same arguments as :class:`NLI`, and works like it, with three differences. ``model``
-    is by default :data:`RERANKER_MODEL`. If a pair is too long, the passage is truncated. The
-    precision on CUDA is float16.
+    It works like :class:`NLI`, but its precision on CUDA is float16.
+
+    Args:
+        model: As for :class:`NLI`; by default :data:`RERANKER_MODEL`.
+        tokenizer: The tokenizer, if ``model`` is an object.
+        max_length: The most tokens of a pair. In a longer pair, the passage is truncated. If the
+            query alone is too long, both texts are truncated.
+        token_budget: As for :class:`NLI`.
+        cache: As for :class:`NLI`.
 
     Raises:
         NeuralError: The model cannot be loaded, as for :class:`NLI`, or it returns more than one

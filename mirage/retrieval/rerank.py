@@ -90,11 +90,15 @@ class CrossEncoderReranker:
         *,
         executor: Executor | None = None,
     ) -> RetrievalRun:
-        """Return the first ``depth`` passages of each query, ordered by the scores of the model.
+        """Return the best passages of each query, ordered by the scores of the model.
 
-        All arguments but ``executor`` are explained in :meth:`mirage.retrieval.Reranker.rerank`. If
-        an ``executor`` is given, its workers load the model and compute the scores; by default this
-        process does.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
+            executor: The executor whose workers load the model and compute the scores; by default
+                this process does.
 
         Raises:
             NeuralError: The model cannot be loaded, or fails.
@@ -146,9 +150,13 @@ class EndpointReranker:
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first ``depth`` passages of each query, ordered by the scores of the endpoint.
+        """Return the best passages of each query, ordered by the scores of the endpoint.
 
-        The arguments are explained in :meth:`mirage.retrieval.Reranker.rerank`.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
             LLMError: No query could be reranked, or OpenAI is called without an API key.
@@ -260,9 +268,13 @@ class LLMReranker:
     def rerank(
         self, run: RetrievalRun, corpus: Corpus, queries: Iterable[Query], depth: int
     ) -> RetrievalRun:
-        """Return the first ``depth`` passages of each query, in the order of the LLM.
+        """Return the best passages of each query, in the order of the LLM.
 
-        The arguments are explained in :meth:`mirage.retrieval.Reranker.rerank`.
+        Args:
+            run: The retrieved passages, best first.
+            corpus: The corpus that contains these passages.
+            queries: The queries to rerank.
+            depth: The number of passages to rerank for each query; the rest is left out.
 
         Raises:
             LLMError: No window could be ordered, or OpenAI is called without an API key.
