@@ -53,7 +53,7 @@ class SparseRetriever:
     the question. Passages without a positive score are not retrieved; passages with equal scores
     keep the order of the corpus. Weights are stored as SciPy sparse matrices, one per 1,024
     passages, and a search reads one of them at a time. :meth:`build` builds an index, and
-    :meth:`open` opens one and explains ``verify``.
+    :meth:`open` opens one and explains ``verify``. Both need the model as ``embedder``.
     """
 
     name = "sparse"
