@@ -263,7 +263,7 @@ def test_a_generator_with_a_prompt_needs_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('user: "{passages} {question.text}"', "not a plain slot"),
+        ('user: "{passages} {question.text}"', "not the plain name of a slot"),
         ('user: "{passages} {quesion}"', "did you mean 'question'"),
         ('user: "{passages}"', "no {question}"),
         ('user: "{question}"', "needs the slot {passages}"),
