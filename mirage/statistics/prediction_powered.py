@@ -52,14 +52,14 @@ class Tuned(NamedTuple):
 
 
 def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
-    """Return the weight of predictions with the smallest variance (power tuning of PPI++, section
-    6).
+    """Return the weight of predictions that minimizes the variance (power tuning of PPI++).
 
     The probability with which each cluster was selected for labelling must be known. The weight is
-    ``-sum(a b) / sum(b b)`` over clusters, limited to the range from 0 to 1. It is shrunk by ``1 -
-    1 / F`` (Morris 1983), so that useless predictions add almost no variance. The weight that is
-    applied to a cluster is estimated from the other clusters. A label therefore does not affect the
-    weight of its own prediction. Otherwise intervals would be too narrow if there are few labels.
+    ``-sum(a b) / sum(b b)`` over clusters (PPI++, section 6), limited to the range from 0 to 1. It
+    is shrunk by ``1 - 1 / F`` (Morris 1983), so that useless predictions add almost no variance.
+    The weight that is applied to a cluster is estimated from the other clusters. A label therefore
+    does not affect the weight of its own prediction. Otherwise intervals would be too narrow if
+    there are few labels.
 
     Args:
         contributions: ``a``: the contribution of each cluster's labels to the estimating equation,

@@ -123,9 +123,10 @@ def validate(
 
     * ``mean``: interval of a mean score (:func:`mirage.statistics.clusters.mean_intervals`).
     * ``paired difference``: interval of the difference of two systems on the same queries
-      (:func:`mirage.statistics.paired_means`). * ``worse``, ``no worse``: verdicts of the
-      regression test (:func:`mirage.testing.assert_no_regression`). ``no worse`` is false if the
-      effect is the margin or more.
+      (:func:`mirage.statistics.paired_means`).
+    * ``worse``, ``no worse``: verdicts of the regression test
+      (:func:`mirage.testing.assert_no_regression`). ``no worse`` is false if the effect is the
+      margin or more.
     * ``history``: an alarm at any commit (:func:`mirage.monitoring.compare_commits`).
     * ``drift``: a change between two periods of traffic (:func:`mirage.monitoring.drift`).
     * ``logits``, ``rank intervals``, ``winner interval``: intervals of a judged ranking
