@@ -256,7 +256,7 @@ def unfit_answers(
         min_words: The smallest number of words of an answer. :func:`count_words` counts them in the
             answer section without citations.
 
-        Returns:
+    Returns:
         The reason for each dropped question, by question id.
     """
     dropped: dict[str, Dropped] = {}

@@ -106,8 +106,8 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
     The size of the rise, in standard deviations, is half-normal with the variance ``g``, and the
     standard deviation is integrated out. The ratio is then ``2 T(q) (1 + g l)^(-1/2) (S /
     R)^(degrees / 2)``. Here ``l`` is the squared length of the step (0 before the start of the rise
-    and 1 after it), and ``S`` is the sum of squares of the values. ``R`` is ``S - g product^2 / (1
-    + g l)``, and ``T(q)`` is the probability that the rise is above 0.
+    and 1 after it), and ``S`` is the sum of squares of the values. ``T(q)`` is the probability that
+    the rise is above 0, and ``R`` is ``S - g product^2 / (1 + g l)``.
     """
     from scipy.special import stdtr
 

@@ -31,7 +31,8 @@ from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
 FEW_ERRORS = 10
 """The number of clusters with an error from which the clustering of errors can be estimated.
 
-If correct labels are rarer than errors, clusters with a correct label are counted instead."""
+If correct labels are rarer than errors, clusters with a correct label are counted instead.
+"""
 
 # Balanced accuracy --------------------------------------------------------------------------------
 

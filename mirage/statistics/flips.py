@@ -13,7 +13,8 @@ from scipy.stats import binom
 FEWEST_UNITS = 28
 """The smallest number of units for a test of flips.
 
-With fewer units, the p-value of three flips would be above 0.047."""
+With fewer units, the p-value of three flips would be above 0.047.
+"""
 
 MOST_UNITS = 100
 """The largest number of units that :func:`flip_p_value` uses; with more, p-values hardly change."""

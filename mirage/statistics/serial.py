@@ -20,7 +20,8 @@ __all__ = ["FEWEST_DAYS", "SerialDifferences", "day_inflation", "serial_differen
 FEWEST_DAYS = 4
 """The smallest number of days in a period for an interval.
 
-A single day cannot show how much days vary."""
+A single day cannot show how much days vary.
+"""
 
 _FEWEST_A_DAY = 8  # values a day from which their correlation is estimated within days
 _LARGEST = 0.98  # the largest correlation of successive values

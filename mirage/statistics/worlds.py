@@ -25,7 +25,8 @@ __all__ = [
 
 Score = Literal["binary", "ordinal", "continuous", "skewed"]
 """The kind of score, in this order: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or
-log-normal."""
+log-normal.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
