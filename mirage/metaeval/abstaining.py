@@ -1,8 +1,9 @@
 """Judges that abstain: a cheap score decides the items on which it is reliable enough.
 
-A score that agrees with people in general agrees with them more often if it is high or low. From
-labels, calibration finds a margin around the threshold. Beyond the margin the error stays below a
-risk that the user sets; items within the margin are for an LLM, or for people.
+Very high and very low scores agree with people more often than scores near the threshold.
+Calibration on labelled items finds a margin around the threshold. Among items whose score is
+further from the threshold, the error rate stays at or below a limit, the risk, that the user sets.
+Items whose score is within the margin are left to an LLM, or to people.
 """
 
 from __future__ import annotations
@@ -58,22 +59,25 @@ class AbstainingJudge:
     :meth:`calibrate` creates one from labels.
 
     Attributes:
-        threshold: Decided items with at least this score are positive.
+        threshold: An item that is decided is positive if its score is at least this number, else
+            negative.
         margin: Items closer than this to the threshold are not decided. It is infinite, so that the
             rule abstains on all items, if calibration could not limit the risk for any share of
             items.
         risk: The upper limit of the error among decided items.
-        confidence: The share of calibrations in which the error stays below the risk; ``None`` if
-            it does so on average over calibrations.
+        confidence: The probability that a calibration, on a new sample of labels, keeps the error
+            at or below the risk. ``None`` if only the average error over many calibrations is
+            limited.
         balanced: Whether the error is the mean of the error rates of the two labels.
-        coverage: The share of the labelled items that are decided.
-        coverage_interval: The 95 % confidence interval of the coverage; NaN with few clusters.
-        error: The error among the decided labelled items. It is optimistic, since the margin was
-            chosen on these items.
+        coverage: The share of the items used for calibration that the rule decides.
+        coverage_interval: The 95 % confidence interval of the coverage; NaN if there are too few
+            clusters.
+        error: The error among the decided items of the calibration. It is optimistic, since the
+            margin was chosen on these items.
         labels: The number of items that were used for calibration.
         clusters: The number of clusters of these items.
-        prompt_digest: The digest of the prompt behind the scores, if an LLM with the user's prompt
-            gave them; else empty.
+        prompt_digest: The digest (hash) of the user's own prompt, if an LLM gave the scores with
+            that prompt; else empty.
     """
 
     threshold: float
@@ -103,18 +107,20 @@ class AbstainingJudge:
         """Return a rule whose margin is chosen so that the error among decided items is limited.
 
         The candidates are margins that decide 5, 10, ... 100 % of the items; the narrowest that
-        passes is used. By default a margin passes if the error among the items that it decides,
-        counting one more cluster as decided and wrong, is at most the risk
+        passes is used. By default a margin passes if the error among the items that it decides is
+        at most the risk, after one more cluster is added in which every item is decided wrongly
         (:func:`~mirage.statistics.selective.conformal_error`). The error is then at most the risk
-        on average over calibrations, where abstaining on all items counts as no error. In a single
-        calibration it may be above the risk.
+        on average over calibrations, each with a new sample of labels. A calibration after which
+        the rule abstains on all items counts as one without errors. In a single calibration the
+        error may be above the risk.
 
-        With ``confidence``, the error is at most the risk in this share of calibrations. Each
-        margin is tested for an error below the risk among decided items
-        (:func:`~mirage.statistics.selective.risk_p_value`). The tests form a sequence
-        (:func:`~mirage.statistics.selective.fallback`) that starts at a quarter of the items, or
-        later if a quarter is too few to pass, and again at half. This needs more labels, and
-        abstains throughout more often.
+        With ``confidence``, the error is at most the risk in this share of calibrations. A margin
+        then passes if a significance test shows that the error among the items that it decides is
+        below the risk (:func:`~mirage.statistics.selective.risk_p_value`). The tests form a
+        sequence from wide to narrow margins (:func:`~mirage.statistics.selective.fallback`). It
+        starts at the margin that decides a quarter of the items, or at a narrower one if a quarter
+        is too few to pass. It starts again at the margin that decides half of the items. This needs
+        more labels than the default, and the rule more often abstains on all items.
 
         The scores must not depend on these labels: a model fitted to them would look too good.
         ``validation/coverage/abstaining.py`` prints how often the risk is exceeded, with and
@@ -123,10 +129,10 @@ class AbstainingJudge:
         Args:
             scores: One number per item (a sentence or a response); high means positive. Items with
                 NaN are never decided.
-            labels: Whether people call each item positive.
+            labels: For each item, whether people labelled it positive.
             risk: The upper limit of the error among decided items, between 0 and 1.
-            confidence: The share of calibrations in which the limit must hold; by default it holds
-                on average over calibrations.
+            confidence: The probability, over new samples of labels, that the error is at most the
+                risk. By default only the average error over many calibrations is limited.
             clusters: The cluster of each item, if items are not independent, such as the answer
                 that sentences come from; by default each item is its own cluster.
             threshold: The neutral score, such as 0.5 for a probability. Do not choose it on these
@@ -141,7 +147,8 @@ class AbstainingJudge:
             SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or ``threshold`` is
                 not finite.
             JudgmentError: There is not one score, label and cluster per item; or there are too few
-                labels to show the risk even without an error. The message has the number needed.
+                labels to show that the error is within the risk, even if no decision is wrong. The
+                message has the number of labels that are needed.
 
         Example:
             >>> import numpy as np
@@ -227,7 +234,7 @@ def _columns(
 
 
 def _margins(distance: Floats) -> Floats:
-    """Return margins in descending order, each of which decides a larger share of the items."""
+    """Return candidate margins from wide to narrow; each decides more items than the last."""
     distances = np.sort(distance[~np.isnan(distance)])[::-1]
     positions = np.ceil(_STEPS * len(distances)).astype(int) - 1
     # The last margin is 0, which decides every item with a score.
@@ -237,7 +244,7 @@ def _margins(distance: Floats) -> Floats:
 def _errors(
     wrong: Bools, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the numbers of errors among decided items: in all, or per label if ``balanced``."""
+    """Return the errors among all decided items, or per true label if ``balanced``."""
     groups = (decided & positive, decided & ~positive) if balanced else (decided,)
     return tuple(errors_of(wrong[group], codes[group]) for group in groups)
 
@@ -245,9 +252,10 @@ def _errors(
 def _with_share(
     share: float, positive: Bools, codes: Ints, decided: Bools, balanced: bool
 ) -> tuple[Errors, ...]:
-    """Return the errors of an imagined rule that decides wrongly with this rate.
+    """Return the errors of a hypothetical rule that is wrong on this share of its decisions.
 
-    If ``balanced``, the rate is the same for both labels."""
+    If ``balanced``, the share is the same for the items of each label.
+    """
     none = _errors(np.zeros(len(positive), dtype=bool), positive, codes, decided, balanced)
     return tuple(Errors(share * kind.decided, kind.decided) for kind in none)
 
@@ -261,7 +269,11 @@ def _pass_on_average(
     risk: float,
     balanced: bool,
 ) -> Ints:
-    """Return the rules whose error, with one more cluster decided and wrong, is within the risk."""
+    """Return the indices of rules whose error stays within the risk if one wrong cluster is added.
+
+    In the added cluster, every item is decided wrongly
+    (:func:`~mirage.statistics.selective.conformal_error`).
+    """
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
     totals = [int(np.count_nonzero(kind & has_score)) for kind in kinds]
     _check_both_labels(totals, int(np.count_nonzero(has_score)), balanced)
@@ -277,7 +289,7 @@ def _pass_on_average(
         raise JudgmentError(
             f"{labels} labels in {len(np.unique(codes[has_score]))} clusters are too few to show a "
             f"risk of at most {risk:g}, even if no decision is wrong; at least {needed} labels "
-            "like these are needed"
+            "with clusters of this size are needed"
         )
 
     def count(rows: Bools) -> float:
@@ -302,7 +314,11 @@ def _pass_tests(
     alpha: float,
     balanced: bool,
 ) -> Ints:
-    """Return the rules whose error is shown to be below the risk, at a level for all together."""
+    """Return the indices of the rules that significance tests show to have an error below the risk.
+
+    The tests are corrected together: the probability of accepting any rule whose error is above the
+    risk is at most ``alpha``.
+    """
     p_values = [
         risk_p_value(_errors(wrong, positive, codes, decided, balanced), risk) for decided in rules
     ]
@@ -328,7 +344,11 @@ def _check_both_labels(totals: Sequence[float], labels: int, balanced: bool) -> 
 
 
 def _level_shares(can_pass: Sequence[bool], shares: Sequence[float]) -> Floats:
-    """Return each test's share of the significance level; 0 unless it starts a sequence."""
+    """Return the share of the significance level that the test of each rule gets.
+
+    Rules are in the order of their margins, from wide to narrow. Only the tests at which a sequence
+    of tests starts have a share; the others have 0.
+    """
     first = can_pass.index(True) if True in can_pass else len(can_pass) - 1
     positions = {
         max(first, next(position for position, share in enumerate(shares) if share >= start))
@@ -363,7 +383,11 @@ def _check_enough(
 
 
 def _error(wrong: Bools, positive: Bools, decided: Bools, balanced: bool) -> float:
-    """Return the error among decided items; NaN if a required label has no decided item."""
+    """Return the error among decided items.
+
+    If ``balanced``, it is the mean of the error rates of the two labels. It is NaN if no item is
+    decided, or if ``balanced`` and no item of one label is decided.
+    """
     kinds = [positive, ~positive] if balanced else [np.ones(len(wrong), dtype=bool)]
     if not all((decided & kind).any() for kind in kinds):
         return math.nan
@@ -378,9 +402,9 @@ class Decision(NamedTuple):
 
     Attributes:
         sentence: The sentence.
-        label: The label; ``None`` if no judge gave one.
-        by: The name of the score or of the costly judge that gave the label; empty if none did.
-        score: The cheap score, in its own units; NaN if there is none.
+        label: The label; ``None`` if neither the score nor the costly judge gave one.
+        by: The name of the score or of the costly judge that gave the label; empty if neither did.
+        score: The cheap score of the sentence, in its own units; NaN if the sentence has no score.
     """
 
     sentence: AnswerSentence
@@ -391,23 +415,24 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True)
 class Cascade:
-    """A judge of sentences: a calibrated score, and another judge if the score abstains.
+    """A judge that labels sentences by a cheap score, or by a costly judge if the score abstains.
 
     :func:`cascade` makes one, and :func:`~mirage.metaeval.evaluate` accepts it. The risk of
-    ``abstaining`` limits the error of the score's decisions only; on the other sentences, the
-    cascade has the errors of the other judge.
+    ``abstaining`` limits only the error of the sentences that the score decides. On the other
+    sentences, the cascade makes the errors of the costly judge.
 
     Attributes:
         name: The name in tables.
         cheap: The score.
         costly: The judge of sentences on which the score abstains: an LLM, people or a function.
             ``None`` leaves them without a label.
-        abstaining: The calibrated rule. It expects that high scores are positive, so a score that
-            is better when lower is reversed first: 0.2 on a scale of 0 to 1 becomes 0.8.
+        abstaining: The calibrated rule that decides or abstains. It expects that high scores are
+            positive, so a score that is better when lower is reversed first: 0.2 on a scale of 0 to
+            1 becomes 0.8.
         positive: The label of high scores.
         negative: The other label.
-        direction: A note on which scores mean the positive label; empty if the score declares that
-            high scores do.
+        direction: A note on whether high or low scores mean the positive label; empty if the score
+            itself declares that high scores do.
 
     Raises:
         JudgmentError: The rule was calibrated with another prompt than ``cheap`` has.
@@ -426,15 +451,15 @@ class Cascade:
         if self.abstaining.prompt_digest != digest:
             raise JudgmentError(
                 f"{name_of(self.cheap)!r} has {_prompt_name(digest)}, but the rule was calibrated "
-                f"with {_prompt_name(self.abstaining.prompt_digest)}; calibrate it again, since "
-                "its risk does not hold for other scores"
+                f"with {_prompt_name(self.abstaining.prompt_digest)}; calibrate it again, because "
+                "its risk only holds for the scores on which it was calibrated"
             )
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (str(self.abstaining), self.direction)))
 
     def scored(self, sentences: Sequence[AnswerSentence]) -> tuple[Decision, ...]:
-        """Return the decisions of the score alone, with no label if it abstains."""
+        """Return a decision for each sentence by the score alone; no label if it abstains."""
         sentences = list(sentences)
         opinion, evidence = _score(self.cheap, sentences)
         scores = opinion.reading.turned(evidence)
@@ -450,7 +475,7 @@ class Cascade:
         )
 
     def finished(self, decisions: Sequence[Decision]) -> tuple[Decision, ...]:
-        """Return these decisions, completed by the costly judge if they lack a label.
+        """Return the decisions, with labels by the costly judge for those that have no label yet.
 
         Raises:
             JudgmentError: The costly judge does not return one label per sentence.
@@ -461,7 +486,8 @@ class Cascade:
         labels = list(self.costly.label(rest))
         if len(labels) != len(rest):
             raise JudgmentError(
-                f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences"
+                f"{self.costly.name!r} returned {len(labels)} labels for {len(rest)} sentences; it "
+                "must return one label, or None, for each"
             )
         new_labels, name = iter(labels), self.costly.name
 
@@ -484,7 +510,7 @@ class Cascade:
         )
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
-        """Return an estimate of the requests of :meth:`label`; nothing is sent.
+        """Estimate the requests that :meth:`label` would send to the LLM, without sending any.
 
         Raises:
             JudgmentError: The costly judge is not an :class:`~mirage.metaeval.LLMSentenceJudge`, so
@@ -520,15 +546,17 @@ def cascade(
     """Calibrate a cheap score on labels, and combine it with a costly judge for the rest.
 
     Args:
-        cheap: A score, a feature or its name, or a function of a sentence that returns floats. Its
-            threshold is the score's own, or else 0.5. Its direction is the declared one; by default
-            higher is better. A list of scores becomes one probability, by a logistic regression
-            with equal weight for both labels; use a list with one score if its threshold is
-            unknown. For calibration, the probabilities of each fifth of the clusters come from a
-            model fitted to the other four fifths; decisions use a model fitted to all clusters.
-        costly: A judge of sentences, such as :class:`~mirage.metaeval.LLMSentenceJudge`; ``None``
-            if people judge the rest.
-        labelled: Sentences with two labels, for the calibration; queries are the clusters.
+        cheap: A score, a feature or its name, or a function of a sentence that returns floats. If
+            the score has no threshold, 0.5 is used. If it declares no direction, higher is assumed
+            to be better. A list of scores is combined into one probability by a logistic regression
+            that gives both labels equal weight. If the threshold of a single score is unknown, pass
+            a list with this score. For calibration, the probabilities of each fifth of the clusters
+            come from a model fitted to the other four fifths; decisions use a model fitted to all
+            clusters.
+        costly: The judge of the sentences on which the score abstains, such as
+            :class:`~mirage.metaeval.LLMSentenceJudge`; ``None`` leaves them to people.
+        labelled: Sentences for the calibration, labelled by people with exactly two different
+            labels. By default the sentences of one query form a cluster.
         risk: As for :meth:`AbstainingJudge.calibrate`.
         confidence: As for :meth:`AbstainingJudge.calibrate`.
         balanced: As for :meth:`AbstainingJudge.calibrate`.
@@ -539,9 +567,11 @@ def cascade(
         The calibrated cascade.
 
     Raises:
-        JudgmentError: ``cheap`` returns labels instead of scores; there are not two labels, one of
-            them positive; the LLM uses other labels; or there are too few labels.
-        SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or the list is empty.
+        JudgmentError: ``cheap`` returns labels instead of scores; its direction depends on the
+            language; ``labelled`` does not have exactly two labels, one of them the positive label;
+            the LLM uses labels with other names; or there are too few labels.
+        SettingError: ``risk`` or ``confidence`` is not between 0 and 1, or the list ``cheap`` is
+            empty.
         DatasetError: No sentence has a label.
 
     Example:
@@ -598,7 +628,11 @@ def _combine(
     clusters: Ints,
     seed: int,
 ) -> tuple[Score, Floats]:
-    """Return a score that combines several, and its cross-validated probabilities on the labels."""
+    """Return a score that combines several scores, and its values on the labelled sentences.
+
+    The values are cross-validated: the model behind each of them was not fitted to the cluster of
+    the sentence.
+    """
     if not parts:
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")
 
@@ -621,7 +655,11 @@ def _combine(
 
 
 def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Floats]:
-    """Return a function from columns of scores to probabilities; NaN if a score is not finite."""
+    """Fit a logistic regression to columns of scores, and return the function that applies it.
+
+    The function returns the probability of the positive label for each row of scores; NaN if a
+    score of the row is not finite.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -661,7 +699,7 @@ def _score(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> tuple[Opini
 
 
 def _turned_threshold(opinion: Opinion) -> float:
-    """Return the threshold of a score (0.5 by default), reversed if lower is better.
+    """Return the threshold of a score, or 0.5; it is reversed if lower scores are better.
 
     Raises:
         JudgmentError: The direction, and so the threshold, depends on the language.

@@ -1,6 +1,7 @@
 """Agreement between annotators: Gwet's AC1, Fleiss' kappa, Krippendorff's alpha, with intervals.
 
-MEMERAG (arXiv 2502.17163, Table 2) reports AC1 beside kappa; :mod:`mirage.statistics` explains why.
+MEMERAG (arXiv 2502.17163, Table 2) reports both AC1 and kappa; :mod:`mirage.statistics.agreement`
+explains how they differ.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ class LanguageAgreement(NamedTuple):
         language: The language code.
         sentences: The number of sentences with at least two labels.
         queries: The number of queries that these sentences answer.
-        agreement: The share of pairs of annotators that gave the same label, as a mean over
-            sentences.
-        gwet_ac1: Gwet's AC1, with the labels that occur in the language.
+        agreement: For each sentence, the share of pairs of its annotators that gave it the same
+            label; averaged over sentences.
+        gwet_ac1: Gwet's AC1. Labels that never occur in the language do not count as possible
+            labels.
         fleiss_kappa: Fleiss' kappa; NaN if all labels are the same.
         krippendorff_alpha: Krippendorff's alpha; NaN if all labels are the same.
-        gwet_ac1_interval: The bootstrap interval over queries, as its two ends; NaN with fewer
-            than 14 queries, or if AC1 is undefined for a bootstrap sample.
+        gwet_ac1_interval: The two ends of the confidence interval of AC1, from a bootstrap over
+            queries; NaN with fewer than 14 queries, or if AC1 is undefined for a bootstrap sample.
         fleiss_kappa_interval: The bootstrap interval of Fleiss' kappa, as for AC1.
         krippendorff_alpha_interval: The bootstrap interval of Krippendorff's alpha, as for AC1.
     """
@@ -129,7 +131,7 @@ def annotator_agreement(
     Args:
         labelled: Sentences with several labels, one per annotator. The annotators and their number
             may differ between sentences.
-        fine: Compare fine-grained labels.
+        fine: Compare the fine-grained labels of annotators instead of their labels.
         cluster: The clusters of queries, as for :func:`mirage.metaeval.evaluate`.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.

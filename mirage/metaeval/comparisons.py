@@ -32,7 +32,8 @@ class Comparison(CorrectedDifference):
     """The difference in balanced accuracy of two judges on the same sentences.
 
     Attributes:
-        judges: The names of the judges; the balanced accuracy of the first is at least as high.
+        judges: The names of the two judges. The first one has the higher balanced accuracy, or the
+            same.
         differing: The number of sentences on which exactly one of the two judges is right.
     """
 
@@ -42,7 +43,7 @@ class Comparison(CorrectedDifference):
 
 @dataclass(frozen=True, eq=False)
 class Comparisons(Rows[Comparison]):
-    """The comparisons of every two judges in one language, or on the mean of all languages.
+    """The comparisons of every two judges in one language, or by their mean over all languages.
 
     Iterating yields them. ``comparisons["a", "b"]`` is the comparison of two judges, in any order.
     """
@@ -106,10 +107,10 @@ def compare(
     """Compare every two judges, as :meth:`MetaEvaluation.compare` describes.
 
     Args:
-        settings: Comparisons without rows, which hold the settings.
+        settings: A ``Comparisons`` without rows, whose other attributes the result copies.
         truth: The sentences and their labels.
         judges: The names of the judges.
-        right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
+        right: Whether each judge labelled each sentence correctly, ``(sentences, judges)``.
         tallies: Sentence counts of the language, or of each language.
         seed: Random seed.
     """

@@ -41,9 +41,10 @@ __all__ = [
 ]
 
 Verdicts = Mapping[tuple[str, ...], Hashable]
-"""The verdict of a judge on each item, or ``None`` if there is no valid one.
+"""The verdicts of a judge on items in one language; ``None`` if an item has no valid verdict.
 
-An item is named by a tuple, whose first part is its query: the cluster of the item.
+The key of an item is a tuple whose first element is the id of the item's query. Items of the same
+query form a cluster.
 """
 
 
@@ -56,11 +57,11 @@ class ConsistencyOfPair(NamedTuple):
 
     Attributes:
         languages: The codes of the languages.
-        items: The number of items with a verdict in both.
+        items: The number of items with a verdict in both languages.
         agreement: The share of these items with the same verdict.
         kappa: Cohen's kappa; NaN if all verdicts are the same.
-        interval: The interval of kappa. NaN with fewer than 14 queries, with fewer than 5 queries
-            on which the verdicts differ, or if kappa is undefined for a bootstrap sample.
+        interval: The confidence interval of kappa. NaN with fewer than 14 queries, with fewer than
+            5 queries on which the verdicts differ, or if kappa is undefined for a bootstrap sample.
     """
 
     languages: tuple[str, str]
@@ -81,15 +82,17 @@ class LanguageConsistency(Rows[ConsistencyOfPair]):
         queries: The number of queries of these items; queries are the clusters of all intervals.
         missing: For each language, the number of items that have a verdict in other languages but
             not in it.
-        agreement: The share of pairs of languages with the same verdict, as a mean over items.
+        agreement: For each item, the share of pairs of languages with the same verdict; averaged
+            over items.
         alpha: Krippendorff's alpha with languages as raters; NaN if all verdicts are the same.
         alpha_interval: The interval of ``alpha``; NaN under the conditions of
             :attr:`ConsistencyOfPair.interval`.
         kappa: Fleiss' kappa; NaN if all verdicts are the same.
-        kappa_interval: The interval of ``kappa``, with the same conditions.
+        kappa_interval: The interval of ``kappa``; NaN under the same conditions.
         kappas: For each language, the mean of its Cohen's kappas with the other languages.
-        kappas_intervals: The intervals of ``kappas``, with the same conditions. A query counts as
-            different if its verdicts differ from those in at least half of the other languages.
+        kappas_intervals: The intervals of ``kappas``; NaN under the same conditions. Here verdicts
+            on a query count as different if the language's verdict on one of its items differs from
+            the verdicts in at least half of the other languages.
         level: The confidence level of all intervals.
     """
 
@@ -181,15 +184,15 @@ def language_consistency(
     """Measure how consistent a judge's verdicts on parallel items are across languages.
 
     The verdicts can come from :func:`sentence_verdicts` or :func:`pair_verdicts`, which run a
-    judge, or from a record. Intervals resample queries, for all languages together
-    (:func:`mirage.statistics.bootstrap.bootstrap`), because neither two items of one query nor the
-    translations of one item are independent. ``validation/coverage/language_consistency.py`` prints
-    the coverage of the intervals.
+    judge, or from recorded results. Intervals resample queries, and each sample has the same
+    queries in all languages (:func:`mirage.statistics.bootstrap.bootstrap`), because neither two
+    items of one query nor the translations of one item are independent.
+    ``validation/coverage/language_consistency.py`` prints the coverage of the intervals.
 
     Args:
         verdicts: For each language the verdict on each item. An item has the same name in every
-            language, such as ``("q01", "model a", "model b")``. An item without a verdict in a
-            language, or with ``None``, is left out of that language's statistics.
+            language, such as ``("q01", "model a", "model b")``. An item that is missing in a
+            language, or has the verdict ``None`` there, is left out of that language's statistics.
         judge: The name of the judge in tables.
         draws: The number of bootstrap samples behind each interval.
         level: The confidence level of the intervals.
@@ -332,11 +335,13 @@ def pair_verdicts(
     """Have a judge compare the same pairs of responses in several languages.
 
     Args:
-        judge: The judge, such as :class:`~mirage.arena.PairwiseJudge`; its cache keeps the votes.
+        judge: The judge, such as :class:`~mirage.arena.PairwiseJudge`, which stores votes in its
+            cache.
         parallel: For each language its dataset and the runs of the same models. Queries must have
             the same ids in each language.
-        pairs: The pairs to judge, in the order of their responses. The default is every two models
-            on each query that all languages have, in alternating order.
+        pairs: The pairs of responses to judge; the judge sees the response of ``model_a`` first.
+            The default is every two models on each query that all languages have. The model that
+            comes first alternates from pair to pair.
         progress: Show progress bars on stderr if that is a terminal.
 
     Returns:
@@ -360,7 +365,7 @@ def pair_verdicts(
 
 
 def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -> list[Pair]:
-    """Return every pair of models on each query that all languages have."""
+    """Return every pair of the shared models on each query that all languages have."""
     ids = [[query.id for query in dataset] for dataset, _ in parallel.values()]
     models = [[run.model for run in runs] for _, runs in parallel.values()]
     queries = [id_ for id_ in (ids or [[]])[0] if all(id_ in names for names in ids)]
@@ -375,7 +380,10 @@ def _common_pairs(parallel: Mapping[str, tuple[MirageDataset, Sequence[Run]]]) -
 
 
 def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
-    """Return verdicts as integer codes, ``(items, languages)``, -1 if missing, and item queries."""
+    """Return the code of each item's verdict in each language, and the number of each item's query.
+
+    The codes are integers of shape ``(items, languages)``; -1 if a verdict is missing.
+    """
     items = list(dict.fromkeys(item for column in verdicts.values() for item in column))
     kinds = dict.fromkeys(
         verdict
@@ -391,7 +399,11 @@ def _table(verdicts: Mapping[str, Verdicts]) -> tuple[Ints, Ints]:
 
 
 def _cells(first: Ints, second: Ints, kinds: int) -> Floats:
-    """Return one row per item, with 1 at its pair of verdicts; zeros if a verdict is missing."""
+    """Return a flat contingency table of the verdicts in two languages for each single item.
+
+    A row has one column per pair of verdicts, with 1 at the pair of this item. It is all 0 if one
+    of the two verdicts is missing.
+    """
     cells = np.zeros((len(first), kinds**2))
     both = np.flatnonzero((first >= 0) & (second >= 0))
     cells[both, first[both] * kinds + second[both]] = 1

@@ -1,8 +1,8 @@
 """Corrections of a feature's mean with a few labels, and tests of the feature on the user's data.
 
 A feature may be wrong about the share of supported sentences but right about which sentences are
-supported. Then a few labels correct the share, and the feature makes the labels more valuable. Or
-it may be wrong about both.
+supported. Then a few labels correct the share, and with the feature fewer labels suffice for the
+same precision. Or the feature may be wrong about both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 TOGETHER = "together"
-"""Used in place of a judge's name: all scores, with weights learnt from the labels."""
+"""The name of the row that combines all judges, with weights learnt from the labels."""
 
 
 class CorrectedShare(NamedTuple):
@@ -46,9 +46,9 @@ class CorrectedShare(NamedTuple):
 
     Attributes:
         judge: The name of the judge.
-        judge_share: The share according to the judge alone: the mean of its scores, or the share of
-            sentences that its threshold or labels call positive. Scores that are better when lower
-            are reversed.
+        judge_share: The share according to the judge alone. This is the mean of its scores or, if
+            it has a threshold or returns labels, the share of sentences that it calls positive.
+            Scores that are better when lower are reversed first.
         corrected: The corrected estimate; see :class:`~mirage.statistics.PoweredMean`.
     """
 
@@ -120,16 +120,16 @@ def corrected_share(
 
     The estimate is computed by :func:`~mirage.statistics.powered_mean` with queries as clusters. It
     is unbiased even if the judges are bad. It is more precise than labels alone if the judges agree
-    with people. The labelled sentences must be a random sample. The column ``worth`` is the number
-    of labels that would be as precise without a judge. With at least two judges, a last row
-    combines them, with weights learnt from the labels (cross-prediction,
-    :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs about a hundred labels
-    to be better than the best judge.
+    with people. The labelled sentences must be a random sample of all sentences. The column
+    ``worth`` is the number of labels that would give the same precision without a judge. With at
+    least two judges, a last row combines them, with weights learnt from the labels
+    (cross-prediction, :func:`mirage.statistics.prediction_powered.cross_predicted`). This needs
+    about a hundred labels to be better than the best judge.
 
     Args:
         labelled: Sentences with labels; those without a usable label are left out.
         judges: Scores, features or their names, judges, or functions of a sentence.
-        unlabelled: The other sentences.
+        unlabelled: The sentences that have no label from people.
         level: The confidence level of the intervals.
         seed: Random seed of the split of labels for cross-prediction.
 
@@ -184,12 +184,12 @@ class Transfer(NamedTuple):
             better).
         interval: The confidence interval of ``roc_auc``; NaN if there are too few queries or labels
             of either kind.
-        memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if not
-            measured.
-        gate: Whether the interval is above 0.5, so that the feature separates positive from
-            negative sentences.
-        direction: A note on which scores mean the positive label; empty if the feature declares
-            that high scores do.
+        memerag_areas: The area under the ROC curve on MEMERAG's labels, by language; empty if it
+            was not measured for this feature.
+        gate: Whether the whole interval is above 0.5. If so, the feature separates positive from
+            negative sentences better than chance.
+        direction: A note on whether high or low scores mean the positive label; empty if the
+            feature itself declares that high scores do.
     """
 
     judge: str
@@ -203,7 +203,7 @@ class Transfer(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """A sentence on whether to use the feature as a gate."""
+        """Advice on whether to accept or reject responses by this feature, as a short text."""
         low, high = self.interval
         if np.isnan(low):
             return "do not gate on it: too few labels to tell"
@@ -219,7 +219,7 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TransferCard(Rows[Transfer]):
-    """Agreement with labels, one row per feature; can be iterated, and prints as a table."""
+    """Agreement with labels of each feature, as a row; can be iterated, and prints as a table."""
 
     source: str
     level: float
@@ -304,7 +304,10 @@ def transfer_card(
         opinion = ask(judge, decided.sentences)
         evidence = opinion.evidence
         if evidence is None:
-            raise JudgmentError(f"judge {opinion.name!r} returns labels, but a card needs scores")
+            raise JudgmentError(
+                f"judge {opinion.name!r} returns labels, but a card needs scores; pass a feature, "
+                "or a function that returns floats"
+            )
         has_score = ~np.isnan(evidence)
         interval = roc_auc_interval(evidence, positive, cluster, level=level)
         rows.append(
@@ -323,7 +326,11 @@ def transfer_card(
 
 
 def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
-    """Return each sentence's contribution to the share: its score, or 0 or 1 with a threshold."""
+    """Return the contribution of each sentence to the share of positive sentences.
+
+    It is the score of the sentence or, if the score has a threshold, 1 at or above the threshold
+    and 0 below it.
+    """
     if opinion.threshold is None:
         return scores
     limits = opinion.reading.turned(np.full(len(scores), opinion.threshold))
@@ -331,7 +338,10 @@ def _positive_parts(opinion: Opinion, scores: Floats) -> Floats:
 
 
 def _scores(opinion: Opinion, positive: str) -> Floats:
-    """Return the score of each sentence, reversed if lower is better; NaN if it has none."""
+    """Return the score of each sentence, reversed if lower is better; NaN if it has none.
+
+    If a judge returns labels, the score is 1 for the positive label and 0 for another label.
+    """
     if opinion.evidence is not None:
         return opinion.evidence
     labels: Sequence[str | None] = opinion.labels or ()

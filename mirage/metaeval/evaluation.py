@@ -31,17 +31,17 @@ def evaluate(
 ) -> MetaEvaluation:
     """Measure how well judges agree with labels that people gave to sentences.
 
-    Each judge gets the sentences that have one label, without the label. If there are several
-    annotators, the majority's label is used. Sentences labelled "Challenging to determine" are left
-    out and counted. With sentences in several languages this is the multilingual task of MEMERAG:
-    the mean gives all languages the same weight. ``labelled.select(languages=["de"])`` makes it
-    monolingual, and ``select(fine=[...])`` selects fine-grained labels.
+    Each judge gets the labelled sentences, without their labels. If a sentence has several
+    annotators, the label of the majority is used. Sentences labelled "Challenging to determine" are
+    left out and counted. With sentences in several languages this is the multilingual task of
+    MEMERAG: the mean gives all languages the same weight. ``labelled.select(languages=["de"])``
+    makes it monolingual, and ``select(fine=[...])`` selects fine-grained labels.
 
     A score (a feature, or a function that returns floats) without a threshold gets one by
-    cross-validation. Queries are split into five folds. The threshold for a fold is the one that
-    has the best balanced accuracy, averaged over languages, on the other four folds. If a feature
-    is better when lower, a lower score means the positive label. If a score declares no direction,
-    higher is assumed to be better, and the table contains a note.
+    cross-validation. Queries are split into five folds. The threshold for the sentences of a fold
+    is the one with the best balanced accuracy, averaged over languages, on the other four folds. If
+    a feature is better when lower, a lower score means the positive label. If a score declares no
+    direction, higher is assumed to be better, and the table contains a note.
 
     Args:
         labelled: The sentences and their labels.
@@ -56,13 +56,14 @@ def evaluate(
 
     Raises:
         SettingError: ``level`` is not between 0 and 1.
-        JudgmentError: There is no judge, an object is not a judge, or two judges have one name; a
-            judge did not return one label or score per sentence, or returned none of the labels; a
-            score is measured, but there are not exactly two labels, one of them positive; or all
-            sentences of a language have the same label.
+        JudgmentError: There is no judge, an object is not a judge, or two judges have the same
+            name; a judge did not return one label or score per sentence, or none of its labels
+            occurs in ``labelled``; a judge is a score, but ``labelled`` does not have exactly two
+            labels, one of them the positive label; or all sentences of a language have the same
+            label.
         DatasetError: No sentence has a usable label.
         FeatureError: A feature has no value for any sentence.
-        UnknownNameError: There is no feature with a name.
+        UnknownNameError: A name among ``judges`` is not the name of a feature.
 
     Example:
         >>> from mirage import Query
@@ -120,7 +121,10 @@ def evaluate(
 def _labels(
     opinion: Opinion, truth: Truth, seed: int
 ) -> tuple[tuple[str | None, ...], Floats | None]:
-    """Return the label that a judge gives each sentence, and the thresholds of its scores."""
+    """Return the label that a judge gives each sentence, and the threshold of each score.
+
+    The thresholds are ``None`` if the judge returns labels.
+    """
     evidence = opinion.evidence
     if evidence is None:
         labels = opinion.labels or ()
@@ -158,7 +162,7 @@ def _figures(
     by_language: Mapping[str, cl.Tallies],
     level: float,
 ) -> dict[str, JudgeFigures]:
-    """Return one judge's agreement by language, and the mean; ``column`` is the judge's index."""
+    """Return one judge's agreement by language, and its mean; ``column`` is the judge's index."""
     rows = {}
     judge = np.eye(1, len(by_language[truth.languages[0]].right[0, 0]), column)
     for code, tallies in by_language.items():

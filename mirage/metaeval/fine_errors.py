@@ -28,7 +28,8 @@ class FineError(NamedTuple):
         fine: Their fine-grained label.
         judge: The name of the judge.
         sentences: The number of sentences.
-        wrong: The number of sentences to which the judge gave another label, or none.
+        wrong: The number of these sentences to which the judge gave another label than ``label``,
+            or no label.
     """
 
     label: str
@@ -47,8 +48,8 @@ class FineError(NamedTuple):
 class FineErrors(Rows[FineError]):
     """The error rates of judges by fine-grained label (MEMERAG, Figure 5); can be iterated.
 
-    All sentences have the same weight, in all languages. Sentences without a fine-grained label are
-    left out.
+    All sentences have the same weight, whatever their language. Sentences without a fine-grained
+    label are left out.
     """
 
     language: str
@@ -89,7 +90,10 @@ class FineErrors(Rows[FineError]):
 
 
 def fine_errors(truth: Truth, judges: tuple[str, ...], right: Bools, language: str) -> FineErrors:
-    """Count each judge's errors by label and fine-grained label, the most frequent label first."""
+    """Count each judge's errors by label and fine-grained label.
+
+    Rows are sorted by label; the fine-grained labels of a label start with the most frequent one.
+    """
     groups: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(truth.rows(language)).tolist():
         for fine in truth.labelled.fine[row]:

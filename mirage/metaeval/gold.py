@@ -1,4 +1,4 @@
-"""Ground truth as columns, with one row per sentence that has one label."""
+"""Ground truth as arrays, with one element per sentence that has exactly one label."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mirage.metaeval.labels import LabelledSentences
 __all__ = ["MEAN", "Truth", "clusters_of_sentences"]
 
 MEAN = "mean"
-"""Used in place of a language code for the mean of all languages with equal weights."""
+"""Used in place of a language code for the mean over all languages, with equal weights."""
 
 
 def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints:
-    """Return an integer per sentence for its cluster; clusters are numbered in order of names.
+    """Return the number of each sentence's cluster; clusters are numbered in order of their names.
 
     A cluster is a group of queries that are not independent. A query without a cluster is a cluster
     by itself.
@@ -42,7 +42,7 @@ def clusters_of_sentences(labelled: LabelledSentences, cluster: Cluster) -> Ints
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Sentences with one label each.
+    """Sentences with one label each, as arrays with one element per sentence.
 
     Attributes:
         labelled: The sentences and their labels.
@@ -51,8 +51,8 @@ class Truth:
         cluster: The number of each sentence's cluster of dependent queries; a query without a
             cluster is a cluster by itself. Languages may share clusters.
         label: The index of each sentence's label in ``names``.
-        left_out: The number of sentences that were left out because they have no usable label, by
-            reason.
+        left_out: For each reason, the number of sentences that were left out because they have no
+            usable label.
     """
 
     labelled: LabelledSentences
@@ -64,7 +64,7 @@ class Truth:
 
     @classmethod
     def of(cls, labelled: LabelledSentences, cluster: Cluster = None) -> Truth:
-        """Return the sentences that have one usable label; for errors see :func:`evaluate`."""
+        """Select the sentences that have one usable label; :func:`evaluate` lists the errors."""
         decided, left_out = labelled.decided()
         queries = [(sentence.query.language, sentence.query.id) for sentence in decided]
         # Sorted, so that random draws by these numbers do not depend on the order of the rows.
@@ -110,7 +110,7 @@ class Truth:
         return np.asarray(self.language == self.languages.index(language))
 
     def positive(self, name: str) -> Bools:
-        """Return a mask of the sentences with the positive label; errors name the score."""
+        """Return a mask of the sentences with the positive label, for a score called ``name``."""
         positive = self.labelled.positive
         if len(self.names) != 2 or positive not in self.names:
             raise JudgmentError(

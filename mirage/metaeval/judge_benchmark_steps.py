@@ -43,10 +43,10 @@ __all__ = [
 ]
 
 MARKED_AT = 0.75 * SUPPORTED_AT
-"""The lowest support score at which :func:`lexical_marks` marks a sentence of a passage.
+"""The lowest support score at which :func:`lexical_marks` marks a passage sentence as support.
 
-It is three quarters of the threshold for a supported sentence, because a single sentence seldom
-supports all of an answer's sentence.
+It is three quarters of the score at which all passages together count as supporting a sentence,
+because a single passage sentence seldom supports a whole sentence of an answer.
 """
 
 MARKS = 3
@@ -66,15 +66,15 @@ DropReason = Literal[
 - ``no relevant passage``: the question has no relevant passage in the corpus.
 - ``too few passages``: too few passages of the corpus share a word with the question.
 - ``changes over time``: the LLM judges that the answer changes over time.
-- ``undecided``: the LLM gave no verdict on that.
+- ``undecided``: the LLM gave no verdict on whether the answer changes over time.
 - ``failed``: a model did not answer.
 - ``short answer``: the answer of a model is too short.
-- ``not sampled``: the question was not drawn.
+- ``not sampled``: the question was not drawn for any model.
 """
 
 
 class Dropped(NamedTuple):
-    """The reason why a question was dropped; ``detail`` adds for example which model failed."""
+    """The reason why a question was dropped; ``detail`` names for example the model that failed."""
 
     reason: DropReason
     detail: str = ""
@@ -89,7 +89,7 @@ class WithPassages(NamedTuple):
     Attributes:
         queries: The questions with enough passages; each has only its retrieved passages, best
             first.
-        replaced: The ids of questions whose lowest passage was replaced by a relevant one.
+        replaced: The ids of questions whose lowest-ranked passage was replaced by a relevant one.
         dropped: The reason why each other question was dropped, by id.
     """
 
@@ -99,11 +99,11 @@ class WithPassages(NamedTuple):
 
 
 def with_passages(queries: Iterable[Query], index: BM25, n: int = 5) -> WithPassages:
-    """Return each question with the best ``n`` passages of an index, one of them relevant.
+    """Return each question with the best ``n`` passages of an index, at least one of them relevant.
 
-    If none of the best passages is relevant, the lowest is replaced by the relevant passage with
-    the highest score. If scores are equal, the passage that is listed first in ``relevant`` of the
-    question is used.
+    If none of the best passages is relevant, the lowest-ranked one is replaced by the relevant
+    passage with the highest score. If scores are equal, the passage that is listed first in
+    ``relevant`` of the question is used.
 
     Raises:
         DatasetError: If a question and the corpus have different languages.
@@ -206,7 +206,8 @@ def time_independent(
         progress: Show a progress bar on stderr if it is a terminal.
 
     Raises:
-        LLMError: If no question was decided, with the reason for the first, or there is no key.
+        LLMError: If the LLM gave no verdict on any question (the message has the reason for the
+            first), or if there is no API key.
     """
     questions = list(queries)
     what = "questions sorted by time"
@@ -246,8 +247,8 @@ def unfit_answers(
 ) -> dict[str, Dropped]:
     """Return the questions to drop because the answer of a model failed or is too short.
 
-    A question is dropped for all models if one answer is unfit, so that all models have the same
-    questions.
+    A question is dropped for all models if the answer of one model failed or is too short, so that
+    all models have the same questions.
 
     Args:
         dataset: The questions.
@@ -256,7 +257,7 @@ def unfit_answers(
             answer section without citations.
 
     Returns:
-        The reason by question id.
+        The reason for each dropped question, by question id.
     """
     dropped: dict[str, Dropped] = {}
     for query in dataset:
@@ -310,7 +311,7 @@ def assign_models(
 ) -> dict[str, str]:
     """Draw disjoint sets of questions for models, and return the model of each drawn question.
 
-    Each question has one model, as in MEMERAG's files with 250 questions per language.
+    Each drawn question belongs to one model, as in MEMERAG's files with 250 questions per language.
 
     Args:
         query_ids: The ids of the questions.
@@ -357,9 +358,10 @@ sentence.
 
 
 def lexical_marks(sentence: str, candidates: Sequence[str], language: str) -> list[float]:
-    """Return :func:`~mirage.features.lexical.sentence_support` by each candidate, or 0 if low.
+    """Return how well each candidate supports a sentence of an answer, by their shared words.
 
-    Candidates are sentences of passages. Support below :data:`MARKED_AT` becomes 0.
+    Candidates are sentences of passages. The support is the value of
+    :func:`~mirage.features.lexical.sentence_support`, or 0 if it is below :data:`MARKED_AT`.
     """
     support = (sentence_support(sentence, [candidate], language) for candidate in candidates)
     return [value if value >= MARKED_AT else 0.0 for value in support]
@@ -374,7 +376,7 @@ class SupportingSentence(Record):
 
 
 class UnlabelledSentence(Record):
-    """A row for annotators; :meth:`LabelledSentences.from_jsonl` reads it when it has a label.
+    """A row for annotators, which :meth:`LabelledSentences.from_jsonl` reads once it has a label.
 
     Attributes:
         query_id: The id of the question.

@@ -1,9 +1,10 @@
 """Benchmarks for judges, ready for annotation.
 
-They are built like MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3): from
-questions whose answers do not change over time, five passages for each, and answers of several
-models, whose sentences are paired with passage sentences that may support them. Details that the
-paper leaves open are documented in :func:`build_judge_benchmark` and the functions of its steps.
+They are built like MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163, sections 3.1 to 3.3).
+Questions whose answers change over time are dropped, and five passages are retrieved for each other
+question. Several models answer the questions. Each sentence of an answer is paired with passage
+sentences that may support it. Details that the paper leaves open are documented in
+:func:`build_judge_benchmark` and the functions of its steps.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class JudgeBenchmark:
 
     Attributes:
         sentences: The rows for annotators, in the order of the questions.
-        answered_by: The model whose answer is used, by question id. The rows do not contain it, so
-            that annotators are blind to the model.
+        answered_by: The model whose answer is used, by question id. The rows for annotators do not
+            contain its name, so that annotators are blind to the model.
         dropped: The reason why a question was dropped, by question id. Every question is either
             here or in ``answered_by``.
-        replaced: The ids of questions whose lowest passage was replaced by a relevant one,
+        replaced: The ids of questions whose lowest-ranked passage was replaced by a relevant one,
             including questions that were dropped later.
         settings: The settings of the build.
     """
@@ -67,7 +68,11 @@ class JudgeBenchmark:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of questions, of questions dropped at each step or kept, and of sentences."""
+        """The numbers of all questions, of questions dropped for each reason, and of sentences.
+
+        Also the number of questions that are kept, of those whose lowest-ranked passage was
+        replaced, and of sentences without a passage sentence that may support them.
+        """
         reasons = Counter(drop.reason for drop in self.dropped.values())
         return {
             "questions": len(self.dropped) + len(self.answered_by),
@@ -95,7 +100,7 @@ class JudgeBenchmark:
     def to_jsonl(self, path: str | Path) -> None:
         """Write the rows for annotators, one per line.
 
-        :meth:`LabelledSentences.from_jsonl` reads the file when its labels are filled in. An
+        :meth:`LabelledSentences.from_jsonl` reads the file once its labels are filled in. An
         existing file with other content is never overwritten, because it may contain labels.
 
         Raises:
@@ -139,7 +144,8 @@ def build_judge_benchmark(
 
     The steps are:
 
-    1. Passages are retrieved, because this costs nothing (:func:`with_passages`).
+    1. Passages are retrieved for each question (:func:`with_passages`). This comes first because it
+       costs nothing.
     2. An LLM decides which answers change over time; these questions are dropped
        (:func:`~mirage.testsets.time_independent`).
     3. Every model answers every remaining question.
@@ -155,11 +161,12 @@ def build_judge_benchmark(
 
     Args:
         queries: Questions of one language with their relevant passages, such as
-            ``MirageDataset.from_trec(topics, qrels, language="sw")``. The passages that they show
-            are ignored.
+            ``MirageDataset.from_trec(topics, qrels, language="sw")``. Passages that the queries
+            already contain are ignored.
         index: The index of the corpus from which passages are retrieved.
-        models: The models that answer, by name; see :data:`mirage.generation.ModelLike`. Recorded
-            answers must be for the questions and passages of ``queries.jsonl``.
+        models: The models that answer, by name; see :data:`mirage.generation.ModelLike`. If a model
+            is given as recorded answers, they must be answers to the questions in ``queries.jsonl``
+            with the passages listed there.
         out: The output folder.
         llm: The LLM that decides which answers change over time; ``None`` skips this step.
         passages: Number of passages per question.
@@ -175,7 +182,7 @@ def build_judge_benchmark(
         GenerationError: If a model failed on all questions.
         LLMError: If the LLM decided for no question whether its answer changes over time.
         JudgmentError: If ``mark`` did not return a finite number per sentence.
-        UnknownNameError: If there are recorded answers to a question that was dropped.
+        UnknownNameError: If a recorded answer is to a question that was dropped.
     """
     if not models:
         raise DatasetError("models is empty; give at least one model that answers the questions")
@@ -222,7 +229,7 @@ def build_judge_benchmark(
 def _drop_changing(
     queries: Sequence[Query], llm: LLM | None, progress: bool
 ) -> tuple[tuple[Query, ...], dict[str, Dropped]]:
-    """Return the questions whose answers stay the same, and the reason for each dropped one."""
+    """Return the questions whose answers stay the same, and why each other question is dropped."""
     if llm is None or not queries:
         return tuple(queries), {}
     stable, changing, undecided = time_independent(queries, llm, progress=progress)
@@ -243,7 +250,7 @@ def _make_dataset(
 def _collect_answers(
     dataset: MirageDataset, models: Mapping[str, ModelLike], folder: Path, progress: bool
 ) -> dict[str, Run]:
-    """Return the answers of every model to all questions; each model has a file of answers."""
+    """Have every model answer all questions; the answers of each model are stored in a file."""
     _store_queries(dataset, folder / "queries.jsonl")
     # Names such as meta/llama-3 contain a slash.
     files = {name: folder / "runs" / f"{file_name(name)}.jsonl" for name in models}
@@ -256,7 +263,8 @@ def _collect_answers(
 def _store_queries(dataset: MirageDataset, path: Path) -> None:
     """Write the questions for the models, or raise an error if the folder has other questions.
 
-    Stored answers are matched by question id, which does not identify the passages of a question.
+    The check is needed because stored answers are matched by question id, and a question may have
+    other passages than when it was answered.
     """
     queries = {query.id: query for query in dataset}
     with Journal(path, Query) as journal:

@@ -1,7 +1,8 @@
 """Judges under test: they label sentences, or score them.
 
-A judge returns labels: a person, an LLM, a function. A score is a number per sentence, and needs a
-threshold to return labels: any :class:`~mirage.features.Feature`, or a function.
+A judge returns a label for each sentence; it can be a person, an LLM or a function. A score returns
+a number for each sentence, and a threshold turns the numbers into labels. A score can be any
+:class:`~mirage.features.Feature` or a function.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ _UNDECLARED = Facts()
 class SentenceJudge(Protocol):
     """The interface of judges of sentences.
 
-    ``label`` gets all sentences at once, so that a model can process them in batches. It returns
-    a label for each sentence, or ``None`` without a valid one, which counts as wrong.
+    ``label`` gets all sentences at once, so that a model can process them in batches. It returns a
+    label for each sentence, or ``None`` if it has no valid label for the sentence. ``None`` counts
+    as wrong.
     """
 
     @property
@@ -60,20 +62,22 @@ class SentenceJudge(Protocol):
 
 @dataclass(frozen=True)
 class Score:
-    """A number for each sentence, from which a threshold makes labels.
+    """A function that returns a number for each sentence, which a threshold turns into a label.
 
     ``facts.direction`` declares whether higher or lower numbers mean the positive label. Without a
     declared direction, higher is assumed to be better, and results contain a note.
 
     Attributes:
         name: The name in tables.
-        function: Returns the numbers of sentences. ``None``, NaN or
-            :class:`~mirage.features.NotComputed` mean no number, which counts as wrong.
-        threshold: Sentences with at least this number get the positive label. It should come from
-            other data than those on which the score is measured. ``None`` chooses it by
+        function: Returns one number per sentence. ``None``, NaN or
+            :class:`~mirage.features.NotComputed` mean that a sentence has no number, which counts
+            as wrong.
+        threshold: Sentences with at least this number get the positive label. Choose it on other
+            data than those on which the score is measured. With ``None`` it is chosen by
             cross-validation.
         facts: The direction and range of the numbers, as features declare them.
-        prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
+        prompt_digest: The digest (hash) of the user's own prompt, if an LLM returns the numbers
+            with that prompt; else empty.
     """
 
     name: str
@@ -144,10 +148,10 @@ def score(
 
 
 def as_response(sentence: AnswerSentence) -> Answered:
-    """Return a sentence as a response of its own, with the citations of the sentence.
+    """Return a response that consists of this sentence alone, with the citations of the sentence.
 
-    If a whole response cites nothing, its sentences cite every passage of the query, since any of
-    them may support a sentence.
+    If the response that the sentence comes from cites nothing, the result cites every passage of
+    the query, since any of them may support the sentence.
     """
     cited = tuple(passage.id for passage in sentence.cited)
     marks = "".join(f"[{passage}]" for passage in cited)
@@ -178,7 +182,7 @@ class Reading:
 
     @classmethod
     def of(cls, facts: Facts, sentences: Sequence[AnswerSentence]) -> Reading:
-        """Return the orientation of a score on sentences, by the direction in their languages.
+        """Return the orientation of a score for sentences, by the direction in their languages.
 
         If there is no direction, higher numbers are assumed to mean the positive label.
         """
@@ -189,8 +193,8 @@ class Reading:
     def turned(self, values: Floats) -> Floats:
         """Reverse the numbers if lower is better, so that high numbers are positive.
 
-        Numbers stay in their range if it is finite, and change their sign otherwise. Reversing
-        twice restores the numbers.
+        If the range of the numbers is finite, reversed numbers stay in it: on a scale of 0 to 1,
+        0.2 becomes 0.8. Otherwise they change their sign. Reversing twice restores the numbers.
         """
         ends = self.facts.low + self.facts.high
         offset = ends if math.isfinite(self.facts.low) and math.isfinite(self.facts.high) else 0.0
@@ -218,7 +222,10 @@ class Reading:
 
 
 class Opinion(NamedTuple):
-    """A judge's labels for sentences, or its scores and their threshold if it is fixed."""
+    """The labels that a judge gives sentences or, if the judge is a score, its numbers.
+
+    ``threshold`` is the threshold of a score if the user set one; else ``None``.
+    """
 
     name: str
     labels: tuple[str | None, ...] | None
@@ -252,7 +259,7 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
     if len(values) != len(sentences):
         raise JudgmentError(
             f"{name!r} returned {len(values)} values for {len(sentences)} sentences; it must "
-            "return one for each"
+            "return one value for each sentence"
         )
     # Only floats make a function a score: a bool or an integer is more likely a mistake.
     some_float = any(isinstance(v, Real) and not isinstance(v, Integral) for v in values)
@@ -266,7 +273,7 @@ def ask(judge: JudgeLike, sentences: Sequence[AnswerSentence]) -> Opinion:
 
 
 def prompt_digest_of(judge: object) -> str:
-    """Return the digest of a judge's prompt if it is the user's; else an empty text."""
+    """Return the digest of the user's own prompt if the judge has one; else an empty string."""
     return str(getattr(judge, "prompt_digest", ""))
 
 
@@ -299,7 +306,7 @@ def judge_list(judges: JudgeLike | Iterable[JudgeLike]) -> list[JudgeLike]:
 
 
 def _declared_facts(function: object, name: str) -> Facts:
-    """Return the direction and range that a function declares; unknown by default."""
+    """Return the direction and range that a function declares, or unknown ones by default."""
     declared = getattr(function, "facts", None)
     if declared is None or isinstance(declared, Facts):
         return declared or _UNDECLARED
@@ -329,8 +336,8 @@ def _numbers(values: Sequence[object], name: str, sentences: Sequence[AnswerSent
         if not isinstance(value, Real) or math.isinf(value):
             raise JudgmentError(
                 f"{name!r} returned {value!r} for a sentence of query "
-                f"{sentences[row].query.id!r}; a score must be a finite number, or None without "
-                "one"
+                f"{sentences[row].query.id!r}; a score must be a finite number, or None if the "
+                "sentence has no score"
             )
         numbers[row] = float(value)
     return numbers
@@ -343,7 +350,7 @@ def _labels(
     if wrong is not None:
         raise JudgmentError(
             f"{name!r} returned {values[wrong]!r} for a sentence of query "
-            f"{sentences[wrong].query.id!r}; a label must be a text, and a score a float; return "
-            "None without one"
+            f"{sentences[wrong].query.id!r}; return a string as a label, a float as a score, or "
+            "None if there is neither"
         )
     return tuple(values)  # type: ignore[arg-type]  # all were checked above

@@ -37,7 +37,7 @@ NO_MAJORITY = "no majority"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledSentences:
-    """Sentences with the labels that annotators gave to each, in one or several languages.
+    """Sentences, each with the labels that annotators gave to it, in one or several languages.
 
     They come from the files of MEMERAG (:meth:`memerag`), or from the user's own labels
     (:meth:`from_jsonl`, :meth:`from_pandas`).
@@ -45,11 +45,12 @@ class LabelledSentences:
     Attributes:
         sentences: The sentences, in the order of the files.
         labels: The labels of each sentence, one per annotator.
-        fine: The fine-grained labels of each sentence; empty if there are none. An annotator
-            without a fine-grained label has the empty text.
-        positive: The label that a good score predicts.
-        undecided: Labels on which no judge is measured.
-        source: The name of the sentences in tables.
+        fine: The fine-grained labels of each sentence, one per annotator; empty if the sentence has
+            none. An annotator who gave no fine-grained label has the empty string.
+        positive: The positive label: sentences with this label should get better scores.
+        undecided: Labels that mean that the annotator could not decide. Sentences whose majority
+            label is one of them are left out when judges are measured.
+        source: The name of this set of sentences in tables.
 
     Example:
         >>> from mirage import Query
@@ -71,8 +72,9 @@ class LabelledSentences:
     def __post_init__(self) -> None:
         if not len(self.sentences) == len(self.labels) == len(self.fine):
             raise DatasetError(
-                f"{self.source}: {len(self.sentences)} sentences with {len(self.labels)} labels "
-                f"and {len(self.fine)} fine-grained labels; each needs one entry per sentence"
+                f"{self.source}: there are {len(self.sentences)} sentences, but {len(self.labels)} "
+                "entries "
+                f"in labels and {len(self.fine)} in fine; both need one entry per sentence"
             )
         if not self.sentences:
             raise DatasetError(f"{self.source} has no sentence")
@@ -94,11 +96,10 @@ class LabelledSentences:
         Args:
             folder: The folder with ``en.jsonl``, ``de.jsonl``, ...
             languages: The languages to read; by default every file in the folder.
-            task: The labels to read. Only faithfulness has fine-grained labels.
+            task: The property whose labels are read. Only faithfulness has fine-grained labels.
 
         Raises:
-            DatasetError: A line is invalid, which the message names, or the folder has no such
-                file.
+            DatasetError: A line is invalid (the message names it), or the folder has no such file.
             UnknownNameError: A language or the task is unknown.
         """
         if task not in get_args(Task):
@@ -146,7 +147,7 @@ class LabelledSentences:
         Args:
             path: The path of the file.
             language: The language of all sentences whose row has none.
-            positive: The label that a good score predicts.
+            positive: The positive label: sentences with this label should get better scores.
 
         Raises:
             DatasetError: A row is invalid; the message names the file, the line and the field.
@@ -158,9 +159,10 @@ class LabelledSentences:
     def from_pandas(
         cls, frame: pd.DataFrame, *, language: str | None = None, positive: str = SUPPORTED
     ) -> LabelledSentences:
-        """Read labels from a DataFrame with the columns of :meth:`from_jsonl`.
+        """Read labels from a DataFrame whose columns are the fields of :meth:`from_jsonl`.
 
-        Errors name the row, counted from 0, and the column.
+        The arguments are also those of that method. Errors name the row, counted from 0, and the
+        column.
         """
         rows = placed(rows_in(frame), "DataFrame")
         return cls(*columns_of(rows, language), positive=positive, source="DataFrame")
@@ -192,11 +194,11 @@ class LabelledSentences:
     def counts(self, *, fine: bool = False) -> dict[str, Counter[str]]:
         """Return the number of times that each label was given, by language.
 
-        Undecided labels are included. With one annotator these are counts of sentences, as in
-        Tables 1 and 3 of MEMERAG.
+        Undecided labels are included. With one annotator per sentence these are counts of
+        sentences, as in Tables 1 and 3 of MEMERAG.
 
         Args:
-            fine: Count fine-grained labels.
+            fine: Count the fine-grained labels instead of the labels.
         """
         counts: dict[str, Counter[str]] = {code: Counter() for code in self.languages}
         columns = self.fine if fine else self.labels
@@ -207,7 +209,7 @@ class LabelledSentences:
     def select(
         self, *, languages: Iterable[str] | None = None, fine: Iterable[str] | None = None
     ) -> LabelledSentences:
-        """Return the sentences in some languages and with some fine-grained labels.
+        """Select sentences by their language, by their fine-grained label, or by both.
 
         With several annotators, the fine-grained label of a sentence comes from :meth:`majority`.
 
@@ -229,27 +231,30 @@ class LabelledSentences:
         )
 
     def merged(self, names: Mapping[str, str], positive: str) -> LabelledSentences:
-        """Return the same sentences with renamed labels; labels with one new name are merged.
+        """Return the same sentences with renamed labels; labels with the same new name are merged.
 
         A score can only be measured on two labels, but relevance in MEMERAG has three.
 
         Args:
             names: The new name of each label to rename.
-            positive: The label that a good score predicts, by its new name.
+            positive: The new name of the positive label: sentences with it should get better
+                scores.
 
         Raises:
-            UnknownNameError: There is no such label.
+            UnknownNameError: A label to rename does not occur.
         """
         self._check_names("label", names, self.names)
         renamed = tuple(tuple(names.get(name, name) for name in labels) for labels in self.labels)
         return replace(self, labels=renamed, positive=positive)
 
     def majority(self) -> LabelledSentences:
-        """Return the sentences with the label of most annotators, or none if there is a tie.
+        """Return the sentences with one label each, the most frequent among its annotators.
 
-        The fine-grained label is the most frequent one among the annotators who gave that label.
-        MEMERAG's files of majority votes have the same labels, except that ties get the first
-        annotator's label.
+        A sentence has no label if two labels are equally frequent.
+
+        The fine-grained label is the most frequent one among the annotators who gave the majority
+        label. MEMERAG's files of majority votes have the same labels, except that ties get the
+        first annotator's label.
         """
         labels, fine = (
             tuple((label,) if label else () for label in column)
@@ -258,7 +263,7 @@ class LabelledSentences:
         return replace(self, labels=labels, fine=fine)
 
     def decided(self) -> tuple[LabelledSentences, dict[str, int]]:
-        """Return the sentences with one usable label, and counts of the others by reason.
+        """Return the sentences with one usable label, and the number of others by reason.
 
         Sentences are left out if their label is undecided ("Challenging to determine", as in
         MEMERAG), or if no label has a majority.
@@ -272,7 +277,10 @@ class LabelledSentences:
             if not label or label in self.undecided
         }
         if len(reasons) == len(self):
-            raise DatasetError(f"{self.source}: no sentence has a label to measure a judge on")
+            raise DatasetError(
+                f"{self.source}: no sentence has a label to measure a judge on, because every "
+                "label is undecided or has no majority"
+            )
         rest = self.majority()._rows(row for row in range(len(self)) if row not in reasons)
         return rest, dict(Counter(reasons.values()))
 
@@ -294,7 +302,9 @@ class LabelledSentences:
     def _rows(self, rows: Iterable[int]) -> LabelledSentences:
         rows = list(rows)
         if not rows:
-            raise DatasetError(f"{self.source}: the selection has no sentence; select more")
+            raise DatasetError(
+                f"{self.source}: no sentence matches the selection; select more languages or labels"
+            )
         return replace(
             self,
             sentences=tuple(self.sentences[row] for row in rows),

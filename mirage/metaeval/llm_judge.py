@@ -30,8 +30,8 @@ class LLMSentenceJudge:
     format. After that the sentence has no label, which counts as wrong (as in MEMERAG). A failed
     call is not an error of the judge: the other calls are completed, and then an error is raised.
 
-    The judge is the same in every language, and its prompts are in English. Several strategies
-    with one LLM are several judges, which share its client, cache and budget.
+    The judge is the same in every language, and its prompts are in English. To compare strategies,
+    create one judge per strategy from the same LLM object; they share its client, cache and budget.
 
     Args:
         llm: The LLM. Its cache stores every response at once, so a repeated run only sends missing
@@ -42,10 +42,11 @@ class LLMSentenceJudge:
         task: The property to judge: ``"faithfulness"``, with the labels "Supported" and "Not
             Supported", or ``"relevance"``, with MEMERAG's three labels.
         name: The name in tables; by default the model and the strategy.
-        prompt: Your own prompt instead of that of the strategy, with the fields ``{sentence}`` and,
-            for faithfulness, ``{passages}`` (for relevance, ``{question}``), and perhaps
-            ``{language}``, ``{marks}`` and ``{form}``; the judge's guide describes them. With
-            ``{form}``, ``strategy`` still decides whether the LLM reasons first.
+        prompt: Your own prompt, used instead of the prompt of the strategy. It must have the field
+            ``{sentence}`` and, for faithfulness, ``{passages}`` or, for relevance, ``{question}``.
+            It may also have ``{question}``, ``{language}``, ``{marks}`` and ``{form}``; the guide
+            on judges describes them. If it has ``{form}``, ``strategy`` still decides whether the
+            LLM reasons first.
         failed_is_wrong: Count a failed call as a wrong label, and log the number of failures. This
             is for endpoints that refuse some sentences, such as by content filters.
         progress: Show a progress bar on stderr if that is a terminal.
@@ -84,7 +85,7 @@ class LLMSentenceJudge:
 
     @property
     def prompt_digest(self) -> str:
-        """The digest of your own prompt; empty for the prompts that ship."""
+        """The digest (hash) of your own prompt; empty if the judge uses that of its strategy."""
         return self._template.digest if self._template else ""
 
     def label(self, sentences: Sequence[AnswerSentence]) -> list[str | None]:
@@ -95,7 +96,7 @@ class LLMSentenceJudge:
         Raises:
             JudgmentError: A call failed (network, refusal, budget). The message has the number of
                 failures and the first reason. All other responses are in the cache.
-            LLMError: There is no key for OpenAI.
+            LLMError: The LLM is called at OpenAI, and there is no API key.
         """
         questions = self._questions(sentences)
         # Identical prompts share a request.
@@ -106,7 +107,7 @@ class LLMSentenceJudge:
         return [by_question[question].value for question in questions]
 
     def estimate(self, sentences: Sequence[AnswerSentence]) -> Estimate:
-        """Return an estimate of the requests of :meth:`label`; nothing is sent."""
+        """Estimate the requests that :meth:`label` would send, without sending any."""
         return estimate(self.llm, dict.fromkeys(self._questions(sentences)))
 
     def _questions(self, sentences: Sequence[AnswerSentence]) -> list[Question[str]]:
@@ -116,7 +117,10 @@ class LLMSentenceJudge:
         ]
 
     def _report(self, outcomes: Sequence[Outcome[str]]) -> None:
-        """Log the number of missing labels; raise an error for failures that are not "wrong"."""
+        """Log how many sentences have no label; raise an error if calls failed.
+
+        With ``failed_is_wrong``, failed calls are only logged.
+        """
         failed = [outcome.failed for outcome in outcomes if outcome.failed]
         invalid = [outcome.invalid for outcome in outcomes if outcome.invalid]
         total = f"of {len(outcomes)} sentences"

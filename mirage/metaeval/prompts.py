@@ -1,10 +1,12 @@
 """Prompts of the judge of sentences, and the parser of its labels.
 
-The four strategies are those of MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163): the bare
-question, with reasoning before the label (chain of thought), with the guidelines of the human
-annotators, and with both. The wording is our own. The tags around the reasoning and the label,
-``<rationale>`` and ``<answer>``, are those of the paper's prompts. Texts of others (question,
-passages, sentence) are enclosed in marks that they cannot close, between the instructions.
+The four strategies are those of MEMERAG (Cruz Blandón et al. 2025, arXiv 2502.17163). The first
+asks only for the label. The second asks for reasoning before the label (chain of thought), the
+third adds the guidelines of the human annotators, and the fourth combines both. The wording is our
+own. The tags around the reasoning and the label, ``<rationale>`` and ``<answer>``, are those of the
+paper's prompts. Texts to judge (question, passages, sentence) are placed between the instructions.
+They are enclosed in marks that these texts cannot close, so that their content is not mistaken for
+instructions.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ FIELDS: dict[Task, PromptFields] = {
         verdicts=LABELS["relevance"],
     ),
 }
-"""The fields of a prompt for one sentence, by task."""
+"""The fields that a user's own prompt for one sentence must or may have, by task."""
 
 
 # Prompts ------------------------------------------------------------------------------------------
@@ -189,7 +191,10 @@ _TAGS: Break = (_TAG, r"[\1]")
 
 
 def _bare(labels: Collection[str]) -> Break:
-    """Return a rule that alters lines of a prompt that look like a response (a label alone)."""
+    """Return a rule that puts parentheses around lines that consist of a label alone.
+
+    It is applied to the texts in a prompt, because such a line could be mistaken for the response.
+    """
     label_keys = {_normalize(label) for label in labels}
 
     def bracket(line: re.Match[str]) -> str:
@@ -201,12 +206,12 @@ def _bare(labels: Collection[str]) -> Break:
 def read_label(text: str, labels: Collection[str]) -> str | None:
     """Return the label in a judge's response, or ``None`` if there is none.
 
-    The label is between ``<answer>`` tags; the closing tag may be missing. Its case does not
-    matter, and it may be bold or in quotes. The response must end with it, as defined by
+    The label is between ``<answer>`` tags; the closing tag may be missing. The case of its letters
+    does not matter, and it may be bold or in quotes. The response must end with it, as defined by
     :func:`mirage.llm.questions.final_verdict`: alone on a line, after whole sentences, or after a
-    word such as "Verdict:". Alternatively, the response begins with it and has no other label. A
-    label among other words is ignored, since it may be a quote. Text in ``<rationale>`` tags is
-    ignored. A response that consists of a label on one line needs no tags.
+    word such as "Verdict:". Alternatively, the response begins with the label in tags and has no
+    other label in tags. A label among other words is ignored, since it may be a quote. Text in
+    ``<rationale>`` tags is ignored. A response that consists of a label on one line needs no tags.
     """
     labels_by_key = {_normalize(label): label for label in labels}
     answer_part = _without_rationale(text)
@@ -227,7 +232,7 @@ def read_label(text: str, labels: Collection[str]) -> str | None:
 
 
 def _without_rationale(text: str) -> str:
-    """Return the text after the reasoning, or the text before it if there is none after it."""
+    """Return the text after the reasoning of a response or, if none follows, the text before it."""
     after = _REASONING_END.split(text)[-1]
     return after if after.strip() else _REASONING.split(text)[0]
 

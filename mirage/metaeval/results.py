@@ -35,7 +35,8 @@ class JudgeFigures(NamedTuple):
 
     Attributes:
         judge: The name of the judge.
-        language: The language code, or :data:`MEAN`. Figures of the mean are means of languages.
+        language: The language code, or :data:`MEAN`. For :data:`MEAN`, counts are sums over
+            languages, and the other figures are means of the figures by language.
         sentences: The number of sentences.
         queries: The number of queries that these sentences answer.
         balanced_accuracy: The mean of the recalls of the labels.
@@ -46,8 +47,8 @@ class JudgeFigures(NamedTuple):
         recall: The recall of each label; its mean is over the languages that have the label.
         invalid: The number of sentences to which the judge gave no valid label; these count as
             wrong.
-        roc_auc: The area under the ROC curve of a score, in the score's direction, over the
-            sentences that have a score. NaN for a judge that returns labels.
+        roc_auc: The area under the ROC curve of a score, over the sentences that have a score; if
+            lower is better, scores are reversed first. NaN for a judge that returns labels.
     """
 
     judge: str
@@ -77,13 +78,15 @@ class JudgeResult:
     Attributes:
         name: The name of the judge.
         figures: The agreement by language, and its mean over languages.
-        labels: The label that the judge gave each sentence, or ``None``.
+        labels: The label that the judge gave each sentence; ``None`` if it gave no valid label.
         scores: The scores behind the labels; ``None`` for a judge that returns labels.
-        thresholds: The threshold that was applied to each sentence's score.
+        thresholds: The threshold that was applied to each sentence's score; ``None`` for a judge
+            that returns labels.
         threshold_source: The origin of the thresholds; ``None`` for a judge that returns labels.
         reading: The orientation of the scores: whether high or low scores mean the positive label.
         truth: The sentences and their labels.
-        prompt_digest: The digest of an LLM's prompt if it is the user's; else empty.
+        prompt_digest: The digest (hash) of the user's own prompt, if an LLM judged with one; else
+            empty.
     """
 
     name: str
@@ -120,19 +123,20 @@ class JudgeResult:
     def direction(self) -> str:
         """A note on which scores mean the positive label.
 
-        It is empty if the judge declares that high scores do, or if the judge returns labels.
+        It is empty if the score itself declares that high scores do, or if the judge returns
+        labels.
         """
         if self.scores is None:
             return ""
         return self.reading.note(self.name, self.truth.labelled.positive)
 
     def agreement(self, task: str = "faithfulness", source: str = "") -> tuple[HumanAgreement, ...]:
-        """Return the balanced accuracies as records, one per language, for leaderboards.
+        """Return the agreement as one record per language, which leaderboards can show for a judge.
 
         Args:
             task: The property that the labels describe.
-            source: A description of who measured, the data, and the prompt of the judge; by
-                default the name of the labels.
+            source: A description of who measured the agreement, on which data, and with which
+                prompt. By default the name of the labelled sentences.
         """
         return tuple(
             HumanAgreement(
@@ -151,7 +155,7 @@ class JudgeResult:
         )
 
     def best_threshold(self, language: str = MEAN) -> cl.Threshold:
-        """Return the threshold with the best balanced accuracy in a language, or in all together.
+        """Return the threshold with the best balanced accuracy in one language or over all.
 
         Its balanced accuracy is in-sample and therefore optimistic. Use the threshold on other
         data.
@@ -160,8 +164,8 @@ class JudgeResult:
             language: The language; by default all.
 
         Raises:
-            JudgmentError: The judge returns labels instead of scores, or its direction depends on
-                the language and ``language`` is the mean of several.
+            JudgmentError: The judge returns labels instead of scores; or higher scores are better
+                in one language and lower ones in another, and ``language`` selects both.
             UnknownNameError: There is no sentence in this language.
         """
         rows, evidence, positive = self._evidence(language)
@@ -195,7 +199,10 @@ class JudgeResult:
 
     def _evidence(self, language: str) -> tuple[Bools, Floats, Bools]:
         if self.scores is None:
-            raise JudgmentError(f"judge {self.name!r} returns labels, so it has no scores")
+            raise JudgmentError(
+                f"judge {self.name!r} returns labels, so it has no scores; pass a score or a "
+                "feature to evaluate()"
+            )
         rows, evidence = self.truth.rows(language), self.reading.turned(self.scores)
         return rows, evidence[rows], self.truth.positive(self.name)[rows]
 
@@ -209,8 +216,9 @@ class MetaEvaluation:
     Attributes:
         judges: The results, in the order of the input.
         truth: The sentences and their labels.
-        right: Whether each judge gave a sentence its label, ``(sentences, judges)``.
-        tallies: Numbers of sentences, and of correctly labelled ones by judge, by language.
+        right: Whether each judge labelled each sentence correctly, ``(sentences, judges)``.
+        tallies: For each language, the number of sentences, and the number that each judge labelled
+            correctly.
         level: The confidence level of the intervals.
     """
 
@@ -258,15 +266,16 @@ class MetaEvaluation:
     ) -> Comparisons:
         """Test every two judges for a difference in balanced accuracy.
 
-        It is a paired permutation test, as in MEMERAG, appendix D. Under the null hypothesis, the
-        two judges' labels can be swapped without changing their distribution, so the judges are
-        alike and not only equally good. If two judges give labels in very different proportions,
-        the test is conservative, and may miss a difference that the interval shows.
+        It is a paired permutation test, as in MEMERAG, appendix D. The null hypothesis is that the
+        two judges' labels can be swapped without changing their distribution. It claims more than
+        equal accuracy: the judges are alike, for instance in how often they give each label. If two
+        judges give labels in very different proportions, the test is conservative, and may miss a
+        difference that the interval shows.
 
         Args:
             language: The language; by default the mean of all languages.
-            permutations: The number of random permutations to draw; if no more than that exist,
-                all are used.
+            permutations: The number of random permutations to draw. If no more than this number
+                exist, all of them are used.
             unit: ``"query"`` swaps all sentences of a query together. ``"sentence"`` swaps single
                 sentences, as if errors on sentences of one response were independent.
             seed: Random seed.
@@ -290,7 +299,7 @@ class MetaEvaluation:
         """Return the error rates of each judge by fine-grained label.
 
         Args:
-            language: The language; by default all.
+            language: The language of the sentences; by default all.
 
         Raises:
             UnknownNameError: There is no sentence in this language.
@@ -298,7 +307,7 @@ class MetaEvaluation:
         return fine_errors(self.truth, self.names, self.right, language)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame with one row per judge and language, and one for each mean."""
+        """Return a DataFrame with a row per judge and language, and one for the judge's mean."""
         rows = []
         for result in self.judges:
             for row in result.figures.values():

@@ -42,7 +42,10 @@ class AnswerSentence(NamedTuple):
 
     @property
     def cited(self) -> tuple[Passage, ...]:
-        """The passages that should support the sentence: the cited ones, or all of the query."""
+        """The passages that should support the sentence.
+
+        These are the cited passages or, if ``citations`` is ``None``, all passages of the query.
+        """
         if self.citations is None:
             return self.query.passages
         return tuple(self.query[passage] for passage in self.citations)
@@ -95,7 +98,8 @@ def read_sentences(path: str | Path, *, language: str | None = None) -> tuple[An
 def write_sentences(sentences: Iterable[AnswerSentence], path: str | Path) -> None:
     """Write sentences for people to label, in the format that :func:`read_sentences` reads.
 
-    Each row has a ``label`` that is null. The ground truth of the query is not written.
+    Each row has a ``label`` that is null, for people to fill in. The ground truth of the query,
+    such as its relevant passages, is not written.
 
     Args:
         sentences: The sentences to label.
@@ -172,7 +176,7 @@ def _as_passages(value: object) -> object:
 
 
 def _as_labels(value: object) -> object:
-    """Return one label per annotator as text; an annotator without a label has the empty text."""
+    """Return one label per annotator as a string, which is empty if the annotator gave none."""
     many = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
     return tuple(map(_label, value if many else [value]))  # type: ignore[call-overload]
 

@@ -1,13 +1,15 @@
 """Experiments of MIRAGE-Bench (arXiv 2410.13716), on any arena.
 
-An arena is the data of one language: a feature table for every model, the judgments on their
-responses, and the tournaments computed from the judgments. Each experiment takes arenas by language
-and returns a :class:`Result` with typed rows.
+An arena is the data of one language: a feature table for every model, the judgments on the models'
+responses, and tournaments. A tournament is a fit of the models' logits to the judgments on a
+bootstrap sample of the queries. Each experiment takes arenas by language and returns a
+:class:`Result` with typed rows.
 
-If an experiment uses a surrogate, ``estimator`` is a name that
-:class:`~mirage.surrogate.SurrogateRanker` accepts. With ``pooled=True``, one surrogate is trained
-on all languages, as in the rest of this library. With ``pooled=False``, each language has its own
-surrogate, as in the paper. The paper's surrogate is ``estimator="forest", pooled=False``.
+Some experiments use a surrogate: a regression that predicts the logits of models from features,
+without a judge. Its ``estimator`` is a name that :class:`~mirage.surrogate.SurrogateRanker`
+accepts. With ``pooled=True``, one surrogate is trained on all languages, as in the rest of this
+library. With ``pooled=False``, each language has its own surrogate, as in the paper. The paper's
+surrogate is ``estimator="forest", pooled=False``.
 
 To make runs and judgments for your own arena with the papers' LLM settings, use
 ``LLM(model, **GENERATION)`` and ``LLM(model, **SENTENCE_JUDGES)``.

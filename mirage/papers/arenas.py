@@ -26,7 +26,8 @@ class Arena:
     Attributes:
         tables: One table for every model of the judgments, all with the same features.
         judgments: Judgments on pairs of these models.
-        tournaments: Logits of the models in many tournaments.
+        tournaments: Logits of the models in many tournaments. Each tournament fits them to the
+            judgments on a random sample of the queries.
     """
 
     tables: tuple[FeatureTable, ...]
@@ -43,14 +44,14 @@ class Arena:
         queries: int | None = 100,
         seed: int = 0,
     ) -> Arena:
-        """Make an arena of tables and judgments by drawing tournaments.
+        """Make an arena from tables and judgments; its tournaments are drawn at random.
 
         Args:
             tables: One table for every model of the judgments.
             judgments: Judgments on pairs of these models.
             tournaments: Number of tournaments.
-            queries: Largest number of queries per tournament; at most the judged ones are drawn
-                (:meth:`mirage.BradleyTerry.bootstrap`).
+            queries: Number of queries per tournament, at most the number of judged queries;
+                ``None`` for all of them (:meth:`mirage.BradleyTerry.bootstrap`).
             seed: Random seed.
 
         Raises:
@@ -69,10 +70,10 @@ class Arena:
 def read_arena(folder: str | Path, language: str, **options: Any) -> Arena:
     """Read ``folder/{language}/features.jsonl`` and ``folder/{language}/judgments.jsonl``.
 
-    A line of the first file has the features of one response, null if one could not be computed:
-    ``{"query_id": "q1", "model": "x", "features": {"answer_bleu": 0.3, ...}}``. A line of the
-    second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y", "verdict":
-    "a"}``.
+    A line of the first file has the features of one response, with null for a feature that could
+    not be computed: ``{"query_id": "q1", "model": "x", "features": {"answer_bleu": 0.3, ...}}``. A
+    line of the second file is a judgment: ``{"query_id": "q1", "model_a": "x", "model_b": "y",
+    "verdict": "a"}``.
 
     Args:
         folder: Folder with one folder per language.
@@ -110,7 +111,7 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
     """Read the arena of MIRAGE-Bench: its published feature values and GPT-4o's judgments.
 
     Values and judgments are counted as in the paper: a feature without a value is 0, ties are left
-    out, and the last of several verdicts on a pair counts.
+    out, and if there are several verdicts on a pair, only the last one counts.
 
     Args:
         language: ISO 639-1 code of one of the benchmark's 18 languages.
@@ -129,7 +130,7 @@ def read_hub_arena(language: str, path: str | Path | None = None, **options: Any
 
 
 def _features(row: Mapping[str, Any], where: str) -> tuple[str, str, dict[str, float]]:
-    """Return the query id, the model and the features in one line of a features file."""
+    """Return the query id, the model and the features from one line of a features file."""
     for name in ("query_id", "model"):
         if not isinstance(row.get(name), str):
             raise DatasetError(f"{where}: {name!r} must be a string")

@@ -1,9 +1,10 @@
 """Figures and tables of BERGEN (arXiv 2407.01102), on any grid or on the published numbers.
 
-Each function takes a :class:`~mirage.grids.ResultTable`. In your own tables, the retriever
-``none`` is closed book, and ``oracle`` shows the relevant passages. Differences are computed on the
-same queries and have intervals. :func:`published` returns the paper's tables, which have no values
-per query and no intervals.
+Each function takes a :class:`~mirage.grids.ResultTable`: the results of a grid, in which each cell
+is one combination of settings. In your own tables, the retriever ``none`` means closed book (no
+passages in the prompt), and ``oracle`` means that the prompt has the relevant passages. Differences
+are computed on the same queries and have intervals. :func:`published` returns the paper's tables,
+which have no values per query and no intervals.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ __all__ = [
 ]
 
 NONE, ORACLE = "none", "oracle"
-"""Retrievers of closed-book cells, and of cells that show the relevant passages."""
+"""The retrievers of closed-book cells, and of cells whose prompts have the relevant passages."""
 
 TUNED = " + QLoRA"
 """Suffix of the names of the paper's fine-tuned generators."""
 
 SYSTEM = ("retriever", "reranker")
 RETRIEVAL = ("dataset", "corpus", "language", "query", *SYSTEM)
-"""Axes that determine the measures of retrieval."""
+"""The axes of a grid that determine the measures of retrieval."""
 
 
 # The published numbers ----------------------------------------------------------------------------
@@ -69,10 +70,10 @@ def published(number: int = 4) -> ResultTable:
     """Return one of the paper's tables; cells have no intervals, because the paper has none.
 
     Args:
-        number: Number of the table. 4 is the main results, with the retrieval quality of Table 5 if
-            the paper measured it. 2 is fine-tuning, with the zero-shot numbers of Table 4. 3, 10,
-            11 and 12 are multilingual, 5 and 7 are on retrieval, and 9 is on prompts. 14 is on the
-            agreement of metrics with the judge.
+        number: Number of the table. Table 4 has the main results; retrieval quality is added from
+            Table 5 if the paper measured it. Table 2 is on fine-tuning; the zero-shot numbers of
+            Table 4 are added. Tables 3, 10, 11 and 12 are multilingual, 5 and 7 are on retrieval,
+            and 9 is on prompts. Table 14 is on the agreement of metrics with the judge.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -95,7 +96,7 @@ def published(number: int = 4) -> ResultTable:
 
 
 def _main_cells() -> tuple[Cell, ...]:
-    """Return Table 4 with the retrieval quality of the same systems from Table 5."""
+    """Return the cells of Table 4, with the retrieval quality of the same systems from Table 5."""
     recall = {_key(cell, RETRIEVAL): cell.scores for cell in _cells("5")}
     return tuple(
         replace(cell, scores={**cell.scores, **recall.get(_key(cell, RETRIEVAL), {})})
@@ -104,7 +105,7 @@ def _main_cells() -> tuple[Cell, ...]:
 
 
 def _tuning_cells() -> tuple[Cell, ...]:
-    """Return Table 2 after the cells of Table 4 that it is compared with."""
+    """Return the cells of Table 4 with which Table 2 is compared, followed by those of Table 2."""
     after = _cells("2")
     wanted = {_key(cell) for cell in after}
     before = (cell for cell in _cells("4") if _key(cell) in wanted)
@@ -138,7 +139,7 @@ def _cells(number: str) -> tuple[Cell, ...]:
 
 
 def _key(cell: Cell, axes: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a cell on these axes, by default on all."""
+    """Return the settings of a cell on some axes (by default on all), as a key for dicts."""
     return tuple(sorted((a, v) for a, v in cell.settings.items() if not axes or a in axes))
 
 
@@ -155,7 +156,7 @@ class GainRow(Line):
         reranker: Second stage.
         generators: Number of generators over which the gain is averaged.
         gain: Mean of the metric minus its mean without retrieval.
-        lower: Lower end of its 95 % interval.
+        lower: Lower end of the 95 % interval of the gain.
         upper: Upper end.
     """
 
@@ -180,17 +181,17 @@ def retrieval_gain(
 ) -> Result[GainRow]:
     """Compute the gain of retrieval over closed book, averaged over generators (Figure 3).
 
-    The paper's figure has SPLADE-v3, reranked by DeBERTa-v3.
+    The paper's figure shows the retriever SPLADE-v3, reranked by DeBERTa-v3.
 
     Args:
         table: Table with closed-book cells.
         metric: Metric of the answers.
-        retriever: Only retriever to include; by default all but ``none`` and ``oracle``.
-        reranker: Only reranker to include; by default all.
+        retriever: The only retriever to include; by default all except ``none`` and ``oracle``.
+        reranker: The only reranker to include; by default all.
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell has a matching cell without retrieval.
+        SettingError: If no cell with retrieval has a matching cell without retrieval.
 
     Example:
         >>> row = retrieval_gain(published(4), retriever="SPLADE-v3", reranker="DeBERTa-v3").rows[0]
@@ -272,9 +273,9 @@ def oracle_gain(table: ResultTable, metric: str = "LLMeval") -> Result[OracleRow
 
 
 def _pair_with_closed_book(table: ResultTable, metric: str) -> Iterator[tuple[Cell, Cell]]:
-    """Yield measured cells, each with the closed-book cell that shares most of its settings.
+    """Yield cells that have the metric, each with the closed-book cell that shares most settings.
 
-    Not all settings need to be equal: a closed-book cell may, for example, have no corpus.
+    The other settings may differ: a closed-book cell may, for example, have no corpus.
     """
     _require_metrics(table, metric)
     measured = [cell for cell in table if metric in cell.scores]
@@ -297,7 +298,7 @@ def _generator_key(cell: Cell) -> tuple[str, ...]:
 
 
 def _mean_gain(pairs: Sequence[tuple[Cell, Cell]], metric: str) -> tuple[float, Interval]:
-    """Return the mean difference between paired cells on common queries, and its interval."""
+    """Return the mean difference between paired cells, and its interval, on the queries of both."""
     # Published tables have means only, so that there is no interval.
     if not all(metric in cell.values for pair in pairs for cell in pair):
         gaps = [cell.scores[metric].mean - bare.scores[metric].mean for cell, bare in pairs]
@@ -330,7 +331,7 @@ class SystemRow(Line):
         generator: Name of the generator.
         retriever: First stage of the retrieval.
         reranker: Second stage.
-        retrieval: Mean of the retrieval measure; NaN if there is none, as for closed book.
+        retrieval: Mean of the retrieval measure; NaN if the system retrieves nothing (closed book).
         answers: Mean of the metric of the answers.
     """
 
@@ -348,7 +349,7 @@ class SystemRow(Line):
 def retrieval_vs_generation(
     table: ResultTable, metric: str = "LLMeval", retrieval: str = "R@5"
 ) -> Result[SystemRow]:
-    """Return the quality of retrieval and answers of each system: the points of Figures 4, 6 and 7.
+    """Return retrieval quality and answer quality of each system: the points of Figures 4, 6 and 7.
 
     :func:`retrieval_correlation` computes their correlation.
 
@@ -435,7 +436,7 @@ def retrieval_correlation(
 
 
 def _spearman(points: Sequence[tuple[float, float]]) -> float:
-    """Return Pearson's correlation of mid-ranks (Spearman 1904); NaN if either one is constant."""
+    """Return Pearson's correlation of mid-ranks (Spearman 1904); NaN if a column is constant."""
     from scipy.stats import rankdata
 
     first, second = (rankdata(column) for column in zip(*points, strict=True))
@@ -456,7 +457,7 @@ class ContextRow(Line):
         retriever: First stage of the retrieval.
         reranker: Second stage.
         generator: Name of the generator.
-        show_k: Number of passages in its prompt.
+        show_k: Number of passages in the generator's prompt.
         mean: Mean of the metric.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
@@ -486,7 +487,7 @@ def context_size(table: ResultTable, metric: str = "LLMeval") -> Result[ContextR
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell has the number of passages.
+        SettingError: If no cell with the metric states its number of passages.
     """
     _require_metrics(table, metric)
     rows = []
@@ -545,7 +546,8 @@ def finetuning_gain(
             generators of ``published(2)``.
 
     Raises:
-        SettingError: If no cell of a fine-tuned generator has a matching cell of the original one.
+        SettingError: If no cell of a fine-tuned generator has a matching cell of the original
+            generator.
 
     Example:
         >>> row = finetuning_gain(published(2)).rows[0]
@@ -584,11 +586,13 @@ class AgreementRow(Line):
     Attributes:
         dataset: Name of the dataset.
         metric: Name of the metric.
-        tau: Kendall's tau-b between the two over queries, mean over cells.
+        tau: Kendall's tau-b between the values of the metric and of the judge on single queries,
+            averaged over cells.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
         queries: Largest number of queries in a cell that have both values.
-        tau_of_means: Kendall's tau-b between the means of cells; NaN with fewer than three.
+        tau_of_means: Kendall's tau-b between the means of the metric and of the judge, over cells;
+            NaN with fewer than three cells.
         cells: Number of cells that have both means.
     """
 
@@ -610,8 +614,9 @@ def metric_agreement(
 ) -> Result[AgreementRow]:
     """Compute the agreement of metrics with a judge (Figure 2, Table 14).
 
-    The agreement on single answers is :func:`mirage.statistics.mean_tau`. The agreement on systems
-    is Kendall's tau-b of their means, without an interval, because systems are not a random sample.
+    The agreement on single answers is computed by :func:`mirage.statistics.mean_tau`. The agreement
+    on systems is Kendall's tau-b between their means; it has no interval, because systems are not a
+    random sample.
 
     Args:
         table: Table with values of the judge and of the metrics.
@@ -620,7 +625,7 @@ def metric_agreement(
 
     Raises:
         UnknownNameError: If there is no such metric.
-        SettingError: If no cell has numbers of the judge and of another metric.
+        SettingError: If no cell has values of both the judge and another metric.
     """
     compared_metrics = [metric for metric in metrics or table.metrics if metric != judge]
     _require_metrics(table, judge, *compared_metrics)
@@ -683,7 +688,7 @@ def retrieval_table(table: ResultTable, metrics: Sequence[str] = ("R@5",)) -> Pi
     """Return a table of retrieval systems (rows) by datasets (columns) (Table 5).
 
     Args:
-        table: Table of cells. Those with the same dataset, corpus, retriever and reranker have the
+        table: Table of cells. Cells with the same dataset, corpus, retriever and reranker have the
             same retrieval, whatever their generator is.
         metrics: Measures of retrieval.
 
@@ -720,8 +725,8 @@ def prompt_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
 def multilingual_table(table: ResultTable, metrics: Sequence[str] = ()) -> Pivot:
     """Return a table of systems and corpora (rows) by languages (columns) (Tables 3 and 10 to 12).
 
-    A grid without the axis ``language`` has one dataset per language. ``metrics`` and the errors
-    are those of :func:`main_table`.
+    If a grid has no axis ``language``, each dataset is taken as a language. ``metrics`` and the
+    errors are those of :func:`main_table`.
 
     Example:
         >>> multilingual_table(published(3)).columns[0]
@@ -735,7 +740,7 @@ def _language(table: ResultTable) -> str:
 
 
 def _pivot(table: ResultTable, columns: Sequence[str], metrics: Sequence[str]) -> Pivot:
-    """Pivot the table to these axes as columns, and to all other varying axes as rows."""
+    """Pivot the table: the axes ``columns`` become columns, all other varying axes become rows."""
     across = [axis for axis in columns if axis in table.axes]
     down = [axis for axis in table.differing if axis not in across] if len(table) > 1 else []
     # A table of one cell has no differing axes, but a pivot needs at least one axis for its rows.

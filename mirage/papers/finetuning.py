@@ -31,21 +31,22 @@ def tuned_models(
     """Rank fine-tuned models without judgments among the models of an arena (Figure 7).
 
     The surrogate is trained on the arena and predicts the logit of a tuned model from its features
-    (appendix C of the paper). The logit of a tuned model is predicted; the logit of its backbone
+    (appendix C of the paper). The logit of its backbone, which is the model before fine-tuning,
     comes from judgments. If the intervals of two models overlap, their order is uncertain.
 
     Args:
-        arenas: Arenas by language, of the judged models, including backbones and teachers.
+        arenas: Arenas of the judged models by language. They include the backbones, and the
+            teachers (the models whose answers the tuned models were trained on).
         tables: Features of the tuned models by language; the same features as in the arena.
-        backbones: Judged model that each tuned model was made from, by the name of the tuned model.
+        backbones: For the name of each tuned model, the name of its backbone.
         estimator: Estimator of the surrogate.
         pooled: Whether all languages share one surrogate.
         seed: Random seed.
 
     Raises:
-        UnknownNameError: If a language has no arena, a tuned model has no backbone, or an arena
-            does not have the backbone.
-        SettingError: If a tuned model has the name of a judged one.
+        UnknownNameError: If a language has no arena, ``backbones`` lacks a tuned model, or the
+            backbone is not a model of the arena.
+        SettingError: If a tuned model has the same name as a judged model.
         FeatureError: If features and tournaments do not fit together, or there are too few models.
     """
     for code, tuned in tables.items():
@@ -65,7 +66,7 @@ def tuned_models(
 
 
 def tuning_settings(recipe: TuningRecipe = MIRAGE_BENCH_TUNING) -> Result[SettingRow]:
-    """Return the settings of fine-tuning as the papers list them (Table 6; BERGEN's Table 8).
+    """Return the settings of fine-tuning as the papers list them (Table 6; Table 8 of BERGEN).
 
     The implementation of attention is not a setting here. MIRAGE-Bench uses FlashAttention-2, which
     gives the same result apart from rounding; this library uses the default of ``transformers``.

@@ -29,17 +29,20 @@ def fewer_judgments(
     repeats: int = 100,
     seed: int = 0,
 ) -> Result[FewerJudgmentsRow]:
-    """Compare rankings from fewer judgments, drawn at random, with the exhaustive one (Figure 6).
+    """Compare rankings from random subsets of the judgments with the exhaustive one (Figure 6).
 
-    The exhaustive ranking uses all judgments of an arena. First, only some of the queries are
-    judged, with all pairs. Then all queries are judged, with a share of the pairs on each. Draws
-    are without replacement. Within one repeat, a smaller number of judgments is a subset of a
-    larger one. For pairs that are chosen instead of drawn see :mod:`mirage.arena.adaptive`.
+    The exhaustive ranking uses all judgments of an arena. The first rows use only some of the
+    queries, with all pairs of models. The other rows use all queries, with a share of the pairs on
+    each. Draws are without replacement. Within one repeat, a smaller set of judgments is a subset
+    of each larger one. For pairs that are chosen systematically instead of at random, see
+    :mod:`mirage.arena.adaptive`.
 
     Args:
         arenas: Arenas by language.
-        queries: Numbers of judged queries; numbers above those of a language are left out.
-        pairs: Percentages of the judgments on each query; at least one judgment is used.
+        queries: Numbers of queries to use; numbers above the number of queries of a language are
+            left out.
+        pairs: Percentages of the judgments on each query to use; at least one judgment per query is
+            used.
         repeats: Number of draws.
         seed: Random seed.
 
@@ -83,8 +86,9 @@ def new_models(
 ) -> Result[NewModelRow]:
     """Compare predicted ranks of models without judgments with those of the full arena (Figure 8).
 
-    The surrogate is trained on the other models, and on tournaments without any judgment on the new
-    ones. Number and size of the tournaments are the same as in the arena.
+    The surrogate is trained on the other models. Its tournaments (fits of logits to the judgments
+    on random samples of queries) contain no judgment on the new models. Their number and size are
+    the same as in the arena.
 
     Args:
         arenas: Arenas by language, each with all of the models.
@@ -116,7 +120,10 @@ def new_models(
 def _draw_queries(
     judged: Judgments, numbers: Sequence[int], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Return win matrices of some queries only, ``(numbers, repeats, models, models)``."""
+    """Return win matrices from random queries only, ``(numbers, repeats, models, models)``.
+
+    A win matrix counts how often each model beats each other model.
+    """
     total, models = len(judged.query_ids), len(judged.models)
     by_query = est.query_win_matrices(
         judged.query, judged.a, judged.b, judged.score, total, models
@@ -130,7 +137,7 @@ def _draw_queries(
 def _draw_pairs(
     judged: Judgments, shares: Sequence[float], repeats: int, rng: np.random.Generator
 ) -> Floats:
-    """Return win matrices of a share of each query's judgments.
+    """Return win matrices from a random share of the judgments on each query.
 
     The shape is ``(shares, repeats, models, models)``.
     """
@@ -152,7 +159,7 @@ def _draw_pairs(
 
 
 def _remove_models(arena: Arena, models: Sequence[str], seed: int) -> Arena:
-    """Return the arena without these models' judgments, with new tournaments of the same number."""
+    """Return the arena without judgments on some models; as many tournaments are drawn again."""
     judged, counts = arena.judgments, arena.tournaments.counts
     names, query_ids = np.array(judged.models), np.array(judged.query_ids)
     a, b = names[judged.a], names[judged.b]

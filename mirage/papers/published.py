@@ -1,4 +1,4 @@
-"""Tables of MIRAGE-Bench (arXiv 2410.13716) as numbers, and results compared with them."""
+"""The numbers in the tables of MIRAGE-Bench (arXiv 2410.13716), and comparisons with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PublishedRow(Row):
 
     Attributes:
         setting: Name of the row in the table: a split, an estimator or a set of features; empty if
-            the table has one row per language. Names are those of this library's results.
+            the table has one row per language. The names are the same as in this library's results.
         measure: Name of the measure, as in this library's results.
         value: Value of the measure.
         lower: Lower end of the 95 % interval; NaN if the paper has none.
@@ -47,7 +47,7 @@ class ComparedRow(Row):
         setting: Name of the row: an estimator, a set of features, a model; empty if there is one
             row per language.
         measure: Name of the measure.
-        ours: Number of this library.
+        ours: Number that this library computes.
         paper: Number in the paper.
         difference: ``ours - paper``.
     """
@@ -66,8 +66,8 @@ def published_table(number: int) -> Result[PublishedRow]:
 
     Args:
         number: 1 for the numbers of queries, 2 for Kendall's tau by language, 3 for estimators, 4
-            for sets of features, 5 for R2 over tournaments. Tables 7 and 8 are
-            :meth:`mirage.Leaderboard.published`; Figures 3 and 5 to 9 have no numbers in print.
+            for sets of features, 5 for R2 over tournaments. :meth:`mirage.Leaderboard.published`
+            returns Tables 7 and 8. Figures 3 and 5 to 9 are plots without printed numbers.
 
     Raises:
         SettingError: If there are no numbers for this table.
@@ -99,13 +99,13 @@ def compare_with_paper(
             :func:`~mirage.papers.compare_feature_sets` (Table 4),
             :func:`~mirage.papers.r2_by_tournaments` (Table 5) or
             :func:`~mirage.papers.surrogate_ranking` (Figure 4, right).
-        table: 3 or 4, if the names in the result occur in both tables; by default the table that
-            has these names.
+        table: 3 or 4. By default it is the table that has the names in the result; set it if the
+            names occur in both tables.
 
     Returns:
         One row per language, setting and measure that the result and the paper have in common. The
-        paper's estimators are named as here: ``least_squares`` is its linear regression,
-        ``boosting`` its XGBoost.
+        paper's estimators get the names of this library: ``least_squares`` is its linear
+        regression, and ``boosting`` is its XGBoost.
 
     Raises:
         SettingError: If the paper has no numbers for this result.

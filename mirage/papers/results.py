@@ -34,7 +34,7 @@ __all__ = [
 
 
 MEAN = "mean"
-"""Name of a language or dataset in a row with the mean over all of them."""
+"""Used in place of the name of a language or dataset in a row with the mean over all of them."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Line:
     Attributes:
         over: Name of the field over which means are taken, such as the language.
         keys: Names of the other fields that identify a row.
-        unprinted: Names of fields that tables leave out, because they have no interval that holds.
+        unprinted: Names of fields that tables leave out, because they have no valid confidence
+            interval.
     """
 
     keys: ClassVar[tuple[str, ...]] = ()
@@ -54,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Row(Line):
-    """A row of a result that has one row, or several, per language."""
+    """A row of a result that has one or several rows per language."""
 
     language: str
 
@@ -68,7 +69,7 @@ class Result(Printed, Generic[R]):
 
     Attributes:
         title: Title of the table.
-        rows: Rows, ordered by value or language.
+        rows: The rows, in the order of a value or of the languages.
         notes: Explanations below the table.
     """
 
@@ -89,7 +90,7 @@ class Result(Printed, Generic[R]):
         return {name: [getattr(row, name) for row in self.rows] for name in names}
 
     def mean(self) -> Result[R]:
-        """Return means over languages, or datasets; a mean is NaN if one of its values is NaN."""
+        """Average the rows over languages or datasets; a mean is NaN if a value of it is NaN."""
         groups: dict[tuple[Any, ...], list[R]] = {}
         for row in self.rows:
             groups.setdefault(tuple(getattr(row, key) for key in row.keys), []).append(row)
@@ -129,7 +130,7 @@ class Result(Printed, Generic[R]):
 
     @staticmethod
     def _is_constant(column: Sequence[object]) -> bool:
-        """Return whether all rows have the same text; such a column is printed below the table."""
+        """Return whether all rows have the same text in a column, which is then printed below."""
         return isinstance(column[0], str | bool) and all(value == column[0] for value in column)
 
 
@@ -158,11 +159,12 @@ class TauRow(Row):
 
     Attributes:
         models: Number of models.
-        tau: Kendall's tau-b between two orders of all models, mean over splits: by the surrogate,
-            with some models held out, and by Bradley-Terry logits.
-        lower: Lower end of the middle 95 % over splits.
-        upper: Upper end.
-        tau_train: Tau of a surrogate that was trained on all models.
+        tau: Kendall's tau-b between two orders of all models: by a surrogate that was trained with
+            some models held out, and by the Bradley-Terry logits of the judge. It is averaged over
+            splits (choices of the held-out models).
+        lower: Lower end of the range that contains the middle 95 % of the splits.
+        upper: Upper end of this range.
+        tau_train: The same tau for a surrogate that was trained on all models.
     """
 
     models: float
@@ -178,11 +180,11 @@ class RankRow(Row):
 
     Attributes:
         model: Name of the model.
-        rank: Rank by the mean of its predicted logits over splits.
+        rank: Rank of the model by ``logit``.
         judge_rank: Rank by the judge's logits.
-        logit: Mean of the predicted logits over splits.
-        lower: Lower end of the middle 95 % of predicted logits over splits.
-        upper: Upper end.
+        logit: Mean of the predicted logits over splits (choices of the held-out models).
+        lower: Lower end of the range that contains the middle 95 % of these logits.
+        upper: Upper end of this range.
         judged: Logit from the judge's verdicts.
     """
 
@@ -201,8 +203,8 @@ class RankRow(Row):
 class ValidationRow(Row):
     """Accuracy of one kind of surrogate in one language.
 
-    Only ``tau`` has an interval that holds, and only it is printed. The other figures are there to
-    be compared with the paper's (:func:`mirage.papers.compare_with_paper`).
+    Only ``tau`` has a valid confidence interval, and only ``tau`` is printed. The other figures can
+    be compared with those of the paper (:func:`mirage.papers.compare_with_paper`).
 
     Attributes:
         name: Estimator, or set of features.
@@ -210,10 +212,11 @@ class ValidationRow(Row):
         tau: :attr:`mirage.surrogate.Validation.tau` on held-out models.
         lower: Lower end of its 95 % interval, NaN with fewer than eight models.
         upper: Upper end.
-        r2_train: Share of the variance of training models' logits that is predicted.
+        r2_train: Share of the variance of the training models' logits that the surrogate predicts.
         tau_train: Kendall's tau-b on training models.
         r2: :attr:`mirage.surrogate.Validation.r2` on held-out models.
-        coverage: Share of held-out logits inside their 95 % interval.
+        coverage: Share of the logits of held-out models that lie inside their predicted 95 %
+            interval.
         r2_in_paper: :attr:`mirage.surrogate.Validation.r2_in_paper` on held-out models.
     """
 
@@ -237,17 +240,21 @@ class ValidationRow(Row):
 
 @dataclass(frozen=True)
 class R2Row(Row):
-    """Share of the variance of a tournament's logits that is predicted, over tournaments.
+    """Share of the variance of logits that the surrogate predicts in each tournament.
+
+    A tournament is a fit of the logits to the judgments on a random sample of the queries.
 
     Attributes:
-        r2_train: Mean over tournaments, for training models.
-        train_lower: Lower end of the middle 95 % over tournaments, for training models.
-        train_upper: Upper end.
-        r2: Mean over tournaments, for the held-out models of all splits together.
-        lower: Lower end of the middle 95 % over tournaments, for held-out models.
-        upper: Upper end.
-        r2_in_paper: The value of ``r2`` relative to the mean of all models, as in the paper's Table
-            5.
+        r2_train: Mean of the share over tournaments, for training models.
+        train_lower: Lower end of the range that contains the middle 95 % of the tournaments, for
+            training models.
+        train_upper: Upper end of this range.
+        r2: Mean of the share over tournaments, for the held-out models of all splits together.
+        lower: Lower end of the range that contains the middle 95 % of the tournaments, for held-out
+            models.
+        upper: Upper end of this range.
+        r2_in_paper: The same as ``r2``, but with the variance around the mean of all models and not
+            only of the training models, as in the paper's Table 5.
     """
 
     r2_train: float
@@ -265,9 +272,10 @@ class ImportanceRow(Row):
 
     Attributes:
         feature: Name of the feature.
-        importance: Increase of the squared error without it, in units of the logits' variance.
+        importance: Increase of the squared error if the feature is permuted, in units of the
+            variance of the logits.
         impurity: Mean decrease in impurity, as in the paper's figure; NaN unless the surrogate is a
-            random forest. It adds up to 1 over features.
+            random forest. The values of all features add up to 1.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("feature",)
@@ -284,10 +292,10 @@ class FewerJudgmentsRow(Row):
     Attributes:
         queries: Number of judged queries.
         pairs: Percentage of the judgments on each of these queries that is used.
-        judgments: Number of judgments, mean over repeats.
-        tau: Kendall's tau-b with the exhaustive ranking, mean over repeats.
-        lower: Lower end of the middle 95 % over repeats.
-        upper: Upper end.
+        judgments: Number of judgments that are used, averaged over repeats.
+        tau: Kendall's tau-b with the exhaustive ranking, averaged over repeats.
+        lower: Lower end of the range that contains the middle 95 % of the repeats.
+        upper: Upper end of this range.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("queries", "pairs")
@@ -306,15 +314,16 @@ class NewModelRow(Row):
 
     Attributes:
         model: Name of the model.
-        rank: Rank by its predicted logit, among the judged logits of the old models and the
-            predicted ones of the other new models.
+        rank: Rank of its predicted logit, among the judged logits of the old models and the
+            predicted logits of the other new models.
         judged_rank: Rank in the arena with judgments on all models.
         logit: Predicted logit.
         lower: Lower end of its 95 % interval.
         upper: Upper end.
-        judged: Logit in the arena with judgments on all models, on the scale of ``logit``: the mean
-            of the old models is 0.
-        tau: Kendall's tau-b between the two orders of all models, including old ones.
+        judged: Logit in the arena with judgments on all models. As for ``logit``, the mean of the
+            old models is 0.
+        tau: Kendall's tau-b between the predicted and the judged order of all models, including old
+            ones.
     """
 
     keys: ClassVar[tuple[str, ...]] = ("model",)
@@ -335,9 +344,9 @@ class TunedModelRow(Row):
 
     Attributes:
         model: Name of the model.
-        backbone: Model that it was tuned from.
-        rank: Rank by its predicted logit, among the judged logits of the old models and the
-            predicted ones of the other tuned models.
+        backbone: Name of the model before fine-tuning.
+        rank: Rank of its predicted logit, among the judged logits of the old models and the
+            predicted logits of the other tuned models.
         backbone_rank: Rank of the backbone in the same order.
         logit: Predicted logit; the mean of the old models is 0.
         lower: Lower end of its 95 % interval.
@@ -375,8 +384,8 @@ class SettingRow(Row):
 def tau_b(logits: Floats, others: Floats) -> Floats:
     """Return Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
 
-    It equals :func:`mirage.statistics.ranks.kendall_tau`, but it is 0 if all values of one order
-    are equal.
+    It equals :func:`mirage.statistics.ranks.kendall_tau`, but it is 0 instead of NaN if all values
+    of one order are equal.
     """
     return np.nan_to_num(kendall_tau(logits, others))
 

@@ -1,7 +1,7 @@
-"""LLM settings of the papers, if they differ from this library's defaults: ``LLM(model, **...)``.
+"""LLM settings of the papers that differ from this library's defaults, for ``LLM(model, **...)``.
 
-The default temperature of :class:`~mirage.LLM` is 0, so that a second run differs as little from
-the first as the endpoint allows.
+The default temperature of :class:`~mirage.LLM` is 0, so that a second run differs from the first as
+little as the endpoint allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Experiments on the surrogate: its agreement with the judge, and the factors that affect it."""
+"""Experiments on the surrogate: its agreement with the judge, and the factors that affect it.
+
+A surrogate is a regression that predicts the logits of models from features, without a judge.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ T = TypeVar("T")
 Data = Mapping[str, TrainingData]
 
 ALL = "all"
-"""Name of the language in a row that all languages share."""
+"""Used in place of a language in a row for all languages together."""
 
 R2_NOTE = (
     "r2 is relative to the mean of the training models; r2 in paper to that of all models, as in "
@@ -73,7 +76,8 @@ def tau_by_language(
         estimator: Estimator of the surrogate.
         pooled: Whether all languages share one surrogate.
         holdout: Number of models held out of the training at a time.
-        repeats: Number of splits, as in :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
+        repeats: Number of splits (choices of the held-out models), as in
+            :meth:`mirage.surrogate.SurrogateRanker.cross_validate`.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib.
 
@@ -111,8 +115,8 @@ def surrogate_ranking(
     """Rank the models by a surrogate, with some models held out in each split (Figure 4, right).
 
     The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those
-    of :func:`tau_by_language`. A model's logit is the mean over all splits. As in the paper, it is
-    a training model in most of them.
+    of :func:`tau_by_language`. The logit of a model is its mean over all splits. As in the paper,
+    the model is a training model in most splits, and held out only in the others.
     """
     rows: list[RankRow] = []
     settings = estimator, pooled, holdout, repeats, seed, n_jobs
@@ -145,14 +149,15 @@ def compare_regressors(
 ) -> Result[ValidationRow]:
     """Compare estimators on training models and on held-out models (Table 3).
 
-    The paper's table holds four models out, 50 times. Its linear regression is ``least_squares``,
-    its XGBoost ``boosting``: trees of scikit-learn with XGBoost's default settings.
+    For the paper's table, four models were held out, 50 times. The paper's linear regression is
+    called ``least_squares`` here. Its XGBoost is called ``boosting``, which uses the trees of
+    scikit-learn with XGBoost's default settings.
 
     Args:
         arenas: Arenas by language.
         estimators: Names of estimators.
-        pooled: Names of estimators that are trained on all languages together; the others train one
-            surrogate per language.
+        pooled: Names of estimators that are trained on all languages together; each of the others
+            is trained once per language.
         holdout: Number of models held out at a time.
         repeats: Number of splits.
         seed: Random seed.
@@ -160,7 +165,7 @@ def compare_regressors(
 
     Raises:
         FeatureError: If features and tournaments do not fit together, or there are too few models.
-        UnknownNameError: If there is no estimator of that name.
+        UnknownNameError: If a name in ``estimators`` is not the name of an estimator.
     """
     for name in (*estimators, *pooled):
         SurrogateRanker(name)  # raise errors about names before the slow part
@@ -188,9 +193,9 @@ def compare_feature_sets(
 ) -> Result[ValidationRow]:
     """Compare sets of features with one estimator (Table 4).
 
-    ``sets`` has the names of the features by the name of the set; by default :func:`feature_sets`.
-    The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats`` are those of
-    :func:`tau_by_language`.
+    ``sets`` has the feature names of each set, by the name of the set; by default
+    :func:`feature_sets`. The settings ``estimator``, ``pooled``, ``holdout`` and ``repeats`` are
+    those of :func:`tau_by_language`.
 
     Raises:
         FeatureError: If features and tournaments do not fit together, or there are too few models.
@@ -210,7 +215,7 @@ def compare_feature_sets(
 
 
 def feature_sets(arenas: Mapping[str, Arena], *, least: float = 0.2) -> dict[str, tuple[str, ...]]:
-    """Return the sets of features that the paper compares, by name, without empty sets.
+    """Return the sets of features that the paper compares, by name; empty sets are left out.
 
     The sets are ``all``, ``without LLM-rated``, ``without low correlation`` and ``LLM-rated only``.
     The third set has the features whose Kendall's tau-b with the logit, averaged over languages, is
@@ -246,10 +251,11 @@ def r2_by_tournaments(
 ) -> Result[R2Row]:
     """Compute R2 in each tournament, with intervals over tournaments (Table 5).
 
-    In each tournament, the mean features over its queries predict its logits. R2 is ``1 - sum
-    (actual - predicted)^2 / sum (actual - mean)^2`` with the mean of the training models.
-    ``r2_in_paper`` uses the mean of all models, as in the paper's table. The settings
-    ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of
+    A tournament is a fit of the models' logits to the judgments on a random sample of the queries.
+    The logits of each tournament are predicted from the mean features over its queries. In a
+    tournament, R2 is ``1 - sum (actual - predicted)^2 / sum (actual - mean)^2`` with the mean of
+    the training models. ``r2_in_paper`` uses the mean of all models, as in the paper's table. The
+    settings ``estimator``, ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of
     :func:`tau_by_language`.
     """
     rows = []
@@ -284,13 +290,13 @@ def feature_importance(
 ) -> Result[ImportanceRow]:
     """Return the permutation importance of each feature on held-out models (Figure 5).
 
-    The largest is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`. The language of
-    a row is ``"all"`` if languages are pooled. The settings ``estimator``, ``pooled``, ``holdout``
-    and ``repeats``, and the errors, are those of :func:`tau_by_language`.
+    The most important feature is first; see :meth:`mirage.surrogate.SurrogateRanker.importances`.
+    The language of a row is ``"all"`` if languages are pooled. The settings ``estimator``,
+    ``pooled``, ``holdout`` and ``repeats``, and the errors, are those of :func:`tau_by_language`.
 
     With a forest, the rows also have the importance that the paper's figure has: the mean decrease
     in impurity on training models (Breiman 2001, Random Forests, Machine Learning 45, 5-32). It
-    favours features with many distinct values, and says nothing about new models.
+    favours features with many distinct values, and gives no information about new models.
     """
     rows = []
     for ranker, group in fit_rankers(surrogate_data(arenas), estimator, pooled, seed):
@@ -331,14 +337,14 @@ def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
 
 
 def _groups(data: Data, pooled: bool) -> list[Data]:
-    """Return the data in groups of languages that share a surrogate: all, or each alone."""
+    """Split the data into groups of languages that share a surrogate: all, or each alone."""
     return [data] if pooled else [{code: arena} for code, arena in data.items()]
 
 
 def fit_rankers(
     data: Data, estimator: str, pooled: bool, seed: int
 ) -> Iterator[tuple[SurrogateRanker, Data]]:
-    """Yield a fitted surrogate and its data: one for all languages if pooled, or one for each."""
+    """Yield fitted surrogates, each with its data: one for all languages or one for each."""
     for group in _groups(data, pooled):
         yield SurrogateRanker(estimator, seed=seed).fit_data(group), group
 
@@ -353,7 +359,11 @@ def _measure_splits(
     seed: int,
     n_jobs: int,
 ) -> Iterator[tuple[str, TrainingData, list[T]]]:
-    """Yield each language, its data, and the measures without held-out models and in each split."""
+    """Yield each language with its data and its measures.
+
+    The first measure is that of a surrogate without held-out models; one measure for each split
+    follows.
+    """
     from joblib import Parallel, delayed
 
     for group in _groups(surrogate_data(arenas), pooled):
@@ -410,7 +420,7 @@ def _predict_all(ranker: SurrogateRanker, data: Data) -> dict[str, Floats]:
 def _fit_without(
     data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> tuple[SurrogateRanker, Data]:
-    """Return a surrogate that is fitted without some models, and its training data."""
+    """Return a surrogate that is fitted without the held-out models, and its training data."""
     train_data = {code: arena.without(held_out) for code, arena in data.items()}
     return SurrogateRanker(estimator, seed=seed).fit_data(train_data), train_data
 
@@ -424,11 +434,11 @@ def _predict_without(
 def _squares(
     data: Data, estimator: str, held_out: Sequence[str], seed: int
 ) -> dict[str, tuple[Floats, Floats, Floats]]:
-    """Return, by language, the squared errors and spreads of the logits in each tournament.
+    """Return three sums of squares for each tournament, by language.
 
-    The errors are those on the held-out models, or on all models if none is held out. The two
-    spreads are the sums of squared differences from the mean of the training models, and of all
-    models.
+    They are over the held-out models, or over all models if none is held out. The first is of the
+    errors of the predicted logits. The other two are of the differences between the true logits and
+    a mean: the mean of the training models, and the mean of all models.
     """
     ranker, train_data = _fit_without(data, estimator, held_out, seed)
     model = fit_model(train_data, evaluate(train_data, ranker.recipe, seed=seed), seed=seed)

@@ -20,7 +20,7 @@ class Asked(NamedTuple):
 
     Attributes:
         query: The query; its passages are distinct.
-        shown: Ids of the retrieved passages by position. An id may occur twice.
+        shown: Ids of the retrieved passages, in the order of the prompt. An id may occur twice.
     """
 
     query: Query
@@ -42,16 +42,16 @@ def query_of(
     """Return a query whose passages are the retrieved texts, in their order.
 
     Texts without ids get their position as an id, from 1, so that ``[1]`` cites the first text. If
-    a text was retrieved twice, it is one passage, whichever of its positions is cited. Texts are
-    equal if they differ only in white space or Unicode normalization (NFKC).
+    such a text was retrieved twice, both positions are one passage with the first position as its
+    id. Texts count as equal if they differ only in white space or Unicode normalization (NFKC).
 
-    A retrieved text is relevant if it is among the relevant texts, or if its id is among
-    ``relevant_ids``, which take precedence. Relevant texts that were not retrieved count as missed,
-    under the ids ``unretrieved-1`` and so on. A warning is logged if a relevant text matches
-    several retrieved texts, or only a part of one.
+    If ``relevant_ids`` are given, they are the relevant passages, and ``relevant`` is ignored.
+    Otherwise a retrieved text is relevant if it is among the relevant texts. Relevant texts that
+    were not retrieved count as missed, under the ids ``unretrieved-1`` and so on. A warning is
+    logged if a relevant text matches several retrieved texts, or only a part of one.
 
     Args:
-        where: Place of the row, for errors, such as a file and line.
+        where: Location of the row for error messages, such as a file and line.
         id: Id of the query.
         language: ISO 639-1 code.
         text: The question.
@@ -64,7 +64,10 @@ def query_of(
     texts = tuple(retrieved or ())
     ids = [str(number) for number in retrieved_ids or range(1, len(texts) + 1)]
     if retrieved_ids and texts and len(ids) != len(texts):
-        raise DatasetError(f"{where}: there are {len(texts)} retrieved texts, but {len(ids)} ids")
+        raise DatasetError(
+            f"{where}: there are {len(texts)} retrieved texts, but {len(ids)} ids; each text needs "
+            "one id"
+        )
     passage_ids = tuple(ids) if retrieved_ids else _ids_of_distinct(texts, ids)
     # dict() keeps the last value of a key; reversed, so that of equal ids the first text counts.
     passages = dict(zip(reversed(passage_ids), reversed(texts), strict=False))
@@ -83,7 +86,7 @@ def query_of(
 
 
 def _ids_of_distinct(texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """Return an id for each text; a repeated text gets the id of its first occurrence."""
+    """Return an id for each text; if a text is repeated, it gets the id of its first occurrence."""
     first: dict[str, str] = {}
     return tuple(first.setdefault(plain_text(t), id_) for t, id_ in zip(texts, ids, strict=True))
 
@@ -121,10 +124,11 @@ def response_to(
     shown: Sequence[str] | None = None,
     passages: Sequence[Passage] = (),
 ) -> Response:
-    """Return the response to a query, or a failure for the reason ``error`` if there is no text.
+    """Return the response to a query; if there is no text, a failed response with ``error``.
 
-    ``shown`` are the ids of the passages in the order of the prompt, if it differs from the
-    query's. ``passages`` are the shown passages that the query does not have.
+    ``shown`` are the ids of the passages in the order of the prompt; ``None`` if these are the
+    passages of the query in their order. ``passages`` are passages of the prompt that the query
+    does not have.
     """
     return Response(
         query_id=query_id,

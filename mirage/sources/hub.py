@@ -4,9 +4,10 @@ MIRAGE-Bench consists of three datasets (Thakur et al., arXiv 2410.13716). Each 
 language with one split, ``{language}/dev-00000-of-00001.parquet``. The files are read from the hub,
 or from copies on disk (``path``).
 
-No revision is fixed here. The first download takes the newest revision, and the cache of the hub's
-client stores its commit. Later calls read the same commit without a request, for other languages
-too. ``revisions`` selects other revisions.
+The code does not fix a revision of the datasets. The first download gets the newest revision, and
+the cache of the hub's client stores its commit. Later calls read the same commit, also for other
+languages; files that are in the cache need no request. The argument ``revisions`` selects other
+revisions.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ REFERENCE_MODEL = "gpt-4-azure"
 """The model whose output is used as the reference of a query, as in the benchmark."""
 
 PARQUET = "refs/convert/parquet"
-"""The revision with Parquet files ``{config}/{split}/*.parquet`` of any dataset on the hub."""
+"""The revision in which the hub has Parquet copies of a dataset, ``{config}/{split}/*.parquet``."""
 
 _LOG = logger("mirage.hub")
 
@@ -72,7 +73,7 @@ class Split:
     """The files of one language of a dataset.
 
     Attributes:
-        files: The files in order.
+        files: The paths of the files, in the order of their rows.
         revision: The commit hash on the hub; for files on disk, ``sha256:`` and the SHA-256 of
             their content.
     """
@@ -81,7 +82,7 @@ class Split:
     revision: str
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the place (``file, row n``, counted from 0) and the content of each row.
+        """Yield the location (``file, row n``, counted from 0) and the content of each row.
 
         Raises:
             DatasetError: If a file is not valid Parquet.
@@ -105,7 +106,7 @@ def find(
         language: ISO 639-1 code.
         path: A folder with copies of the datasets (``mirage-bench``, ``mirage-bench-output``,
             ``mirage-bench-pairwise-judgments``) to read instead of the hub.
-        revisions: Commit hashes, tags or branches by name of the dataset.
+        revisions: The revision to read (a commit hash, tag or branch), by name of the dataset.
 
     Raises:
         DatasetError: If there are no such files, or the hub cannot be reached; the message has the
@@ -186,7 +187,7 @@ def _find_on_hub(name: str, code: str, revisions: Mapping[str, str]) -> Split:
 def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
     """Return the Parquet files of one split of any dataset; download them if they are not cached.
 
-    The hub converts its datasets to Parquet, at the revision :data:`PARQUET`.
+    The files are those that the hub converts to Parquet, in the revision :data:`PARQUET`.
 
     Args:
         name: Name of the dataset, such as ``akariasai/PopQA``.
@@ -226,8 +227,8 @@ def split_files(name: str, config: str, split: str) -> tuple[Path, ...]:
             f"{name} is not in the cache and cannot be downloaded ({type(error).__name__}: "
             f"{' '.join(str(error).split())}). On a machine with a network, run:\n  hf download "
             f"{shell_word(name)} --repo-type dataset --revision {PARQUET} --include "
-            f"{shell_word(pattern)} --local-dir FOLDER\nthen copy the files here, and name them by "
-            "path"
+            f"{shell_word(pattern)} --local-dir FOLDER\nthen copy the files here, and give their "
+            "path instead of the name of the dataset"
         ) from None
     if not files:
         raise DatasetError(f"{name} has no files {pattern} at {PARQUET}: check config and split")
@@ -254,8 +255,9 @@ def _unreachable_message(
 class LeftOut(list[str]):
     """Reasons why rows were left out, one line per row.
 
-    A bad row is left out, and the other rows of its language are read. Pass an object of this class
-    to a reader to get the reasons; readers only log their number.
+    Readers leave out rows that are not valid, and read the other rows. They only log how many rows
+    they left out, and the first reason. To get all reasons, pass an object of this class to a
+    reader.
 
     Args:
         iterable: Initial reasons; none by default.
@@ -275,7 +277,7 @@ class LeftOut(list[str]):
 
         Args:
             split: The files, for the message.
-            what: A noun for the rows, such as ``"rows"``.
+            what: The word for the rows in the message, such as ``"rows"``.
 
         Raises:
             DatasetError: If more than half of the rows were left out, because the file is then
@@ -295,7 +297,7 @@ def queries(
     path: str | Path | None = None,
     revisions: Mapping[str, str] | None = None,
 ) -> list[Query]:
-    """Return the queries of a language with their references.
+    """Return the queries of MIRAGE-Bench in a language, with their reference answers.
 
     Args:
         language: ISO 639-1 code.
@@ -315,7 +317,9 @@ def queries(
 def read_queries(
     split: Split, language: str, runs: Mapping[str, Run], left_out: LeftOut | None = None
 ) -> list[Query]:
-    """Return the queries of :data:`QUERIES`, with references from :data:`REFERENCE_MODEL`.
+    """Return the queries in the dataset :data:`QUERIES`; their references come from ``runs``.
+
+    The reference of a query is the output of :data:`REFERENCE_MODEL`.
 
     Question and passages are extracted from the column ``prompt``. The question is between
     ``Question:`` and the first line ``Contexts:`` (or ``Context:``). The passages are between that
@@ -324,8 +328,9 @@ def read_queries(
 
     A passage begins at the first line that begins with its id in brackets, and ends at the next
     passage. Quotation marks may surround the brackets, as in the paper's Figure 10, or other
-    punctuation may replace them. All other brackets are text: ids of other queries' passages, ids
-    within a line, and repeated ids. A title, if the prompt has one, is part of the text.
+    punctuation may replace them. All other brackets are part of the text. Examples are ids of
+    passages of other queries, ids within a line, and the second occurrence of an id. A title, if
+    the prompt has one, is part of the text.
 
     ``metadata["prompt"]`` is the whole prompt, and ``relevant`` are the positive ids. A row that
     occurs twice counts once. A row is left out if it is not valid or its prompt lacks a passage;
@@ -339,7 +344,7 @@ def read_queries(
 
     Raises:
         DatasetError: If more than half of the rows are left out, or no row remains; the message
-            has the first row and its fault.
+            names the first row that was left out, and the reason.
     """
     code = Language.of(language).code
     answers = runs.get(REFERENCE_MODEL, ())
@@ -434,8 +439,8 @@ class Outputs(NamedTuple):
         runs: Run of each model, by name. A model need not have answered every query.
         query_ids: Ids of the queries, in the order of the data.
         features: Names of the features in the data.
-        values: Feature values of shape ``(models, queries, features)``, models in the order of
-            ``runs``; NaN if the data has no number.
+        values: Feature values of shape ``(models, queries, features)``. The order is that of
+            ``runs``, ``query_ids`` and ``features``. NaN if the data has no number.
     """
 
     runs: dict[str, Run]
@@ -445,12 +450,12 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -> Outputs:
-    """Return the runs and feature values of :data:`OUTPUTS`, for models that have any output.
+    """Return the runs and feature values in :data:`OUTPUTS`, for models with at least one output.
 
-    An output of null is a failure in the run. If a model has two outputs for a query, the first
-    counts. Columns with a number per model are features; other columns, such as texts by model, are
-    ignored. A row that occurs twice counts once. A row is left out if it is not valid or
-    contradicts an earlier row; the number of such rows is logged.
+    An output that is null becomes a failed response of the run. If a model has two outputs for a
+    query, the first one counts. Columns that have a number per model are features; other columns,
+    such as those with a text per model, are ignored. A row that occurs twice counts once. A row is
+    left out if it is not valid or contradicts an earlier row; the number of such rows is logged.
 
     Args:
         split: The files of :data:`OUTPUTS`.
@@ -459,7 +464,7 @@ def read_outputs(split: Split, language: str, left_out: LeftOut | None = None) -
 
     Raises:
         DatasetError: If more than half of the rows are left out, or no row remains; the message
-            has the first row and its fault.
+            names the first row that was left out, and the reason.
     """
     code = Language.of(language).code
     rows: dict[str, Mapping[str, Any]] = {}
@@ -512,7 +517,7 @@ def _output_row(where: str, row: Mapping[str, Any]) -> tuple[str, dict[str, Resp
 
 
 def _is_feature(values: object) -> bool:
-    """Return whether a column has a number per model, as opposed to texts or other values."""
+    """Return whether a column has a number for some model, and not only texts or other values."""
     return isinstance(values, Mapping) and any(
         isinstance(value, int | float) and not isinstance(value, bool) for value in values.values()
     )
@@ -539,7 +544,7 @@ _VERDICTS: Mapping[str, Verdict] = {"A": "a", "B": "b", "TIE": "tie", "C": "tie"
 _GPT_4O = re.compile(r"gpt-4o(-azure|-\d{4}-\d{2}-\d{2})*", re.IGNORECASE)
 
 MOST_UNKNOWN = 0.01
-"""The largest share of a judge's verdicts that may be other than A, B and Tie."""
+"""The largest share of a judge's verdicts that may be something else than A, B, Tie or C."""
 
 
 def read_judgments(
@@ -549,23 +554,25 @@ def read_judgments(
     as_in_paper: bool = False,
     left_out: LeftOut | None = None,
 ) -> list[Judgment]:
-    """Return the verdicts of one judge in :data:`JUDGMENTS`.
+    """Return the verdicts of one judge in the dataset :data:`JUDGMENTS`.
 
-    A verdict is A, B, Tie, or C for a tie, in any case, with or without brackets. Rows with another
-    verdict, without a verdict or without a name are left out; their number is logged. A row that
-    occurs twice with the same text of the judge counts once; if the text differs, both count.
+    A verdict is A, B, Tie, or C (a tie), in upper or lower case, with or without brackets. Rows
+    with another verdict, or without a verdict, query id or model name, are left out; their number
+    is logged. If two rows have the same models, query and verdict, both count if the texts of the
+    judge differ; otherwise only one counts.
 
     Args:
         split: The files. The columns ``judge`` and ``output`` may be missing.
         judge: Name of the judge in the data. By default the only judge or, if there are several,
             GPT-4o (its name may contain a date or ``-azure``).
-        as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does:
-            without ties, and if a pair in one order has several verdicts, only the last one.
+        as_in_paper: Whether to count verdicts as the code of MIRAGE-Bench (arXiv 2410.13716) does.
+            Ties are left out. If there are several verdicts on a query for the same two models in
+            the same order, only the last one counts.
         left_out: Receives the reasons for rows that are left out, or ``None``.
 
     Raises:
-        DatasetError: If more than 1 % of the verdicts are not valid (the message has the first),
-            no judgment remains, or there are several judges and none of them is the default.
+        DatasetError: If more than 1 % of the verdicts are not valid (the message has the first), no
+            judgment remains, or ``judge`` is not given and the default is not clear.
         UnknownNameError: If there is no judge with this name.
     """
     left_out = LeftOut() if left_out is None else left_out

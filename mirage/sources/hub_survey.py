@@ -18,12 +18,12 @@ class Part(NamedTuple):
     Attributes:
         dataset: Name of the dataset.
         revision: Commit hash, or the SHA-256 of the files on disk; empty if there are none.
-        columns: Names of the columns, in the order of the files.
+        columns: Names of the columns, in the order in which they occur in the files.
         rows: Number of rows that were read.
         found: Number of records by kind, such as ``{"queries": 300, "passages": 3000}``.
         names: Names of the models, judges and features, by kind.
-        left_out: Reasons why rows were skipped, one line per row.
-        problem: Why the dataset cannot be used; empty if it can.
+        left_out: Reasons why rows were skipped, one text per row.
+        problem: The reason why the dataset cannot be used; empty if it can be used.
     """
 
     dataset: str
@@ -40,10 +40,10 @@ Contents = tuple[dict[str, int], dict[str, tuple[str, ...]]]
 
 
 def survey(language: str, *, path: str | Path | None = None) -> list[Part]:
-    """Return a survey of each of :data:`mirage.sources.hub.DATASETS`.
+    """Return a survey of each dataset of :data:`mirage.sources.hub.DATASETS` in one language.
 
-    A dataset with a problem does not affect the others. ``path`` is a folder with copies of the
-    datasets to read instead of the hub.
+    If a dataset cannot be used, the others are still surveyed. ``path`` is a folder with copies of
+    the datasets, which are then read instead of the hub.
     """
     runs: dict[str, Run] = {}
 

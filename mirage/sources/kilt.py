@@ -21,16 +21,18 @@ __all__ = ["qrels", "queries"]
 def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False) -> Iterator[Query]:
     """Yield the queries of a KILT file, gzipped or not.
 
-    All valid answers are forms of one answer. ``relevant`` are the ids of all pages that an answer
-    names as its provenance. They are ids of documents: to measure the retrieval of their passages
-    ``page#0``, ``page#1``, ..., use ``documents=True``.
+    All answers in a row count as accepted spellings (forms) of one answer. ``relevant`` are the ids
+    of all Wikipedia pages that the row names as the provenance of an answer. Retrieval usually
+    returns passages of these pages, with ids such as ``page#0`` and ``page#1``. To evaluate it
+    against ids of pages, pass ``documents=True`` to the evaluation.
 
     Args:
         path: The file.
         language: ISO 639-1 code of the queries.
-        paragraphs: Whether ``relevant`` are the ids of paragraphs, such as ``page#3``, which
-            :func:`mirage.corpus.read_documents` gives to the paragraphs of the knowledge source.
-            Provenance without a paragraph is left out.
+        paragraphs: Whether ``relevant`` are the ids of paragraphs instead of pages, such as
+            ``page#3``. These are the ids that :func:`mirage.corpus.read_documents` gives to the
+            paragraphs of the knowledge source. Provenance that does not name a paragraph is left
+            out.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
@@ -58,11 +60,13 @@ def queries(path: str | Path, language: str = "en", *, paragraphs: bool = False)
 
 
 def qrels(path: str | Path, *, paragraphs: bool = False) -> dict[str, dict[str, int]]:
-    """Return relevance, always 1, by query id and page id; queries without pages are left out.
+    """Return the relevant pages of each query id, as a dict from page id to the relevance 1.
+
+    Queries for which no page is named are left out.
 
     Args:
         path: A KILT file. Its rows may lack the question, as in KILT's TriviaQA.
-        paragraphs: Whether the ids are those of paragraphs; see :func:`queries`.
+        paragraphs: Whether to return ids of paragraphs instead of pages; see :func:`queries`.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.

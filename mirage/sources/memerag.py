@@ -22,7 +22,7 @@ __all__ = ["LabelledSentence", "Memerag", "load"]
 class LabelledSentence(NamedTuple):
     """One sentence of an answer, with one label per annotator.
 
-    The labels are those of section 3 of the paper.
+    Section 3 of the paper describes the labels.
 
     Attributes:
         query_id: Id of the query.
@@ -30,7 +30,7 @@ class LabelledSentence(NamedTuple):
         factuality: ``Supported``, ``Not Supported`` or ``Challenging to determine``.
         relevance: ``Directly answers the question``, ``Adds context to the answer`` or
             ``Unrelated to the question``.
-        fine: Fine-grained labels of factuality, such as ``Contradiction``; empty if there is none.
+        fine: Fine-grained labels of factuality, such as ``Contradiction``; empty if there are none.
     """
 
     query_id: str
@@ -80,10 +80,10 @@ def load(path: str | Path, language: str) -> Memerag:
     """Read one file of MEMERAG, such as ``memerag/de.jsonl`` or ``memerag_ext/de.jsonl``.
 
     All three variants can be read: one annotator, five annotators (``memerag_ext``), and the
-    majority vote of the five. The passages of a query get the ids ``{query id}/1``,
-    ``{query id}/2``, ... The query's metadata mark it as for evaluation only, under CC BY-NC 4.0.
-    The files have neither qrels nor references, and do not name the LLMs that wrote the answers,
-    so the run's model is ``memerag``.
+    majority vote of the five. The passages of a query get ids such as ``{query id}/1`` and ``{query
+    id}/2``. The metadata of each query state that it is for evaluation only, under CC BY-NC 4.0.
+    The files have neither qrels nor references. They do not name the LLMs that wrote the answers,
+    so all answers are in one run, with the model name ``memerag``.
 
     Args:
         path: The file.

@@ -2,7 +2,7 @@
 
 The files are those of project-miracl/nomiracl (Thakur et al. 2024, arXiv 2312.11361). A query in
 the folder ``relevant`` can be answered from its passages, and a query in ``non_relevant`` cannot.
-So the right output is known, and two models can be compared without a judge.
+It is therefore known which output is right, and two models can be compared without a judge.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEATURES = (
     "support_lexical",
     "relevance_lexical",
 )
-"""The offline features that can be computed on these files; features of citations need qrels."""
+"""The offline features that can be computed on these files, which have no relevance judgments."""
 
 _LOG = logger("mirage.sources")
 
@@ -94,7 +94,7 @@ def load(folder: str | Path, language: str) -> NoMiracl:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file that have a prompt; none if the file does not exist."""
+    """Yield the location and content of rows with a prompt; no rows if the file does not exist."""
     if not path.is_file():
         _LOG.warning("%s: no such file; its queries are skipped", path)
         return
@@ -109,7 +109,10 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_right(output: str, answerable: bool) -> bool:
-    """Return whether an output states correctly, and only, that an answer is present or unknown.
+    """Return whether an output is right about whether the passages contain an answer.
+
+    An output that states both that an answer is present and that it is unknown, or neither, is
+    wrong.
 
     Args:
         output: The output of a model.

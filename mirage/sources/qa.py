@@ -2,7 +2,7 @@
 
 The formats are ``answers`` (JSON Lines with a question and its answers), ``kilt``
 (:mod:`mirage.sources.kilt`), ``mkqa``, ``xor-tydi`` and ``beir``. All answers that a row lists are
-forms of one answer, and each form is right.
+accepted spellings (forms) of one answer; each of them is right.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FIELDS = {
     "reference": ("reference",),
     "choices": (),
 }
-"""The names that a field may have in rows of the format ``answers``, by its name here."""
+"""For each field of a query, the names that it may have in rows of the format ``answers``."""
 
 
 def queries(
@@ -57,22 +57,24 @@ def queries(
     Args:
         path: The file (JSON Lines, gzipped or not, or Parquet), several files, or the folder.
         form: Name of the format, one of :data:`FORMS`.
-        language: ISO 639-1 code. It is the language of queries without one; from a file in several
+        language: ISO 639-1 code of the queries that name no language. From a file in several
             languages, only queries in this language are read.
-        qrels: A file with relevance that replaces the queries' own: lines of TREC or BEIR, or a
-            KILT file (``.jsonl``). For example, MKQA has the query ids of KILT's Natural Questions.
+        qrels: A file with relevance judgments that replace those of the queries. It has lines in
+            the format of TREC or BEIR, or is a KILT file (``.jsonl``). For example, MKQA has the
+            query ids of KILT's Natural Questions.
         fields: The names of fields in the rows, such as ``{"answers": "correct_answers"}``; see
             :func:`answers`.
-        where: The rows to read, such as ``{"label": 1}``; see :func:`answers`.
-        paragraphs: Whether the relevance of KILT files is that of paragraphs; see
+        where: Condition on the rows to read, such as ``{"label": 1}``; see :func:`answers`.
+        paragraphs: Whether to read the relevant paragraphs of KILT files instead of pages; see
             :func:`mirage.sources.kilt.queries`.
-        judged: Whether to leave out the queries that ``qrels`` does not have, as BERGEN does with
+        judged: Whether to leave out queries that do not occur in ``qrels``, as BERGEN does with
             MKQA.
 
     Raises:
         DatasetError: If a row is not valid; the message names the file and the line.
-        SettingError: If the format requires a language, has no names of fields to set, or a
-            setting needs a KILT file or ``qrels``.
+        SettingError: If the format requires a language, if ``fields`` or ``where`` is given for
+            another format than ``answers``, or if ``paragraphs`` or ``judged`` is given without the
+            file that it needs.
         UnknownNameError: If there is no such format, language or field.
     """
     if form not in FORMS:
@@ -82,12 +84,17 @@ def queries(
     if code is None and form in ("mkqa", "xor-tydi", "beir"):
         raise SettingError(f"queries in the format {form!r} need a language")
     if (fields or where) and form != "answers":
-        raise SettingError(f"only the format 'answers' has fields to name, and not {form!r}")
+        raise SettingError(
+            f"only the format 'answers' has fields to name or to select by, got format {form!r}"
+        )
     if judged and qrels is None:
         raise SettingError("judged leaves out queries that the qrels lack, so it needs qrels")
     is_kilt = form == "kilt" if qrels is None else _is_kilt(Path(qrels))
     if paragraphs and not is_kilt:
-        raise SettingError("paragraphs needs relevance from a KILT file: form 'kilt', or its qrels")
+        raise SettingError(
+            "paragraphs needs relevance from a KILT file: use form 'kilt', or pass a KILT file as "
+            "qrels"
+        )
     relevance = None if qrels is None else _relevance(Path(qrels), paragraphs)
     paths = [Path(path)] if isinstance(path, str | Path) else path
     if form == "answers":
@@ -116,34 +123,36 @@ def answers(
 ) -> Iterator[Query]:
     """Yield the queries of plain rows with an id, a question and its answers.
 
-    The fields may have any of their usual names: ``id`` (``query_id``, ``_id``, ``qid``,
+    Each field may have any of its usual names: ``id`` (``query_id``, ``_id``, ``qid``,
     ``question_id``, ``example_id``), ``question`` (``query``, ``text``, ``input``) and ``answers``
     (``answer``, ``golden_answers``, ``possible_answers``, ``labels``). Answers are a text, a list
-    of forms of one answer, or a list of such lists for several answers. A text that is a JSON list,
-    as ``possible_answers`` of PopQA (Mallen et al. 2023, arXiv 2212.10511), is read as that list,
-    and so is a list of texts in Python's notation.
+    of forms of one answer, or a list of such lists for several answers. If a text is a list in the
+    notation of JSON or Python, it is read as that list; an example is ``possible_answers`` of PopQA
+    (Mallen et al. 2023, arXiv 2212.10511).
 
-    ``fields`` names fields that are called otherwise. A name with dots, such as
-    ``qa_pairs.short_answers``, leads into objects, and into the objects of lists. A name with
-    braces joins fields, such as ``{title}: {question}``. If ``fields`` is set and rows have no id,
-    their number from 0 is the id. With ``where``, rows with one id, such
-    as the right sentences of WikiQA, are one query, and their answers are forms of one answer.
+    ``fields`` has the names of fields that are called otherwise. A name with dots, such as
+    ``qa_pairs.short_answers``, is a path into nested objects; in a list of objects, it selects the
+    field of each object. A name with braces joins fields, such as ``{title}: {question}``. If
+    ``fields`` is set and rows have no id, their number from 0 is the id. With ``where``, rows with
+    the same id become one query, such as the right sentences of WikiQA; their answers become forms
+    of one answer.
 
     If ``fields`` has ``choices``, the query is a multiple-choice question, as in MMLU (Hendrycks et
     al. 2021, arXiv 2009.03300): the choices follow the question, one per line. The field of the
     answer has the number of the right choice, counted from 0, its letter, or its text. The other
-    choices are wrong answers.
+    choices become wrong answers of the query.
 
-    A row may name its language in ``language`` or ``lang``. A row with ``language`` and ``text`` is
-    one of this library's queries, in which a flat list means several answers.
+    A row may name its language in ``language`` or ``lang``. If ``fields`` is not set, a row with
+    ``language`` and ``text`` is read as a query in the format of this library. In that format, a
+    flat list means several answers.
 
     Args:
         path: The file of JSON Lines, Parquet, CSV or TSV (with a header), or several files.
         language: ISO 639-1 code for rows without a language.
         fields: Names of fields in the rows, by ``id``, ``question``, ``answers``, ``language``,
             ``reference`` (a complete answer) and ``choices``.
-        where: Values that the fields of a row must have to be read. A text with ``*`` matches as a
-            file name does, such as ``{"id": "arabic-*"}``.
+        where: Values that the fields of a row must have for the row to be read. A text with ``*``
+            is a pattern as for file names, such as ``{"id": "arabic-*"}``.
 
     Raises:
         DatasetError: If a row is not valid or has no language; the message names the file and the
@@ -221,7 +230,7 @@ def _query(
 
 
 def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> dict[str, Any]:
-    """Return the text and the answers of a multiple-choice question."""
+    """Return the text, the answers and the wrong answers of a multiple-choice question."""
     if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
         raise DatasetError(f"{where}: field 'choices': expected a list of texts")
     number = answer
@@ -245,8 +254,9 @@ def _choice_question(question: Any, choices: Any, answer: Any, where: str) -> di
 def mkqa(path: str | Path, language: str) -> Iterator[Query]:
     """Yield the queries of MKQA (Longpre et al. 2021, arXiv 2007.15207) in one language.
 
-    Texts and aliases are forms of one answer. A question is not answerable if all of its answers
-    are ``unanswerable``. A question with a long answer has no short answer.
+    The texts and aliases of a question are forms of one answer. A question counts as not answerable
+    if all of its answers have the type ``unanswerable``. A question with a long answer gets no
+    short answer.
 
     Args:
         path: The file ``mkqa.jsonl.gz``.
@@ -342,7 +352,7 @@ def _relevance(path: Path, paragraphs: bool) -> Mapping[str, Mapping[str, int]]:
 def _first_value(
     row: Mapping[str, Any], names: tuple[str, ...], where: str, default: Any = None
 ) -> Any:
-    """Return the value of the first of these fields that a row has."""
+    """Return the value of the first field among ``names`` that a row has, or else the default."""
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
         raise DatasetError(f"{where}: field {names[0]!r} is missing; the row has {', '.join(row)}")
@@ -350,7 +360,7 @@ def _first_value(
 
 
 def _answers(value: Any, where: str) -> list[list[str]]:
-    """Return the answers, each as a list of spellings; a flat list or a text is one answer."""
+    """Return the answers, each as a list of its forms; a flat list or a text is one answer."""
     value = _from_json(value)
     listed = [value] if isinstance(value, str | int | float) else value
     if not isinstance(listed, list):
@@ -361,7 +371,7 @@ def _answers(value: Any, where: str) -> list[list[str]]:
 
 
 def _from_json(value: Any) -> Any:
-    """Return the list that a text holds as JSON or in Python's notation; else the value."""
+    """Return the list that a text contains in the notation of JSON or Python, or else the value."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         for parse in (json.loads, ast.literal_eval):
             try:
@@ -388,4 +398,4 @@ FORMS: Mapping[str, Callable[[Path, Any], Iterator[Query]]] = {
     "xor-tydi": xor_tydi,
     "beir": beir,
 }
-"""Readers by name of the format; each takes a path and an ISO 639-1 code."""
+"""The function that reads each format, by its name; it takes a path and an ISO 639-1 code."""

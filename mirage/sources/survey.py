@@ -24,13 +24,15 @@ class Survey:
         languages: Number of queries by language code.
         queries: Number of queries.
         passages: Number of passages of all queries.
-        passages_per_query: The fewest and the most passages of a query; ``None`` without queries.
+        passages_per_query: The smallest and the largest number of passages of a query; ``None`` if
+            there are no queries.
         relevant: Number of relevant passages.
         with_reference: Number of queries with a reference.
         answerable: Number of queries that are marked as answerable.
         unanswerable: Number of queries that are marked as unanswerable.
-        problems: Errors and contradictions that prevent the use of the queries, with their places.
-        remarks: Which features cannot be computed on how many queries.
+        problems: Errors and contradictions that prevent the use of the queries, each with its
+            location in the file.
+        remarks: Sentences on how many queries lack data that some features need.
     """
 
     name: str
@@ -65,12 +67,12 @@ class Survey:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the survey as a dict of plain values by attribute."""
+        """Return a dict of the attributes, with values that JSON can represent."""
         return asdict(self)
 
 
 def survey(name: str, queries: Iterable[Query]) -> Survey:
-    """Count the contents of queries and list their problems; they need not form a valid dataset.
+    """Count the contents of queries, which need not form a valid dataset, and list their problems.
 
     Example:
         >>> from mirage import Query

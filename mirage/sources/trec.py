@@ -13,7 +13,7 @@ __all__ = ["queries", "read_passages", "read_qrels", "read_topics"]
 
 
 def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> Iterator[Query]:
-    """Yield the queries of a topics file, with the passages for which there are qrels.
+    """Yield the queries of a topics file; their passages are those that the qrels judge.
 
     Args:
         topics: A file for :func:`read_topics`.
@@ -45,7 +45,7 @@ def queries(topics: Path, qrels: Path, passages: Path | None, language: str) -> 
 
 
 def read_topics(path: Path) -> dict[str, str]:
-    """Return the texts of queries by id.
+    """Return the text of each query, by query id.
 
     Args:
         path: A file with lines ``id<TAB>text``.
@@ -65,7 +65,7 @@ def read_topics(path: Path) -> dict[str, str]:
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Return relevance by query id and passage id.
+    """Return the relevance of judged passages, by query id and then passage id.
 
     Args:
         path: A file of TREC, with lines ``id Q0 passage-id relevance``, or of BEIR, with lines

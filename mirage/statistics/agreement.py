@@ -1,14 +1,16 @@
 """Agreement of judges on labels without order, corrected for chance.
 
-All coefficients are ``(po - pe) / (1 - pe)``: the observed agreement ``po`` beyond chance, as a
-share of the largest possible agreement beyond chance. They differ in the agreement ``pe`` that they
-expect by chance. 1 is full agreement, 0 is chance level, and values below 0 are worse than chance.
-If one label is far more frequent than the others, kappa and alpha are low although judges hardly
-ever differ; AC1 is not.
+All coefficients are ``(po - pe) / (1 - pe)``. Here ``po`` is the observed agreement, and ``pe`` is
+the agreement that would be expected by chance. The coefficient is the observed agreement beyond
+chance, as a share of the largest possible agreement beyond chance. The coefficients differ in the
+formula for ``pe``. 1 is full agreement, 0 is chance level, and values below 0 are worse than
+chance. If one label is far more frequent than the others, kappa and alpha are low although judges
+hardly ever differ; AC1 is not.
 
-``counts`` is a table ``(items, labels)`` with the number of judges that gave an item a label. Items
-may have different numbers of labels, from different judges. An item with one label contributes to
-the frequencies of labels but not to the agreement. An item without labels is ignored.
+The argument ``counts`` is a table ``(items, labels)``: the number of judges that gave each label to
+each item. Items may have different numbers of labels, from different judges. An item with one label
+contributes to the frequencies of labels but not to the agreement. An item without labels is
+ignored.
 
 Sources: Cohen (1960), A Coefficient of Agreement for Nominal Scales, Educational and Psychological
 Measurement 20, 37-46. Fleiss (1971), Measuring Nominal Scale Agreement Among Many Raters,
@@ -62,8 +64,8 @@ def fleiss_kappa(counts: ArrayLike) -> float:
     """Return Fleiss' (1971) kappa of any number of judges.
 
     If the number of labels varies between items, the formula of Gwet (2014) is used. ``pe`` is the
-    sum of the squared label shares. A label's share is its share among an item's labels, averaged
-    over items.
+    sum of the squared label shares. The share of a label is computed among the labels of each item,
+    and then averaged over items.
 
     Args:
         counts: Number of judges that gave an item a label, ``(items, labels)``.
@@ -84,8 +86,9 @@ def fleiss_kappa(counts: ArrayLike) -> float:
 def gwet_ac1(counts: ArrayLike) -> float:
     """Return Gwet's (2008) AC1, which expects less chance agreement if label shares are unequal.
 
-    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. A
-    label that no judge gave still counts as one of the possible labels.
+    ``pe`` is the mean over labels of ``share * (1 - share)``, times ``labels / (labels - 1)``. Here
+    ``share`` is as for :func:`fleiss_kappa`, and ``labels`` is the number of columns of ``counts``.
+    A label that no judge gave still counts as one of the possible labels.
 
     Args:
         counts: Number of judges that gave an item a label, ``(items, labels)``.
@@ -102,8 +105,9 @@ def gwet_ac1(counts: ArrayLike) -> float:
 def krippendorff_alpha(counts: ArrayLike) -> float:
     """Return Krippendorff's (2019) alpha for labels without order.
 
-    Alpha is 1 minus the ratio of two shares of label pairs that differ: among pairs within one
-    item, and among pairs from any two items. Items with fewer than two labels are ignored.
+    Alpha is 1 minus the ratio of two shares: the share of differing labels among pairs of labels of
+    the same item, and the share of differing labels among all pairs of labels. Items with fewer
+    than two labels are ignored.
 
     Args:
         counts: Number of judges that gave an item a label, ``(items, labels)``.
@@ -131,7 +135,9 @@ def cohen_of(cells: Floats) -> Floats:
 
 
 def terms(counts: ArrayLike) -> Floats:
-    """Return the terms that the other coefficients sum over items, one row per item.
+    """Return one row per item, whose sums over items are all that the coefficients need.
+
+    Cohen's kappa is computed by :func:`cohen_of` instead.
 
     :class:`Sums` names the columns. If all items have the same number of labels, the terms are
     whole numbers, so that their sums are exact.
@@ -164,14 +170,14 @@ def terms(counts: ArrayLike) -> Floats:
 
 
 class Sums(NamedTuple):
-    """Named sums of :func:`terms`, each of shape ``(...)`` or ``(..., labels)``.
+    """Sums of :func:`terms` over items, by name, each of shape ``(...)`` or ``(..., labels)``.
 
     Attributes:
         agreement: Mean over items of the share of label pairs that are equal.
-        pairs: Sum over items of the equal label pairs, divided by the item's number of labels minus
-            one.
-        shares: Sum over items of each label's share. The second column of :func:`terms` is the sum
-            of these over labels.
+        pairs: Sum over items of the number of equal label pairs of the item, divided by its number
+            of labels minus one.
+        shares: Sum over items of each label's share among the labels of the item. The second column
+            of :func:`terms` is the sum of this field over labels.
         paired: Number of each label in items with two or more labels.
     """
 
@@ -208,7 +214,7 @@ def fleiss_of(sums: Floats) -> Floats:
 
 
 def alpha_of(sums: Floats) -> Floats:
-    """Return alpha from sums of :func:`terms`."""
+    """Return Krippendorff's alpha from sums of :func:`terms`."""
     _, pairs, _, paired = Sums.of(sums)
     total = paired.sum(axis=-1)
     expected = (paired * (paired - 1)).sum(axis=-1)

@@ -16,19 +16,20 @@ from mirage._base.arrays import Floats, Ints
 __all__ = ["FEWEST_VALUES", "RiseEvidence", "rise_evidence"]
 
 FEWEST_VALUES = 4
-"""The first values only set the level: a rise can begin after this number of values."""
+"""The number of first values that only set the level of the series; a rise can begin after them."""
 
 _EFFECT = 10.0  # variance of the sizes of a rise that are expected, in variances of the values
 
 
 class RiseEvidence(NamedTuple):
-    """The evidence that a series has risen, each of shape ``(values, columns)``.
+    """The evidence that a series has risen; both arrays have shape ``(values, columns)``.
 
     Attributes:
         evidence: The e-value after each value: how many times more likely the values so far are if
             the level rose at some point. Under the null hypothesis, the probability that it ever
             reaches ``1 / alpha`` is at most ``alpha``. So its inverse is a p-value at any time.
-        start: Position of the value at which the rise most likely began; 0 before any is possible.
+        start: Position of the value at which the rise most likely began; 0 while there are too few
+            values for a rise.
     """
 
     evidence: Floats
@@ -42,7 +43,7 @@ def rise_evidence(
     groups: Ints | None = None,
     inflation: Floats | None = None,
 ) -> RiseEvidence:
-    """Return the evidence after each value that the level of a series has risen for good.
+    """Return, for each value of a series, the evidence so far that its level has risen for good.
 
     For each possible start of a rise, the likelihood ratio of a rise against none is averaged over
     sizes from a half-normal distribution. The unknown level and variance are integrated out under
@@ -55,19 +56,21 @@ def rise_evidence(
     Science 2, 229-260). By Ville's inequality the average reaches ``1 / alpha`` with a probability
     of at most ``alpha``.
 
-    The variance comes from the series itself. It therefore includes all noise that values do not
-    share, such as that of the day on which they were measured.
+    The variance is estimated from the series itself. It therefore includes all noise between
+    values, such as the noise of the day on which each value was measured.
 
     Args:
         values: Values in the order of time, ``(values, columns)``; larger is worse.
-        smallest: The smallest standard deviation that is credible, for each column. If all values
-            so far are equal, it alone determines what counts as a rise.
+        smallest: The smallest credible standard deviation of the values, for each column. If all
+            values so far are equal, it alone determines how large a difference counts as a rise.
         groups: A number for each value, such as its day of the week. Values of different groups may
             have different levels. By default all values have the same level.
-        inflation: Factor on the variance of each column, if successive values are correlated.
+        inflation: Factor by which the variance of each column is increased, because successive
+            values are correlated; by default 1.
 
     Returns:
-        Evidence of 1 until more than :data:`FEWEST_VALUES` values are known.
+        The evidence after each value; it is 1 until there are more than :data:`FEWEST_VALUES`
+        values.
 
     Example:
         >>> import numpy as np
@@ -100,10 +103,11 @@ def rise_evidence(
 def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
     """Return the likelihood ratio of a rise at each start against none, ``(starts, columns)``.
 
-    With the size of the rise ``d`` in standard deviations, ``d`` half-normal with the variance
-    ``g``, and the standard deviation integrated out, it is ``2 T(q) (1 + g l)^(-1/2) (S /
-    R)^(degrees / 2)``. Here ``l`` is the squared length of the step, ``S`` the sum of squares, ``R
-    = S - g product^2 / (1 + g l)``, and ``T(q)`` the probability that the rise is above 0.
+    The size of the rise, in standard deviations, is half-normal with the variance ``g``, and the
+    standard deviation is integrated out. The ratio is then ``2 T(q) (1 + g l)^(-1/2) (S /
+    R)^(degrees / 2)``. Here ``l`` is the squared length of the step (0 before the start of the rise
+    and 1 after it), and ``S`` is the sum of squares of the values. ``T(q)`` is the probability that
+    the rise is above 0, and ``R`` is ``S - g product^2 / (1 + g l)``.
     """
     from scipy.special import stdtr
 
@@ -117,7 +121,7 @@ def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degre
 
 
 def _without_group_means(values: Floats, groups: Ints) -> Floats:
-    """Return values less the mean of their group, ``(values, columns)``."""
+    """Return each value minus the mean of its group, ``(values, columns)``."""
     members = np.eye(int(groups.max()) + 1)[groups]
     counts = np.maximum(members.sum(axis=0), 1.0)
     return np.asarray(values - members @ ((members / counts).T @ values))

@@ -17,7 +17,9 @@ NO_INTERVAL = (np.nan, np.nan)
 
 
 FEWEST_QUERIES = 14
-"""Queries below which shares, their differences and coefficients of agreement have no interval.
+"""The smallest number of queries for an interval of a share or of a coefficient of agreement.
+
+It also holds for intervals of differences between shares.
 
 With fewer queries and verdicts that are nearly all equal, every kind of interval that was tried
 covers the true value too rarely (``validation/coverage/intervals.py``).
@@ -34,7 +36,7 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> tuple[float, Interval]:
-    """Compute a statistic of column sums, and its bootstrap interval over queries.
+    """Compute a statistic from the column sums of a table, and its bootstrap interval over queries.
 
     Queries are the clusters, because judgments on one query are not independent. If queries
     themselves depend on each other, whole clusters of queries are drawn instead. The interval is
@@ -43,7 +45,7 @@ def bootstrap(
 
     Args:
         query: Query of each row, as integers.
-        values: One row per element of ``query`` and one column per sum.
+        values: The table, with one row per element of ``query`` and one column per sum.
         statistic: Function from sums ``(..., columns)`` to numbers ``(...)`` between -1 and 1.
         cluster: Cluster of each row's query; by default each query is its own cluster.
         draws: Number of bootstrap draws.
@@ -51,9 +53,9 @@ def bootstrap(
         seed: Random seed.
 
     Returns:
-        The statistic, NaN without rows, and its interval. The interval is NaN if there are fewer
-        than :data:`FEWEST_QUERIES` queries or clusters, if a draw has no value, or if all draws are
-        equal.
+        The statistic and its interval. The statistic is NaN if there are no rows. The interval is
+        NaN if there are fewer than :data:`FEWEST_QUERIES` queries (or clusters, if they are given),
+        if the statistic is NaN for a draw, or if all draws are equal.
 
     Raises:
         SettingError: If ``draws`` is below 1 or ``level`` is not between 0 and 1.
@@ -87,7 +89,7 @@ def sums_by_query(query: Ints, values: Floats) -> Floats:
 
 
 def middle(drawn: Floats | Ints, level: float) -> Floats:
-    """Return the percentiles along the first axis that enclose the middle ``level``.
+    """Return two percentiles along the first axis, between which the middle ``level`` share lies.
 
     The result has shape ``(2, ...)``.
     """
@@ -98,18 +100,19 @@ def middle(drawn: Floats | Ints, level: float) -> Floats:
 def draws_covariance(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = ()
 ) -> Floats:
-    """Return the covariance of estimates from their values on queries drawn with replacement.
+    """Estimate the covariance of estimates from a bootstrap over queries.
 
-    It is the covariance of the draws times ``m / (n - 1)`` if ``m`` of ``n`` queries were drawn.
-    With ``m = n``, draws vary less than estimates do, by a factor of ``(n - 1) / n``; with fewer
-    they vary more (Rao & Wu 1988, Resampling Inference with Complex Survey Data, Journal of the
-    American Statistical Association 83, 231-241). It is NaN with fewer than two queries.
+    It is the covariance of the draws times ``m / (n - 1)`` if each draw has ``m`` of ``n`` queries.
+    With ``m = n``, the variance of the draws is smaller than that of the estimates, by a factor of
+    ``(n - 1) / n``; with a smaller ``m`` it is larger (Rao & Wu 1988, Resampling Inference with
+    Complex Survey Data, Journal of the American Statistical Association 83, 231-241). It is NaN
+    with fewer than two queries.
 
     Args:
-        draws: Estimates, ``(draws, estimates)``.
+        draws: The estimates on each draw, ``(draws, estimates)``.
         counts: Number of times that each draw has each query, ``(draws, queries)``.
-        clusters: Cluster of each query if clusters were drawn (:func:`draw_clusters`). Clusters are
-            then counted instead of queries, and the factor has the correction of
+        clusters: Cluster of each query, if whole clusters were drawn (:func:`draw_clusters`). Then
+            ``m`` and ``n`` count clusters instead of queries, and the factor has the correction of
             :func:`mirage.statistics.clusters.small_sample`.
     """
     about = draws - draws.mean(axis=0)
@@ -119,7 +122,7 @@ def draws_covariance(
 def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> float:
     """Return the degrees of freedom of :func:`draws_covariance`.
 
-    This is the number of queries minus one. If clusters were drawn, it is the value of
+    These are the number of queries minus one. If clusters were drawn, they are the degrees of
     :func:`mirage.statistics.clusters.small_sample`.
     """
     return small_sample(_cluster_counts(counts, clusters)[1]).degrees
@@ -128,13 +131,13 @@ def draws_degrees(counts: NDArray[np.int32], clusters: Sequence[str] = ()) -> fl
 def widened(
     draws: Floats, counts: NDArray[np.int32], clusters: Sequence[str] = (), *, level: float = 0.95
 ) -> Floats:
-    """Return draws moved away from their mean, so that their percentiles reach nominal coverage.
+    """Spread bootstrap draws about their mean, so that percentile intervals reach nominal coverage.
 
-    The middle ``level`` of the result is as wide as an interval of Student's t with the covariance
-    of :func:`draws_covariance`; its degrees of freedom are the number of queries minus one. Plain
-    percentiles of few queries are too narrow (Hesterberg 2015, What Teachers Should Know About the
-    Bootstrap, American Statistician 69, 371-386). Arguments are those of :func:`draws_covariance`;
-    the result is NaN with fewer than two queries.
+    The central interval that contains the share ``level`` of the result is as wide as an interval
+    by Student's t. That interval has the covariance of :func:`draws_covariance` and the degrees of
+    freedom of :func:`draws_degrees`. Plain percentiles of few queries are too narrow (Hesterberg
+    2015, What Teachers Should Know About the Bootstrap, American Statistician 69, 371-386).
+    Arguments are those of :func:`draws_covariance`; the result is NaN with fewer than two queries.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -146,7 +149,7 @@ def widened(
 
 
 def _scale(counts: NDArray[np.int32], clusters: Sequence[str]) -> float:
-    """Return the factor on the deviations of draws from their mean."""
+    """Return the factor on the deviations of draws from their mean in :func:`draws_covariance`."""
     once, sizes = _cluster_counts(counts, clusters)
     weights = np.square(sizes) / np.square(sizes).sum()
     factor = small_sample(sizes).factors @ weights
@@ -170,7 +173,8 @@ def ratio(above: Floats, below: Floats) -> Floats:
 def draw_queries(queries: int, size: int, draws: int, *, seed: int) -> NDArray[np.int32]:
     """Return how often each draw of ``size`` queries has each query, ``(draws, queries)``.
 
-    Queries are drawn with replacement, as in the tournaments of MIRAGE-Bench (arXiv 2410.13716).
+    Queries are drawn with replacement, as in MIRAGE-Bench (arXiv 2410.13716), which calls each draw
+    a tournament.
     """
     picks = np.random.default_rng(seed).integers(queries, size=(draws, size))
     cells = picks + np.arange(draws)[:, None] * queries
@@ -183,12 +187,12 @@ def draw_clusters(
 ) -> NDArray[np.int32]:
     """Return how often each draw of whole clusters has each query, ``(draws, queries)``.
 
-    Clusters are drawn in the order of their names. The same clusters in another order, or in
-    another language, therefore get the same draws.
+    The draws depend only on the sorted names of the clusters. The same clusters in another order,
+    or in another language, therefore get the same draws.
 
     Args:
         clusters: Cluster of each query.
-        size: Largest number of queries in a draw, on average; ``None`` for all queries.
+        size: Number of queries that a draw has on average, at most all queries; ``None`` for all.
         draws: Number of draws.
         seed: Random seed.
     """

@@ -23,17 +23,18 @@ def upper_bounds(
 ) -> Floats:
     """Return the upper confidence bound for the mean of each column.
 
-    An imaginary cluster is added. It is as large as the largest cluster, and all its values are the
-    largest possible value. Clusters are weighted by random exponential deviates, and the bound is a
-    percentile of the weighted means (Gaffke 2005, Three Test Statistics for a Nonparametric
+    A hypothetical cluster is added. It is as large as the largest cluster, and all its values are
+    the largest possible value. Clusters are weighted by random exponential deviates, and the bound
+    is a percentile of the weighted means (Gaffke 2005, Three Test Statistics for a Nonparametric
     One-Sided Hypothesis on the Mean of a Nonnegative Variable, Mathematical Methods of Statistics
     14, 451-467; Learned-Miller & Thomas 2019, arXiv 1905.06208). For values of 0 and 1 without
-    clusters, it is Clopper and Pearson's bound: for ``n`` zeros it is ``1 - (1 - level) ** (1 /
-    n)``, for which Student's t gives 0. ``validation/power/power.py`` prints the false positive
-    rate of tests against it.
+    clusters, it is Clopper and Pearson's bound. If all ``n`` values are 0, for example, the bound
+    is ``1 - (1 - level) ** (1 / n)``, and not 0 as by Student's t. ``validation/power/power.py``
+    prints the false positive rate of tests that use the bound.
 
     Args:
-        values: ``(queries, columns)``, none above ``most``; NaN if a query has no value.
+        values: Values of shape ``(queries, columns)``, none above ``most``; NaN if a query has no
+            value.
         codes: Cluster of each query, counted from 0.
         most: Largest possible value.
         level: Confidence level of the bound.
@@ -64,10 +65,10 @@ def weighted_means(
     weightings: int = 9999,
     seed: int = 0,
 ) -> Floats:
-    """Return randomly weighted means; :func:`upper_bounds` is a percentile of them.
+    """Return the randomly weighted means whose percentile :func:`upper_bounds` returns.
 
     The share of these means that are 0 or more is a p-value of the null hypothesis that the mean is
-    0 or more: it is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
+    0 or more. It is at most 0.05 if the upper bound at the level 0.95 is below 0. Arguments and
     errors are those of :func:`upper_bounds`.
 
     Returns:
@@ -97,10 +98,10 @@ def weighted_means(
 def share_interval(hits: Bools, codes: Ints, *, level: float = 0.95) -> Interval:
     """Return a confidence interval for the share of queries that have a property.
 
-    Without clusters it is the interval of Clopper and Pearson (1934, Biometrika 26, 404-413), and
-    otherwise the bounds of :func:`upper_bounds`, of which it is the special case. Its coverage is
-    at least nominal without clusters; ``validation/coverage/feature_bounds.py`` prints that with
-    clusters.
+    Without clusters it is the interval of Clopper and Pearson (1934, Biometrika 26, 404-413), whose
+    coverage is at least nominal. With clusters both ends are computed by :func:`upper_bounds`, of
+    which Clopper and Pearson's bounds are a special case. ``validation/coverage/feature_bounds.py``
+    prints the coverage with clusters.
 
     Args:
         hits: Whether each query has the property.
@@ -141,10 +142,10 @@ def mean_bounds(
 ) -> Floats:
     """Return a lower and an upper confidence bound for the mean of each column.
 
-    Each bound is one-sided: it is on the correct side of the mean with confidence ``level``. At a
-    finite end of the range, the method is that of :func:`upper_bounds`. It needs no minimum number
-    of queries, and its bound equals the mean only if the mean is at the end of the range. At an
-    infinite end, the method is Student's t between clusters
+    Each bound is one-sided: it is on the correct side of the mean with confidence ``level``. Toward
+    a finite end of the range of values, the method is that of :func:`upper_bounds`. It needs no
+    minimum number of queries, and its bound equals the mean only if the mean is at the end of the
+    range. Toward an infinite end, the method is Student's t between clusters
     (:func:`mirage.statistics.clusters.mean_intervals`). It gives NaN if there are fewer than ten
     clusters or all values are equal. ``validation/coverage/feature_bounds.py`` prints the coverage
     of the bounds.

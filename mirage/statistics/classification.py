@@ -2,8 +2,8 @@
 
 Balanced accuracy is the mean recall over labels. The recall of a label is the share of sentences
 with this true label to which the judge gave it. MEMERAG (arXiv 2502.17163, appendix E) reports its
-mean over languages, all with the same weight. A judge that guesses has 1 / labels, whatever the
-label frequencies are.
+mean over languages, all with the same weight. A judge that guesses has a balanced accuracy of 1
+divided by the number of labels, whatever the frequencies of the labels are.
 
 Sentences of one query are not independent. Standard errors and intervals therefore treat
 queries as clusters.
@@ -29,19 +29,22 @@ from mirage.statistics.clusters import small_sample
 from mirage.statistics.prediction_powered import FEWEST, FEWEST_OF_EACH
 
 FEW_ERRORS = 10
-"""Clusters with an error (or with a correct label, if rarer) that show how errors cluster."""
+"""The number of clusters with an error from which the clustering of errors can be estimated.
+
+If correct labels are rarer than errors, clusters with a correct label are counted instead.
+"""
 
 # Balanced accuracy --------------------------------------------------------------------------------
 
 
 class Tallies(NamedTuple):
-    """Number of sentences of one language by cluster and label, and how many each judge got right.
+    """Sentences of one language, counted by cluster and label, and how many each judge got right.
 
     Only labels that occur in the language are included. A cluster is a group of dependent queries,
     by default a single query.
 
     Attributes:
-        cluster: Number of each cluster, sorted.
+        cluster: Integer that identifies each cluster, sorted.
         total: Number of sentences, ``(clusters, labels)``.
         right: Number of sentences that each judge labelled correctly, ``(clusters, labels,
             judges)``.
@@ -58,7 +61,7 @@ def tally(cluster: Ints, label: Ints, right: Bools) -> Tallies:
     Args:
         cluster: Query of each sentence, or its cluster of queries, as any integers.
         label: True label of each sentence, as any integers.
-        right: Whether each judge gave a sentence its true label, ``(sentences, judges)``.
+        right: Whether each judge gave each sentence its true label, ``(sentences, judges)``.
     """
     clusters, row = np.unique(cluster, return_inverse=True)
     labels, column = np.unique(label, return_inverse=True)
@@ -77,11 +80,12 @@ def recalls(tallies: Tallies) -> Floats:
 def standard_errors(tallies: Sequence[Tallies]) -> Floats:
     """Return the standard error of each judge's balanced accuracy, averaged over languages.
 
-    Recalls are ratios of sums; they are linearized with queries as clusters (Cochran 1977, Sampling
-    Techniques, chapters 6 and 9A). The standard error is the square root of the sum over clusters
-    of the squares of ``mean over labels of (right - recall * total) / sum of total``. Each language
-    has the factor ``G / (G - 1)`` for its ``G`` clusters. Clusters that languages share are added
-    before they are squared.
+    Recalls are ratios of sums, so their errors are linearized with queries as clusters (Cochran
+    1977, Sampling Techniques, chapters 6 and 9A). The contribution of a cluster is the mean over
+    labels of ``(right - recall * total) / sum of total``. The standard error is the square root of
+    the sum of the squared contributions. The variance of each language has the factor ``G / (G -
+    1)`` for its ``G`` clusters. If languages share a cluster, its contributions are added before
+    they are squared.
 
     Args:
         tallies: Sentence counts of each language.
@@ -109,13 +113,13 @@ def _influences(tallies: Tallies) -> Floats:
 
 
 class _Recalls(NamedTuple):
-    """Recalls of all labels in all languages, each a row, and their sampling errors by cluster.
+    """Recalls with their sampling errors; there is one row per label and language.
 
     Attributes:
         value: Recall, ``(rows, judges)``.
         weight: Weight of each row in the balanced accuracy.
-        spread: Variance of each recall divided by ``recall * (1 - recall)``.
-        least: Lower limit of the spread.
+        spread: Variance of each recall divided by ``recall * (1 - recall)``, ``(rows, judges)``.
+        least: Lower limit of the spread, which is used if few clusters have an error.
         degrees: Degrees of freedom of each row's variance.
         influence: Influence of each cluster with the small-sample correction, ``(clusters, rows,
             judges)``.
@@ -163,15 +167,15 @@ def _all_recalls(tallies: Sequence[Tallies]) -> _Recalls:
 
 
 def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float = 0.95) -> Floats:
-    """Return confidence intervals of balanced accuracies, of their differences, or of other sums.
+    """Return confidence intervals of balanced accuracies, or of weighted sums such as differences.
 
     Each recall has a score interval (Wilson 1927, Journal of the American Statistical Association
     22, 209-212), with its variance between clusters instead of the binomial one. The variance and
     its degrees of freedom have the correction of :func:`mirage.statistics.clusters.small_sample`;
-    degrees of several recalls are combined as by Satterthwaite (1946, Biometrics Bulletin 2,
-    110-114). Errors in fewer than :data:`FEW_ERRORS` clusters say little about the variance. It
-    then has a lower limit between that of independent sentences and, without errors, that of
-    sentences that are identical within a cluster.
+    the degrees of several recalls are combined as by Satterthwaite (1946, Biometrics Bulletin 2,
+    110-114). If fewer than :data:`FEW_ERRORS` clusters have an error, the estimated variance is
+    unreliable and gets a lower limit. With fewer errors, the limit moves from the variance for
+    independent sentences to the variance for sentences that are identical within a cluster.
 
     The distances from the recalls to the ends of their intervals are then combined, with the
     correlations of recalls between clusters (Newcombe 1998, Statistics in Medicine 17, 2635-2650,
@@ -180,8 +184,9 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
 
     Args:
         tallies: Sentence counts of each language.
-        contrasts: Weights of the judges in each sum, ``(sums, judges)``: a row of the identity
-            matrix for the accuracy of a judge, 1 and -1 for a difference.
+        contrasts: Weights of the judges in each weighted sum, ``(sums, judges)``. A row of the
+            identity matrix gives the accuracy of one judge; 1 and -1 give the difference of two
+            judges.
         level: Confidence level of the intervals.
 
     Returns:
@@ -208,7 +213,7 @@ def intervals(tallies: Sequence[Tallies], contrasts: ArrayLike, *, level: float 
 
 
 def _interval_of_sum(parts: _Recalls, weights: Floats, level: float) -> Interval:
-    """Return the interval of the sum of the recalls, each times its weight."""
+    """Return the confidence interval of a weighted sum of recalls."""
     from scipy.special import ndtri, stdtrit
 
     tail, value = (1 + level) / 2, parts.value
@@ -237,10 +242,11 @@ def _interval_of_sum(parts: _Recalls, weights: Floats, level: float) -> Interval
 
 
 def sentence_weights(language: Ints, label: Ints) -> Floats:
-    """Return weights of sentences; the sum over the correct ones is the balanced accuracy.
+    """Return the weight of each sentence in the balanced accuracy.
 
-    All weights sum to 1. Each language has the same sum of weights, and so does each label within a
-    language.
+    The balanced accuracy of a judge is the sum of the weights of the sentences that it labels
+    correctly. All weights sum to 1. Each language has the same sum of weights, and so does each
+    label within a language.
     """
     codes, group = np.unique(np.stack([language, label]), axis=1, return_inverse=True)
     alike = np.bincount(group.ravel())  # sentences of the same language and label
@@ -252,7 +258,7 @@ def sentence_weights(language: Ints, label: Ints) -> Floats:
 
 
 class Threshold(NamedTuple):
-    """A threshold, and its balanced accuracy on the same sentences that it was chosen on."""
+    """A threshold, and its balanced accuracy on the sentences on which it was chosen."""
 
     value: float
     balanced_accuracy: float
@@ -261,9 +267,9 @@ class Threshold(NamedTuple):
 def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshold:
     """Return the threshold with the best balanced accuracy, midway between two neighbouring scores.
 
-    Its balanced accuracy is optimistic: it is the best of many on the sentences that it was chosen
-    on. Sentences without a score (NaN) count as wrong for every threshold. If several thresholds
-    are best, the middle one is returned.
+    Its balanced accuracy is optimistic, because it is the best of many values on the sentences on
+    which the threshold is chosen. Sentences without a score (NaN) count as wrong for every
+    threshold. If several thresholds are best, the middle one is returned.
 
     Args:
         scores: Score of each sentence.
@@ -294,7 +300,7 @@ def best_threshold(scores: Floats, positive: Bools, weights: Floats) -> Threshol
 
 
 def _between(scores: Floats, cut: int) -> float:
-    """Return a threshold that labels the sorted scores from index ``cut`` on as positive."""
+    """Return a threshold that the sorted scores reach from index ``cut`` on, but not before it."""
     # At both ends there is only one neighbouring score.
     if cut in (0, len(scores)):
         return float(np.nextafter(scores[-1], np.inf) if cut else scores[0])
@@ -310,11 +316,12 @@ def cross_validated_thresholds(
 ) -> Floats:
     """Return a threshold for each sentence, chosen on the queries of the other folds.
 
-    Queries are assigned at random to :data:`FOLDS` folds, evenly within each language. No threshold
-    is therefore chosen on the sentence that it is applied to, or on another sentence of its query.
+    Queries are assigned at random to :data:`FOLDS` folds, evenly within each language. A sentence
+    and the other sentences of its query are therefore never used to choose the threshold of this
+    sentence.
 
     Raises:
-        JudgmentError: If the sentences outside a fold lack one of the labels.
+        JudgmentError: If the sentences outside one of the folds all have the same label.
     """
     fold = _folds(language, query, seed)
     thresholds = np.empty(len(scores))
@@ -346,8 +353,9 @@ def _folds(language: Ints, query: Ints, seed: int) -> Ints:
 def roc_auc(scores: Floats, positive: Bools) -> float:
     """Return the area under the ROC curve: how often a positive sentence has the higher score.
 
-    Ties count half (Hanley & McNeil 1982, Radiology 143, 29-36). Sentences without a score (NaN)
-    are ignored. The area is NaN if the remaining sentences lack one of the two labels.
+    Pairs with equal scores count half (Hanley & McNeil 1982, Radiology 143, 29-36). Sentences
+    without a score (NaN) are ignored. The area is NaN if the remaining sentences lack one of the
+    two labels.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -412,14 +420,14 @@ class Bin(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Deviation of scores from probabilities of the positive label.
+    """Measures of how far scores deviate from the probabilities of the positive label.
 
     Attributes:
         error: Expected calibration error: the absolute difference between mean score and share of
             positive labels in each bin, averaged over sentences (Naeini et al. 2015, AAAI; Guo et
             al. 2017, ICML, section 2).
-        brier: Mean squared difference between the score and the label, 1 if positive and 0 if not
-            (Brier 1950, Monthly Weather Review 78, 1-3).
+        brier: Mean squared difference between the score and the label, which is 1 if positive and 0
+            if not (Brier 1950, Monthly Weather Review 78, 1-3).
         bins: Bins of equal width that contain sentences.
     """
 
@@ -434,7 +442,8 @@ def calibration(scores: ArrayLike, positive: ArrayLike, *, bins: int = 10) -> Ca
     Args:
         scores: Score of each sentence.
         positive: Whether each sentence has the positive label.
-        bins: Number of bins of equal width. Each includes its upper end; the first also includes 0.
+        bins: Number of bins of equal width. Each bin includes its upper end; the first also
+            includes 0.
 
     Raises:
         JudgmentError: If a score is outside [0, 1], or if there is no score.

@@ -1,12 +1,12 @@
-"""Clusters of dependent queries: on one document, paraphrases, or parallel questions.
+"""Clusters of dependent queries, such as queries on one document, or paraphrases of one question.
 
 A cluster is a name that dependent queries share. Standard errors, intervals and tests treat
-clusters as independent: the unit that varies is the sum over a cluster, whatever the dependence
-within it (Liang & Zeger 1986, Longitudinal Data Analysis Using Generalized Linear Models,
-Biometrika 73, 13-22; Cameron & Miller 2015, A Practitioner's Guide to Cluster-Robust Inference,
-Journal of Human Resources 50, 317-372). A query without a cluster is a cluster by itself.
-``validation/coverage/clusters.py`` prints coverage and false positive rates with clusters and
-without.
+clusters as independent of each other. They use sums over clusters, so that queries may depend on
+each other in any way within a cluster (Liang & Zeger 1986, Longitudinal Data Analysis Using
+Generalized Linear Models, Biometrika 73, 13-22; Cameron & Miller 2015, A Practitioner's Guide to
+Cluster-Robust Inference, Journal of Human Resources 50, 317-372). A query without a cluster is a
+cluster by itself. ``validation/coverage/clusters.py`` prints coverage and false positive rates with
+clusters and without.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from numpy.typing import ArrayLike
 from mirage._base.arrays import Floats, Ints
 
 FEWEST = 4
-"""Clusters below which a logit has no interval."""
+"""The smallest number of clusters for an interval of a logit."""
 
 FEWEST_FOR_MEANS = 10
-"""Clusters below which a mean has no interval."""
+"""The smallest number of clusters for an interval of a mean."""
 
 NEAR = 0.05
-"""Values within this share of the range from an end of the range are near that end."""
+"""The largest distance from an end of the range, as a share of it, that counts as near."""
 
 
 def cluster_names(query_ids: Iterable[str], clusters: Mapping[str, str]) -> list[str]:
-    """Return a cluster name for each query: its own name if ``clusters`` has none for it."""
+    """Return a cluster name for each query; a query without a cluster gets a name of its own."""
     return [f"cluster {clusters[id_]}" if id_ in clusters else f"query {id_}" for id_ in query_ids]
 
 
 def cluster_codes(query_ids: Iterable[str], clusters: Mapping[str, str]) -> Ints:
-    """Return the cluster of each query, numbered from 0 in the order of first occurrence."""
+    """Return the number of each query's cluster, from 0 in the order of first occurrence."""
     codes: dict[str, int] = {}
     names = cluster_names(query_ids, clusters)
     return np.array([codes.setdefault(name, len(codes)) for name in names], dtype=np.intp)
@@ -58,7 +58,8 @@ class SmallSample(NamedTuple):
     """Corrections of a cluster-robust variance for a small number of clusters.
 
     Attributes:
-        factors: Factor on the square of each cluster's sum of residuals, ``(clusters,)``.
+        factors: Factor for each cluster, by which the square of its sum of residuals is multiplied,
+            ``(clusters,)``.
         degrees: Degrees of freedom of Student's t.
     """
 
@@ -70,13 +71,13 @@ def small_sample(sizes: ArrayLike) -> SmallSample:
     """Return the small-sample correction of a cluster-robust variance.
 
     Residuals of large clusters are too small, because these clusters pull the estimate towards
-    themselves. Their squares are divided by 1 minus the cluster's share of the queries, and the
-    degrees of freedom are Satterthwaite's (Bell & McCaffrey 2002, Bias Reduction in Standard Errors
-    for Linear Regression with Multi-Stage Samples, Survey Methodology 28, 169-181; Pustejovsky &
-    Tipton 2018, Journal of Business & Economic Statistics 36, 672-683). Both are computed for a
-    mean of queries that are identical within a cluster, which is the worst case. Clusters of equal
-    size have the factor ``G / (G - 1)`` and ``G - 1`` degrees. With one cluster, factors are NaN
-    and degrees are 0.
+    themselves. The squared residual of a cluster is therefore divided by 1 minus the cluster's
+    share of the queries. The degrees of freedom are Satterthwaite's (Bell & McCaffrey 2002, Bias
+    Reduction in Standard Errors for Linear Regression with Multi-Stage Samples, Survey Methodology
+    28, 169-181; Pustejovsky & Tipton 2018, Journal of Business & Economic Statistics 36, 672-683).
+    Both are computed for a mean of queries that are identical within a cluster, which is the worst
+    case. Clusters of equal size have the factor ``G / (G - 1)`` and ``G - 1`` degrees. With one
+    cluster, factors are NaN and degrees are 0.
 
     Args:
         sizes: Number of queries in each cluster.
@@ -112,17 +113,16 @@ def mean_intervals(
 ) -> Floats:
     """Return the confidence interval for the mean of each column.
 
-    A mean of values in a finite range has the variance ``phi m (1 - m)``, in units of the range.
-    The interval encloses each ``m`` that Student's t does not reject. It is a score interval
-    (Wilson 1927, Journal of the American Statistical Association 22, 209-212) with the variance of
-    Wedderburn (1974, Quasi-likelihood Functions, Biometrika 61, 439-447). Its width is therefore
-    above 0 even if all answers are right.
+    If values have a finite range, the variance of their mean ``m`` is assumed to be ``phi m (1 -
+    m)``, in units of the range. The interval contains each ``m`` that a test by Student's t does
+    not reject. It is a score interval (Wilson 1927, Journal of the American Statistical Association
+    22, 209-212) with the variance of Wedderburn (1974, Quasi-likelihood Functions, Biometrika 61,
+    439-447). Its width is therefore above 0 even if all answers are right.
 
-    ``phi`` is estimated between clusters. It gets a lower limit if fewer than
-    :data:`FEWEST_FOR_MEANS` clusters have a value that is not near (:data:`NEAR`) the nearer end of
-    the range. The limit is the value of ``phi`` if the queries within each cluster were identical.
-    Language probabilities, for example, are nearly all next to 0 or 1, and the few others determine
-    the mean.
+    ``phi`` is estimated from the variance between clusters. This is unreliable if nearly all values
+    are near (:data:`NEAR`) an end of the range and a few others determine the mean, as for language
+    probabilities. If fewer than :data:`FEWEST_FOR_MEANS` clusters have such another value, ``phi``
+    therefore gets a lower limit: its value if the queries within each cluster were identical.
 
     Values without a finite range have the interval of Student's t. Both kinds use
     :func:`small_sample`.
@@ -180,11 +180,11 @@ def _mean_interval(
 def multipliers(clusters: Sequence[str], draws: int, *, seed: int) -> Floats:
     """Return one standard normal deviate for each draw and cluster, ``(draws, clusters)``.
 
-    The multiplier (or score) bootstrap multiplies influences by them to draw an estimate again
-    (Kline & Santos 2012, A Score Based Approach to Wild Bootstrap Inference, Journal of Econometric
-    Methods 1, 23-41). The deviates depend on the name of the cluster. Estimates on the same
-    clusters, such as those in several languages on parallel questions, therefore get the same
-    deviates.
+    The multiplier (or score) bootstrap multiplies the influence of each cluster on an estimate by
+    its deviate, to draw the estimate again (Kline & Santos 2012, A Score Based Approach to Wild
+    Bootstrap Inference, Journal of Econometric Methods 1, 23-41). The deviates depend on the name
+    of the cluster. Estimates on the same clusters, such as those in several languages on parallel
+    questions, therefore get the same deviates.
     """
     columns = [
         np.random.default_rng([seed, *name.encode()]).standard_normal(draws) for name in clusters

@@ -15,8 +15,8 @@ class Difference:
 
     Attributes:
         difference: The difference; NaN if there is no value.
-        interval: Lower and upper end of the confidence interval; NaN if there is none, as with
-            fewer than ten clusters of queries.
+        interval: Lower and upper end of the confidence interval; NaN if there is none, for example
+            because there are fewer than ten clusters of queries.
         p: Two-sided p-value of the hypothesis that the means are equal.
     """
 
@@ -36,13 +36,13 @@ class CorrectedDifference(Difference):
     """One of several differences that are tested together.
 
     Attributes:
-        corrected: The p-value, corrected for the number of comparisons; by Holm's method unless
-            another was chosen.
+        corrected: The p-value, corrected for the number of comparisons by Holm's method, unless the
+            caller chose another method.
     """
 
     corrected: float
 
     @property
     def mark(self) -> str:
-        """``***`` if ``corrected`` is at most 0.001, ``**`` if 0.01, ``*`` if 0.05, else empty."""
+        """Stars for ``corrected``: ``***`` up to 0.001, ``**`` up to 0.01, ``*`` up to 0.05."""
         return "*" * sum(self.corrected <= at for at in (0.05, 0.01, 0.001))

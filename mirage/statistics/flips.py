@@ -1,4 +1,7 @@
-"""Exact tests of how many units turned from right to wrong when none turned the other way."""
+"""Exact tests of how many units turned from right to wrong when none turned from wrong to right.
+
+A unit is a query or a cluster of queries. A unit that turned from right to wrong is called a flip.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,22 @@ import numpy as np
 from scipy.stats import binom
 
 FEWEST_UNITS = 28
-"""Units below which flips are not tested: the p-value of three flips would be above 0.047."""
+"""The smallest number of units for a test of flips.
+
+With fewer units, the p-value of three flips would be above 0.047.
+"""
 
 MOST_UNITS = 100
-"""Cap on the number of units in :func:`flip_p_value`: above it, p-values hardly change."""
+"""The largest number of units that :func:`flip_p_value` uses; with more, p-values hardly change."""
 
 REWORDED = 0.02
-"""Share of right answers that features misread as wrong when the answers are reworded.
+"""The share of right answers that features mistake for wrong ones if the answers are reworded.
 
 ``python validation/truth/gate.py --part wording`` measures it.
 """
 
 SHARED_LEVEL = 1.5
-"""Factor on the p-values of a permutation test if flips are tested as well.
+"""Factor by which the p-values of a permutation test are multiplied if flips are tested as well.
 
 ``python validation/truth/gate.py --part wording`` prints how often either test raises a false
 alarm.
@@ -29,14 +35,15 @@ alarm.
 
 @cache
 def flip_p_value(units: int, worse: int) -> float:
-    """Return the p-value of ``worse`` units that turned from right to wrong and none the other way.
+    """Return the p-value of ``worse`` flips from right to wrong without any from wrong to right.
 
-    Each unit changes with the same unknown probability, for better or worse with equal chances. The
-    p-value is the largest over that probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs
-    Trial: Exact Unconditional Design and Analysis, Biometrics 47, 361-372).
+    Under the null hypothesis, each unit changes with the same unknown probability, and changes for
+    better and for worse are equally likely. The p-value is the largest over all values of the
+    unknown probability (Suissa & Shuster 1991, The 2 x 2 Matched-Pairs Trial: Exact Unconditional
+    Design and Analysis, Biometrics 47, 361-372).
 
     Args:
-        units: Number of queries, or clusters; larger numbers than :data:`MOST_UNITS` are capped.
+        units: Number of queries or clusters; a number above :data:`MOST_UNITS` is reduced to it.
         worse: Number of units that turned from right to wrong.
 
     Returns:
@@ -57,7 +64,9 @@ def flip_p_value(units: int, worse: int) -> float:
 
 @cache
 def base_rate_p_value(reworded: int, worse: int) -> float:
-    """Return the probability that ``worse`` or more of ``reworded`` answers are misread as wrong.
+    """Return the probability that at least ``worse`` of ``reworded`` right answers count as wrong.
+
+    A feature mistakes each reworded answer for a wrong one with the probability :data:`REWORDED`.
 
     Example:
         >>> round(base_rate_p_value(40, 3), 3), round(base_rate_p_value(100, 3), 3)
@@ -67,9 +76,10 @@ def base_rate_p_value(reworded: int, worse: int) -> float:
 
 
 def flips_p_value(units: int, worse: int, better: int, reworded: int) -> float:
-    """Return the p-value of flips: the larger one of the two tests of this module.
+    """Return the p-value of flips: the larger p-value of the two tests of this module.
 
-    If any unit turned from wrong to right, flips add no evidence to that of a permutation test.
+    The tests are :func:`flip_p_value` and :func:`base_rate_p_value`. If any unit turned from wrong
+    to right, flips add no evidence to a permutation test.
 
     Args:
         units: Number of queries, or clusters.

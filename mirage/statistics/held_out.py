@@ -10,7 +10,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 
 FEWEST_MODELS = 8
-"""Models below which there is no interval."""
+"""The smallest number of models for an interval."""
 
 
 def held_out_tau_interval(
@@ -18,17 +18,19 @@ def held_out_tau_interval(
 ) -> Interval:
     """Return a confidence interval for Kendall's tau of held-out models, averaged over splits.
 
-    Tau is ``2 p - 1`` for the share ``p`` of pairs in the right order; ties count half. The
-    variance of the share is that of the jackknife, which leaves out all pairs of one model at a
-    time (Efron & Stein 1981, The Jackknife Estimate of Variance, Annals of Statistics 9, 586-596),
-    and at least that of one independent pair per model. The interval is a score interval (Wilson
-    1927, Journal of the American Statistical Association 22, 209-212) with Student's t.
-    ``validation/coverage/held_out_tau.py`` prints the coverage.
+    Each split of the models holds out some of them, and tau compares their predicted and true
+    order. Tau is ``2 p - 1`` for the share ``p`` of pairs of held-out models in the right order;
+    ties count half. The variance of the share is estimated by the jackknife, which leaves out all
+    pairs of one model at a time (Efron & Stein 1981, The Jackknife Estimate of Variance, Annals of
+    Statistics 9, 586-596). It is at least the variance of as many independent pairs as there are
+    models. The interval is a score interval (Wilson 1927, Journal of the American Statistical
+    Association 22, 209-212) with Student's t. ``validation/coverage/held_out_tau.py`` prints the
+    coverage.
 
     Args:
-        models: Number of each held-out model, ``(splits, held out)``.
-        predicted: Predictions for these models.
-        actual: Their true values.
+        models: Number that identifies each held-out model, ``(splits, held out)``.
+        predicted: Predicted values of these models, in the same shape.
+        actual: True values of these models, in the same shape.
         level: Confidence level of the interval.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Kendall's tau between two values of the same items, with a clustered interval."""
+"""Kendall's tau between two measures of the same items, with an interval for clustered items."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level, rati
 from mirage.statistics.clusters import small_sample
 
 FEWEST_FOR_TAU = 30
-"""Clusters below which a tau between items has no interval."""
+"""The smallest number of clusters for an interval of a tau between items."""
 
 _BLOCK = 512  # items compared with all others at a time, to limit memory
 
@@ -36,7 +36,7 @@ class MeanTau(NamedTuple):
 def mean_tau(
     pairs: Sequence[tuple[Floats, Floats]], codes: Ints, *, level: float = 0.95
 ) -> MeanTau:
-    """Return the mean over columns of Kendall's (1945) tau-b between two values of the same items.
+    """Return Kendall's (1945) tau-b between two measures of the same items, averaged over columns.
 
     The interval is Student's t on Fisher's scale ``atanh``, with the variance of the jackknife over
     clusters (Arvesen 1969, Jackknifing U-Statistics, Annals of Mathematical Statistics 40,
@@ -44,8 +44,8 @@ def mean_tau(
     prints its coverage.
 
     Args:
-        pairs: One pair of arrays ``(items,)`` per column. An item is ignored if it is NaN in
-            either.
+        pairs: One pair of arrays per column: the first and the second measure of each item,
+            ``(items,)``. An item is ignored if one of its two values is NaN.
         codes: Cluster of each item, counted from 0.
         level: Confidence level of the interval.
 
@@ -75,7 +75,7 @@ def mean_tau(
 
 
 def _taus(first: Floats, second: Floats, codes: Ints, clusters: int) -> tuple[float, Floats]:
-    """Return tau-b of all items, and tau-b without the items of each cluster."""
+    """Return tau-b of all items, and for each cluster the tau-b without its items."""
     inside = np.zeros((clusters, 3))
     sums = np.zeros((clusters, 3))
     order = np.argsort(codes, kind="stable")

@@ -30,18 +30,19 @@ def paired_means(
 ) -> list[PairedDifference]:
     """Return the mean of each column of paired differences, its interval and its p-value.
 
-    Interval and p-value come from one test: the results of the two systems on a query are swapped,
-    for all queries of a cluster together (:func:`mirage.statistics.permutation.sign_flip_tests`).
-    An interval includes 0 if and only if p is above ``1 - level``. Unless that would break this
-    rule, an interval is widened to the one of Student's t with two added clusters
-    (:func:`gap_interval`), because a small sample of a skewed metric often misses its largest
-    differences. ``validation/coverage/paired.py`` prints coverage and false positive rates.
+    Interval and p-value come from the same permutation test, which swaps the results of the two
+    systems on all queries of a cluster together
+    (:func:`mirage.statistics.permutation.sign_flip_tests`). An interval includes 0 if and only if p
+    is above ``1 - level``. Intervals are too narrow if a small sample of a skewed metric misses its
+    largest differences. Their ends are therefore moved out to those of Student's t with two added
+    clusters (:func:`gap_interval`). If an interval excludes 0, its end nearer to 0 stays in place.
+    ``validation/coverage/paired.py`` prints coverage and false positive rates.
 
     Args:
         gaps: Differences, ``(queries, columns)``, NaN if a query has none.
         codes: Cluster of each query, counted from 0.
         level: Confidence level of the intervals.
-        permutations: Number of random permutations if there are more ways to swap.
+        permutations: Number of random permutations. If no more ways to swap exist, all are used.
         seed: Random seed.
 
     Raises:
@@ -77,7 +78,10 @@ def paired_means(
 
 
 def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> Interval:
-    """Move the ends of the interval out to Student's t unless it would then include 0."""
+    """Move the ends of an interval out to those of Student's t.
+
+    If the interval excludes 0, its end nearer to 0 stays in place.
+    """
     low, high = ends
     if len(np.unique(codes)) < FEWEST_FOR_MEANS or not gaps.any() or not np.isfinite(ends).all():
         return NO_INTERVAL
@@ -89,14 +93,14 @@ def _widen_interval(gaps: Floats, codes: Ints, ends: Interval, level: float) -> 
 
 
 def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
-    """Return the interval of Student's t between clusters for a mean of paired differences.
+    """Return an interval by Student's t between clusters for a mean of paired differences.
 
-    Two clusters are added, one on each side, that differ as far as any query does. Without them,
-    the interval is too narrow if nearly all differences are equal, for example if both systems
-    answer almost all queries correctly. The idea is that of Agresti & Min (2005), Simple Improved
-    Confidence Intervals for Comparing Matched Proportions, Statistics in Medicine 24, 729-740, who
-    add half a pair to each cell. ``validation/coverage/grids.py`` prints the coverage of the
-    intervals.
+    Two hypothetical clusters are added, one with the largest absolute difference of any query and
+    one with its negative. Without them, the interval is too narrow if nearly all differences are
+    equal, for example if both systems answer almost all queries correctly. The idea is that of
+    Agresti & Min (2005), Simple Improved Confidence Intervals for Comparing Matched Proportions,
+    Statistics in Medicine 24, 729-740, who add half a pair to each cell of a 2 x 2 table.
+    ``validation/coverage/grids.py`` prints the coverage of the intervals.
 
     Args:
         gaps: Differences, ``(queries,)``, without NaN.
@@ -104,8 +108,8 @@ def gap_interval(gaps: Floats, codes: Ints, *, level: float = 0.95) -> Interval:
         level: Confidence level of the interval.
 
     Returns:
-        Lower and upper end; NaN if fewer than :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS`
-        clusters differ.
+        Lower and upper end; NaN if the systems differ in fewer than
+        :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters.
     """
     if len(np.unique(codes[gaps != 0])) < FEWEST_FOR_MEANS:
         return NO_INTERVAL

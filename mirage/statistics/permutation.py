@@ -1,11 +1,12 @@
 """Permutation tests of whether one system is better than another, for many comparisons at a time.
 
-If two systems are equal, the result of one for a unit (a query, a sentence) could as well have come
-from the other. Swapping the two changes the sign of the unit's differences, in all columns together
-(Fisher 1935, The Design of Experiments, section 21; Good 2005, Permutation, Parametric and
-Bootstrap Tests of Hypotheses, chapter 3). One way to swap is a choice of the units that are
-swapped. If ways are drawn at random, the way without swapping counts as one of them, so that p is
-never 0 (Phipson & Smyth 2010, Statistical Applications in Genetics and Molecular Biology 9, 39).
+If two systems are equal, the result of one system for a unit (a query, a sentence) could as well
+have come from the other system. Swapping the two results changes the sign of the unit's
+differences, in all columns together (Fisher 1935, The Design of Experiments, section 21; Good 2005,
+Permutation, Parametric and Bootstrap Tests of Hypotheses, chapter 3). A way to swap is a choice of
+the units whose results are swapped. If ways to swap are drawn at random, swapping no unit counts as
+one of the draws, so that p is never 0 (Phipson & Smyth 2010, Statistical Applications in Genetics
+and Molecular Biology 9, 39).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.errors import SettingError
 
 Flips = NDArray[np.bool_]
-"""Units that are swapped, ``(ways, units)``."""
+"""Whether each way to swap swaps each unit, ``(ways, units)``."""
 
 _BLOCK = 1000  # permutations at a time
 _COLUMNS = 64  # comparisons at a time, because all their permutations are in memory
@@ -32,12 +33,12 @@ def permutation_p_values(
 ) -> Floats:
     """Return two-sided p-values of paired differences, one per column, without correction.
 
-    The statistic is the sum of a column. P is the share of the ways to swap in which the sum is at
-    least as far from 0 as without swapping. If there are at most ``permutations`` ways to swap the
-    units that differ, all are enumerated, and p is exact.
+    The statistic is the sum of a column. P is the share of the ways to swap after which the sum is
+    at least as far from 0 as without swapping. If there are at most ``permutations`` ways to swap
+    the units that differ, all are enumerated, and p is exact.
 
     Args:
-        differences: ``(units, comparisons)``.
+        differences: Difference of the two systems on each unit, ``(units, comparisons)``.
         permutations: Number of random permutations if there are more ways to swap.
         seed: Random seed.
 
@@ -91,13 +92,14 @@ def sign_flip_tests(
 ) -> SignFlipTests:
     """Return two-sided p-values of paired differences and the matching intervals.
 
-    P-values are those of :func:`permutation_p_values`. An interval encloses every mean that the
-    same test does not reject when it is subtracted from the differences. It therefore includes 0 if
-    and only if p is above ``1 - level``. Its ends are quantiles of the means of random subsets of
-    units (Hartigan 1969, Using Subsample Values as Typical Values, Journal of the American
-    Statistical Association 64, 1303-1317). Two queries without a difference are added as one unit.
-    They do not change p, and they give the interval a width if all differences are equal (Agresti &
-    Min 2005, Statistics in Medicine 24, 729-740, add half a pair to each cell for the same reason).
+    P-values are those of :func:`permutation_p_values`. An interval contains every mean that the
+    same test does not reject: if this mean is subtracted from the differences, p is above ``1 -
+    level``. It therefore includes 0 if and only if p is above ``1 - level``. Its ends are quantiles
+    of the means of random subsets of units (Hartigan 1969, Using Subsample Values as Typical
+    Values, Journal of the American Statistical Association 64, 1303-1317). Two queries with a
+    difference of 0 are added as one unit. They do not change p, but they make the interval wider
+    than 0 if all differences are equal (Agresti & Min 2005, Statistics in Medicine 24, 729-740, add
+    half a pair to each cell for the same reason).
 
     Args:
         differences: Sum of the differences of each unit, ``(units, comparisons)``.
@@ -145,7 +147,10 @@ def sign_flip_tests(
 
 
 def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Append a unit of two queries that do not differ to the sums and sizes of units."""
+    """Append a unit with a difference of 0 to the sums and sizes of units.
+
+    Its size is twice the mean size of the units: two queries if each unit is a query.
+    """
     mean_size = sizes.sum(axis=0) / np.maximum(np.count_nonzero(sizes, axis=0), 1)
     none = np.zeros((1, differences.shape[1]))
     return np.concatenate([differences, none]), np.concatenate([sizes, 2 * mean_size[None]])
@@ -154,9 +159,9 @@ def _append_equal_unit(differences: Floats, sizes: Floats) -> tuple[Floats, Floa
 def _draw_flips(
     units: int, changed_units: Ints, permutations: int, seed: int
 ) -> Iterator[NDArray[np.bool_]]:
-    """Draw units to swap, ``(ways, units)``, block by block.
+    """Yield random choices of the units to swap, ``(ways, units)``, in blocks of ways.
 
-    For the ``changed_units``, the draws equal those of :func:`permutation_p_values`.
+    For the ``changed_units``, the draws are the same as in :func:`permutation_p_values`.
     """
     rng, other_rng = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     size = -(-len(changed_units) // 8)
@@ -169,7 +174,10 @@ def _draw_flips(
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return, for each way to swap, the lower and the higher mean of swapped and other units."""
+    """Return the mean of the swapped units and that of the others, the lower one first.
+
+    Both arrays have one row per way to swap and one column per comparison.
+    """
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes
     rest = units.sum(axis=0) - swapped
@@ -186,7 +194,10 @@ def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, F
 def _set_results(
     tests: SignFlipTests, columns: Ints, units: Floats, ends: tuple[Floats, Floats], level: float
 ) -> None:
-    """Set p-values and interval ends of some columns from the subset means of all permutations."""
+    """Write the p-values and interval ends of some columns into ``tests``.
+
+    ``ends`` are the results of :func:`_subset_means` for all ways to swap.
+    """
     lower, upper = ends
     ways = len(lower)
     positive = units.sum(axis=0) >= 0
@@ -200,7 +211,7 @@ def _set_results(
 
 
 def _count_as_far(sums: Floats, units: Floats) -> Floats:
-    """Count the sums of each column that are as far from 0 as the sum without swapping."""
+    """Count the sums of each column that are at least as far from 0 as the sum without swapping."""
     rounding = 1e-9 * np.abs(units).sum(axis=0)
     as_far = np.abs(sums) >= np.abs(units.sum(axis=0)) - rounding
     return np.asarray(as_far.sum(axis=0), dtype=np.float64)
@@ -211,20 +222,21 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
 
     The test statistic of a column is its Student's t with the skewness removed (Hall 1992, On the
     Removal of Skewness by Transformation, Journal of the Royal Statistical Society B 54, 221-228).
-    A few large gains that balance many small losses are skewness and not a regression; signed
-    ranks, and plain t with a few dozen units, mistake them for one. A column's statistic is
-    compared with the largest over all columns in each random permutation (single-step maximum
-    method, Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.6). The correction
-    therefore takes the dependence between columns into account.
+    If a few large gains balance many small losses, the data are skewed, but there is no regression.
+    Tests of signed ranks, and plain t with a few dozen units, mistake this for a regression. A
+    column's statistic is compared with the largest over all columns in each random permutation
+    (single-step maximum method, Westfall & Young 1993, Resampling-Based Multiple Testing, section
+    2.6). The correction therefore takes the dependence between columns into account.
 
     Permutations with the same statistic as the observed data count half (mid-p, Lancaster 1961,
     Significance Tests in Discrete Distributions, Journal of the American Statistical Association
-    56, 223-234). If few units differ, there are few distinct permutations, and the plain p-value is
-    far too conservative. ``validation/power/regression.py`` prints the error rates.
+    56, 223-234). The reason is that there are few distinct permutations if few units differ, and
+    the plain p-value is then far too conservative. ``validation/power/regression.py`` prints the
+    error rates.
 
     Args:
-        differences: ``(units, columns)``; larger values are stronger evidence; NaN if a unit has
-            none.
+        differences: Differences of shape ``(units, columns)``; larger values are stronger evidence;
+            NaN if a unit has no value.
         permutations: Number of random permutations.
         seed: Random seed.
 
@@ -268,8 +280,9 @@ def single_step_p_values(differences: Floats, *, permutations: int = 9999, seed:
 def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -> Floats:
     """Return Hall's transformed t from sums of values, cubes and squares.
 
-    With the mean over the standard deviation ``w`` and the skewness ``g``, it is ``sqrt(n)`` times
-    ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``. It is infinite if all values are equal.
+    It is ``sqrt(n)`` times ``w + g w^2 / 3 + g^2 w^3 / 27 + g / (6 n)``. Here ``w`` is the mean
+    divided by the standard deviation, ``g`` is the skewness, and ``n`` is the number of values. It
+    is infinite if all values are equal.
     """
     mean, square = sums / counts, squares / counts
     variance = square - mean**2
@@ -284,7 +297,10 @@ def without_skew(sums: Floats, cubes: Floats, squares: Floats, counts: Floats) -
 def _random_sums(
     units: Floats, signs: Callable[[int], Floats], permutations: int
 ) -> Iterator[Floats]:
-    """Yield the sums of each column under random signs, ``(ways, columns)``, block by block."""
+    """Yield the sums of each column under random signs, ``(ways, columns)``, in blocks of ways.
+
+    ``signs`` returns a given number of rows of random signs.
+    """
     if permutations < 1:
         raise SettingError(f"permutations must be at least 1, got {permutations}")
     for start in range(0, permutations, _BLOCK):

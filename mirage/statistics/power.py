@@ -1,4 +1,4 @@
-"""Verdicts on many simulated comparisons at once, to estimate the power of a test."""
+"""Verdicts of the regression test on many simulated comparisons at once, to estimate its power."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class SimulatedVerdicts(NamedTuple):
             (:func:`~mirage.statistics.single_step_p_values`) and the one-sided test of the mean
             (:func:`~mirage.statistics.bounds.weighted_means`). It is also the case if the test of
             answers that turned from right to wrong rejects (:mod:`mirage.statistics.flips`).
-        no_worse: Whether :func:`~mirage.statistics.upper_bounds` of all features are within the
-            margin.
+        no_worse: Whether the upper bounds of the mean losses
+            (:func:`~mirage.statistics.upper_bounds`) are below the margin for all features.
     """
 
     worse: NDArray[np.bool_]
@@ -44,21 +44,24 @@ def simulated_verdicts(
     facts: Sequence[int] = (),
     noise: RunNoise | None = None,
 ) -> SimulatedVerdicts:
-    """Return the verdicts on many simulated comparisons with the same number of clusters.
+    """Return the verdicts on many simulated comparisons, all with the same number of clusters.
 
     All simulations share the same random permutations and weightings.
 
     Args:
-        sums: Loss summed over the queries of each cluster, ``(simulations, clusters, features)``,
-            in shares of the features' ranges.
+        sums: Losses since the baseline, summed over the queries of each cluster, ``(simulations,
+            clusters, features)``. A loss is a share of the range of its feature.
         sizes: Number of queries of each cluster, ``(simulations, clusters)``.
         alpha: Significance level of each verdict.
         margin: Mean loss that ``no_worse`` rules out.
         permutations: Number of random permutations, and of random weightings.
         seed: Random seed.
-        facts: Indices of the features that check facts. A cluster that loses half of such a feature
-            counts as a flip, unless any cluster gained some. All answers count as reworded.
-        noise: Noise between runs, ``(simulations, features)``, in shares of the features' ranges.
+        facts: Indices of the features that check facts. A cluster that loses at least half of the
+            range of such a feature counts as an answer that turned from right to wrong. This is no
+            evidence if any cluster gained in such a feature without such a loss. All answers count
+            as reworded.
+        noise: Noise between runs, ``(simulations, features)``, as a share of the range of each
+            feature.
     """
     rng = np.random.default_rng(seed)
     clusters, features = sums.shape[1:]
@@ -128,9 +131,10 @@ def _flip_p_values(sums: Floats) -> Floats:
 def _bound_p_values(
     sums: Floats, sizes: Floats, margin: float, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Return p-values for a loss of the margin or more, and for no mean gain.
+    """Return the p-values of two hypotheses about the mean loss, ``(simulations, features)``.
 
-    Both are shares of weightings, ``(simulations, features)``.
+    The first is that the mean loss is at least the margin; the second is that it is at most 0. Each
+    p-value is the share of random weightings whose mean agrees with the hypothesis.
     """
     simulations, clusters, features = sums.shape
     lost = (weights[:, :-1] @ sums.swapaxes(0, 1).reshape(clusters, -1)).reshape(

@@ -1,11 +1,11 @@
 """Prediction-powered inference: estimates from a few labels and from predictions for all items.
 
-The estimate from labels is shifted by the difference between the predictions of all items and those
-of the labelled items, times a tuning factor between 0 and 1. The expectation of this difference is
-0 whether or not the predictions are accurate. Predictions can therefore make an estimate more
-precise but never biased.
+The estimate from labels is shifted by a difference times a tuning factor between 0 and 1. The
+difference is between the mean prediction of all items and the mean prediction of the labelled
+items. Its expectation is 0 whether or not the predictions are accurate. Predictions can therefore
+make an estimate more precise but never biased.
 
-Sources, by the name under which the functions cite them:
+Sources, under the names by which the functions cite them:
 
 * Angelopoulos, Bates, Fannjiang, Jordan & Zrnic (2023), Prediction-Powered Inference. Science 382,
   669-674.
@@ -29,10 +29,10 @@ from mirage.errors import SettingError
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval, check_level
 
 FEWEST = 10
-"""Labelled clusters below which there is no interval."""
+"""The smallest number of labelled clusters for an interval."""
 
 FEWEST_OF_EACH = 5
-"""Labels on either side of the middle below which a share has no interval."""
+"""The smallest number of positive labels, and of negative ones, for an interval of a share."""
 
 
 _RIDGE = 2.0  # penalty in units of labels, for standardized features
@@ -40,11 +40,11 @@ _STEPS = 50
 
 
 class Tuned(NamedTuple):
-    """Weight of the predictions, and how much they adjust the contribution of each cluster.
+    """The weight of the predictions, and how much they change the contribution of each cluster.
 
     Attributes:
         tuning: Weight of the predictions. 0 ignores them; 1 trusts them like labels.
-        moves: Adjustment of each cluster's contribution by its predictions, ``(clusters,)``.
+        moves: Number that predictions add to the contribution of each cluster, ``(clusters,)``.
     """
 
     tuning: float
@@ -52,20 +52,21 @@ class Tuned(NamedTuple):
 
 
 def power_tuned(contributions: Floats, controls: Floats) -> Tuned:
-    """Return the power tuning of predictions for clusters with known labelling probabilities.
+    """Return the weight of predictions that minimizes the variance (power tuning of PPI++).
 
-    The tuning of PPI++ (section 6) is the coefficient that minimizes the variance: here ``-sum(a b)
-    / sum(b b)`` over clusters, limited to 0 to 1. It is shrunk by ``1 - 1 / F`` (Morris 1983), so
-    that useless predictions add next to no variance. The tuning of a cluster is estimated from the
-    other clusters. A label therefore does not affect the weight of its own prediction; otherwise
-    intervals would be too narrow if labels are few.
+    The probability with which each cluster was selected for labelling must be known. The weight is
+    ``-sum(a b) / sum(b b)`` over clusters (PPI++, section 6), limited to the range from 0 to 1. It
+    is shrunk by ``1 - 1 / F`` (Morris 1983), so that useless predictions add almost no variance.
+    The weight that is applied to a cluster is estimated from the other clusters. A label therefore
+    does not affect the weight of its own prediction. Otherwise intervals would be too narrow if
+    there are few labels.
 
     Args:
-        contributions: ``a``, contribution of each cluster's labels to the estimating equation,
-            weighted by inverse probability, ``(clusters,)``. They sum to 0.
-        controls: ``b``, sum of the centred predictions of a cluster's items minus that of its
-            labelled items with the same weights, ``(clusters,)``. Its expectation over samples is
-            0.
+        contributions: ``a``: the contribution of each cluster's labels to the estimating equation,
+            weighted by inverse probability, ``(clusters,)``. Contributions sum to 0.
+        controls: ``b``: the sum of the centred predictions of all items of a cluster, minus the
+            weighted sum of those of its labelled items, ``(clusters,)``. The weights are the same
+            as for ``a``. The expectation over samples is 0.
     """
     labelled = int(np.count_nonzero(contributions))
     cross, label_power, power = contributions * controls, contributions**2, controls**2
@@ -123,15 +124,16 @@ def powered_mean(
     probability: ArrayLike | None = None,
     level: float = 0.95,
 ) -> PoweredMean:
-    """Estimate the mean of labels over all items from the labels of some and predictions for all.
+    """Estimate the mean label of all items from labels of some items and predictions for all items.
 
-    A share is the mean of labels 1 and 0; a win rate is the mean of labels 1, 0.5 and 0. The
+    To estimate a share, use the labels 1 and 0; to estimate a win rate, use 1, 0.5 and 0. The
     estimate is that of PPI++ (section 6) with :func:`power_tuned`. Its interval is Student's t,
     with degrees of freedom of one less than the number of labelled clusters. Standard errors are
     multiplied by ``n / (n - 1)`` for n labelled clusters, as in the jackknife. There is no interval
-    below :data:`FEWEST` labelled clusters, or if labels are shares and fewer than
-    :data:`FEWEST_OF_EACH` are on one side. ``validation/power/powered_means.py`` prints the
-    coverage of the intervals.
+    with fewer than :data:`FEWEST` labelled clusters, or if all labels are equal. If labels are
+    between 0 and 1, there is also none if the labels sum to less than :data:`FEWEST_OF_EACH`, or
+    their distances from 1 do. ``validation/power/powered_means.py`` prints the coverage of the
+    intervals.
 
     Args:
         labels: Label of each item, ``(items,)``; NaN if an item has none.
@@ -139,8 +141,9 @@ def powered_mean(
             replaced by the mean of the other predictions.
         cluster: Cluster of each item, such as its query, ``(items,)``; by default each item is its
             own cluster.
-        probability: Probability that an item was selected for labelling, ``(items,)``; by default
-            equal for all. Every estimate is wrong if items were selected because they looked bad.
+        probability: Probability with which each item was selected for labelling, ``(items,)``; by
+            default equal for all. Every estimate is wrong if items were selected because they
+            looked bad and ``probability`` does not reflect this.
         level: Confidence level of the intervals.
 
     Raises:
@@ -210,15 +213,15 @@ def cross_predicted(
 ) -> Floats:
     """Return predictions of labels from features, cross-fitted on the labels, ``(items,)``.
 
-    Labelled clusters are split into folds. The labels of a fold are predicted from the other folds,
-    so that no label affects its own prediction. Items of other clusters get the mean of the folds'
-    predictions (Zrnic & Candes 2024, Cross-Prediction-Powered Inference, PNAS 121, e2322083121).
-    The model is a logistic regression with a ridge penalty. A missing feature is replaced by its
-    mean.
+    Labelled clusters are split into folds. The labels of a fold are predicted by a model that is
+    fitted to the other folds, so that no label affects its own prediction. Items of clusters
+    without labels get the mean prediction of these models (Zrnic & Candes 2024,
+    Cross-Prediction-Powered Inference, PNAS 121, e2322083121). The model is a logistic regression
+    with a ridge penalty. A missing feature is replaced by its mean.
 
     Args:
-        features: ``(items, features)``.
-        labels: Labels from 0 to 1, ``(items,)``; NaN if there is none.
+        features: Features of shape ``(items, features)``; NaN if a feature is missing.
+        labels: Labels from 0 to 1, ``(items,)``; NaN if an item has no label.
         cluster: Cluster of each item, ``(items,)``.
         seed: Random seed of the folds.
         folds: Number of folds.
@@ -247,7 +250,8 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
     Args:
         X: Design matrix, ``(rows, weights)``.
         y: Targets between 0 and 1, ``(rows,)``.
-        ridge: Penalty on half the squared weights, ``(weights,)``, in units of rows.
+        ridge: Factor of the penalty on half of each squared weight, ``(weights,)``. A penalty of 1
+            counts as much as one row.
     """
     weights = np.zeros(X.shape[1])
     for _ in range(_STEPS if len(y) else 0):
@@ -263,7 +267,7 @@ def logistic_weights(X: Floats, y: Floats, ridge: Floats) -> Floats:
 
 
 def _weights(labelled: Bools, probability: ArrayLike | None) -> Floats:
-    """Return the number of items that each label represents; they sum to all items (Hajek 1971)."""
+    """Return how many items each labelled item represents; the sum is all items (Hajek 1971)."""
     chance = np.ones(len(labelled)) if probability is None else np.asarray(probability, np.float64)
     if not ((chance[labelled] > 0) & (chance[labelled] <= 1)).all():
         raise SettingError("each labelled item needs a probability above 0 and at most 1")
@@ -272,7 +276,7 @@ def _weights(labelled: Bools, probability: ArrayLike | None) -> Floats:
 
 
 def _error(contributions: Floats, clusters: int) -> float:
-    """Return the standard error of a sum of clusters' contributions, as in the jackknife."""
+    """Return the standard error of the sum of the clusters' contributions, as in the jackknife."""
     if clusters < 2:
         return float("nan")
     return float(np.sqrt((contributions**2).sum())) * clusters / (clusters - 1)

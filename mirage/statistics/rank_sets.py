@@ -1,8 +1,8 @@
-"""Simultaneous intervals for ranks, and an interval for the model that came first.
+"""Simultaneous intervals for ranks, and an interval for the estimate of the model in first place.
 
-Both hold if models are nearly equal, when ordinary intervals do not: the more models there are, the
-more likely it is that one of many comparisons errs, and that the model in first place is there by
-luck.
+Both are valid even if models are nearly equal. Ordinary intervals are then not valid, for two
+reasons. The more models there are, the more likely is an error in one of the many comparisons; and
+the more likely the model in first place is there by luck.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SELECTION = 0.1  # share of the error rate that is spent on finding the candida
 
 
 def error_draws(covariance: Floats, degrees: float, *, seed: int = 0) -> Floats:
-    """Draw errors of estimates from Student's t with a covariance, ``(4000, models)``.
+    """Draw random errors of estimates from Student's t with a given covariance, ``(4000, models)``.
 
     Args:
         covariance: Covariance of the estimates, ``(models, models)``.
-        degrees: Degrees of freedom. With none, the draws are NaN.
+        degrees: Degrees of freedom. If they are 0, the draws are NaN.
         seed: Random seed.
     """
     models = len(covariance)
@@ -46,14 +46,15 @@ def first_model(estimates: Floats) -> int:
 def rank_sets(
     estimates: Floats, errors: Floats, *, level: float = 0.95, alone: Bools | None = None
 ) -> Ints:
-    """Return the best and worst rank of each model, ``(models, 2)``, that hold jointly.
+    """Return simultaneous ranges of ranks: the best and worst rank of each model, ``(models, 2)``.
 
-    With a probability of ``level``, all ranges contain the rank of their model. A range counts the
-    models that are significantly better or worse. The critical value is the quantile of the largest
-    studentised difference of any two models, so that it allows for the number of models. Source:
-    Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with Applications to Mobility
-    across Neighbourhoods and Academic Achievement across Countries, Review of Economic Studies 91,
-    476-518. ``validation/coverage/rank_sets.py`` prints the coverage.
+    With a probability of ``level``, all ranges contain the true rank of their model. The best rank
+    of a model is 1 plus the number of models that are significantly better. Its worst rank is the
+    number of models that are not significantly worse, itself included. The critical value is the
+    quantile of the largest studentised difference of any two models, so that it allows for the
+    number of models. Source: Mogstad, Romano, Shaikh & Wilhelm (2024), Inference for Ranks with
+    Applications to Mobility across Neighbourhoods and Academic Achievement across Countries, Review
+    of Economic Studies 91, 476-518. ``validation/coverage/rank_sets.py`` prints the coverage.
 
     Args:
         estimates: Estimate of each model, ``(models,)``; larger is better.
@@ -61,9 +62,9 @@ def rank_sets(
             minus their mean, or from :func:`error_draws`. A model with a NaN is counted as not
             significantly different from any model.
         level: Confidence level.
-        alone: Marks models whose range has to hold by itself and not jointly with the others,
-            booleans ``(models,)``. Comparisons with them do not widen the ranges of the other
-            models. By default, no model is marked.
+        alone: Whether the range of each model has to hold only by itself, and not jointly with the
+            others, ``(models,)``. Comparisons with such models do not widen the ranges of the other
+            models. By default it is false for all models.
 
     Example:
         >>> import numpy as np
@@ -88,17 +89,17 @@ def rank_sets(
 def winner_interval(
     estimates: Floats, errors: Floats, *, level: float = 0.95
 ) -> tuple[float, float]:
-    """Return an interval for the model with the largest estimate.
+    """Return a confidence interval for the true value of the model with the largest estimate.
 
     The largest of several estimates is too large on average, because it was selected for being the
-    largest. This interval allows for the selection: it is simultaneous for all models that may be
-    first. Source: Zrnic & Fithian (2024), Locally Simultaneous Inference, Annals of Statistics 52,
-    1227-1253, section 4. ``validation/coverage/rank_sets.py`` prints the coverage.
+    largest. This interval allows for the selection: it holds simultaneously for all models that may
+    be the best. Source: Zrnic & Fithian (2024), Locally Simultaneous Inference, Annals of
+    Statistics 52, 1227-1253, section 4. ``validation/coverage/rank_sets.py`` prints the coverage.
 
     Args:
         estimates: Estimate of each model, ``(models,)``.
-        errors: Draws of the estimates' errors, as for :func:`rank_sets`. If one is NaN, so are the
-            ends.
+        errors: Draws of the estimates' errors, as for :func:`rank_sets`. If an error is NaN, both
+            ends are NaN.
         level: Confidence level.
 
     Example:
@@ -125,7 +126,7 @@ def winner_interval(
 
 
 def _reach(errors: Floats, alone: Bools, level: float) -> Floats:
-    """Return how large a difference of two models has to be to be significant."""
+    """Return the smallest significant difference of each two models, ``(models, models)``."""
     deviations = _difference_deviations(errors)
     joint = np.flatnonzero(~alone)
     reach = np.zeros_like(deviations)

@@ -1,7 +1,7 @@
 """Ranks of logits, their confidence, and the agreement of two orders.
 
-Logits that agree to :data:`DECIMALS` decimals are equal, because logits of one fit can differ that
-little through rounding alone. Ranks, rank intervals, the confidence that one model is better, and
+Logits that agree to :data:`DECIMALS` decimals count as equal, because rounding errors alone can
+cause smaller differences. Ranks, rank intervals, the confidence that one model is better, and
 Kendall's tau all use this rule.
 """
 
@@ -16,7 +16,7 @@ from mirage._base.arrays import Floats, Ints
 from mirage.statistics.bootstrap import Interval, check_level
 
 DECIMALS = 8
-"""Number of decimals to which logits must agree to be equal."""
+"""The number of decimals to which logits must agree to count as equal."""
 
 _NORMAL = 1.959964  # half width of a 95 % interval in standard deviations
 
@@ -40,7 +40,7 @@ def ranks(logits: ArrayLike) -> Ints:
 def t_intervals(
     logits: Floats, covariance: Floats, degrees: float, *, level: float = 0.95
 ) -> Floats:
-    """Return the interval of each logit by Student's t, ``(models, 2)``."""
+    """Return the confidence interval of each logit by Student's t, ``(models, 2)``."""
     from scipy.special import stdtrit
 
     check_level(level)
@@ -50,7 +50,7 @@ def t_intervals(
 
 
 def confidences_by_draws(draws: Floats) -> Floats:
-    """Return the share of draws in which model i ranks before model j, ``(models, models)``."""
+    """Return the share of draws in which model i is better than model j, ``(models, models)``."""
     columns = list(draws.T)
     return np.array([[p_better_by_draws(a, b) for b in columns] for a in columns])
 
@@ -68,7 +68,7 @@ def confidences_by_t(logits: Floats, covariance: Floats, degrees: float) -> Floa
 
 
 def p_better_by_draws(a: Floats, b: Floats) -> float:
-    """Return the share of the draws in which ``a`` ranks before ``b``; equal ranks count half."""
+    """Return the share of draws in which ``a`` is larger than ``b``; equal logits count half."""
     ahead = np.sign(np.round(a, DECIMALS) - np.round(b, DECIMALS))
     return float((ahead.mean() + 1) / 2)
 
@@ -102,14 +102,14 @@ def p_better_by_intervals(difference: float, a: Interval, b: Interval) -> float:
 
 
 def _exact_confidence(differences: Floats | float) -> Floats:
-    """Return the confidence for exact differences: 1, 0, or 0.5 if two logits are equal."""
+    """Return the confidence that a difference without error is above 0: 1, 0, or 0.5 if it is 0."""
     return np.asarray((np.sign(np.round(differences, DECIMALS)) + 1) / 2, dtype=np.float64)
 
 
 def kendall_tau(values: ArrayLike, others: ArrayLike) -> Floats:
     """Return Kendall's tau-b of each row of ``values (..., models)`` with ``others (models,)``.
 
-    Tau is NaN if all values of one of the two orders are equal. Source: Kendall (1945), The
+    Tau is NaN if all values of the row, or all ``others``, are equal. Source: Kendall (1945), The
     Treatment of Ties in Ranking Problems, Biometrika 33, 239-251.
 
     Example:

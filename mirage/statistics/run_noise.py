@@ -18,19 +18,19 @@ from mirage.statistics.clusters import cluster_sums
 __all__ = ["FEWEST_RUNS", "RunNoise", "run_noise"]
 
 FEWEST_RUNS = 3
-"""The smallest number of runs from which noise between runs is estimated."""
+"""The smallest number of runs from which the noise between runs is estimated."""
 
 _DRAWS = 200  # quantiles of the unknown variance
 _STEPS = 50  # halvings of the interval in which a bound is searched
 
 
 class RunNoise(NamedTuple):
-    """The noise between the runs of a baseline.
+    """The noise between the runs of a baseline, which is a system that nobody changed.
 
     Attributes:
         runs: Number of runs.
         between: Sample variance of the means of the runs, one per feature.
-        within: Part of this variance that the variation of single answers explains.
+        within: Part of ``between`` that the variation of single answers explains.
     """
 
     runs: int
@@ -40,14 +40,14 @@ class RunNoise(NamedTuple):
     def widen_p_values(self, p_values: Floats, means: Floats, features: Floats | int = 1) -> Floats:
         """Return p-values that include the noise between runs.
 
-        Each p-value is that of a normal deviate with the mean as its estimate, which defines a
-        standard error. To its square, possible variances between runs are added, and the p-values
-        are averaged over them (:meth:`_variances`).
+        The p-value and the mean of a normally distributed estimate define its standard error.
+        Possible variances between runs (:meth:`_variances`) are added to the square of this
+        standard error. The result is the mean of the p-values with these larger errors.
 
         Args:
             p_values: One-sided p-values without noise between runs.
-            means: The means that are compared with 0.
-            features: Number of features that the p-values are corrected for.
+            means: The means that are tested against 0.
+            features: Number of features for which the p-values are corrected.
         """
         # Noise is independent between features in the worst case, so the correction for their
         # number is undone before and repeated after the noise is added.
@@ -62,11 +62,11 @@ class RunNoise(NamedTuple):
         """Return upper bounds that include the noise between runs.
 
         Args:
-            bounds: Upper bounds without noise between runs, as a share of the width; infinite if
-                there is none.
-            means: The means that are bounded, as a share of the width.
+            bounds: Upper bounds without noise between runs, as shares of ``width``; infinite if
+                there is no bound.
+            means: The means to which the bounds belong, as shares of ``width``.
             width: Width of the range of each feature.
-            alpha: Error rate of each bound.
+            alpha: Error rate of each bound: the probability that the mean is above it.
         """
         apply = np.isfinite(bounds) & (self.between > 0)
         if alpha >= 0.5 or not apply.any():
@@ -81,13 +81,13 @@ class RunNoise(NamedTuple):
         return np.where(apply, np.minimum(means + high, 1.0), bounds)
 
     def _variances(self) -> Floats:
-        """Return possible variances of a difference due to noise, along a new first axis.
+        """Return possible variances of a difference between runs, along a new first axis.
 
         The sample variance of ``runs`` normal means is a multiple of a chi-squared deviate with
-        ``runs - 1`` degrees of freedom. Dividing by quantiles of that deviate gives variances with
-        which the observed one is compatible (generalized inference, Tsui & Weerahandi 1989, Journal
-        of the American Statistical Association 84, 602-607). A difference between one run and the
-        mean of ``runs`` runs has ``1 + 1 / runs`` of the variance.
+        ``runs - 1`` degrees of freedom. Dividing the observed variance by quantiles of that deviate
+        gives a sample of the variances that are compatible with it (generalized inference, Tsui &
+        Weerahandi 1989, Journal of the American Statistical Association 84, 602-607). A difference
+        between one run and the mean of ``runs`` runs has ``1 + 1 / runs`` of the variance.
         """
         degrees = self.runs - 1
         deviates = chdtri(degrees, (np.arange(_DRAWS) + 0.5) / _DRAWS)
@@ -100,8 +100,8 @@ def run_noise(repeats: Floats, codes: Ints, runs: int) -> RunNoise:
     """Estimate the noise between runs by two-way analysis of variance of queries and runs.
 
     Args:
-        repeats: Values of all repeats, ``(runs * repeats of each, queries, features)``, run by run;
-            NaN if there is no value.
+        repeats: Values of all repeats of all runs, ``(runs * repeats per run, queries, features)``.
+            The repeats of the first run come first. NaN if there is no value.
         codes: Cluster of each query.
         runs: Number of runs, at least 2.
 

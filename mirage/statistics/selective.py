@@ -1,13 +1,14 @@
-"""Selective classification: the share of items that scores can decide with an error below a risk.
+"""Selective classification: let a score decide the items on which its error rate is low enough.
 
 Decision rules, such as "positive from 0.8 on, negative up to 0.2, undecided between", are checked
-on labelled items, in one of two ways. Conformal risk control (Angelopoulos, Bates, Fisch, Lei &
-Schuster 2024, arXiv 2208.02814) holds the error below the risk on average over sets of labels. A
-test holds it with a confidence: a rule is valid if the test shows that its error among decided
-items is below the risk. The tests are corrected together: the probability of accepting an invalid
-rule is at most the requested level (Learn then Test: Angelopoulos, Bates, Candès, Jordan & Lei
-2021, arXiv 2110.01052; for judges that abstain: Jung, Brahman & Choi 2024, Trust or Escalate, arXiv
-2407.18370).
+on labelled items. The risk is the error rate that the user accepts among the decided items. There
+are two kinds of check. Conformal risk control (Angelopoulos, Bates, Fisch, Lei & Schuster 2024,
+arXiv 2208.02814) keeps the error at or below the risk on average over many sets of labels. A
+significance test keeps it there with a given confidence: a rule is accepted if the test shows that
+its error is below the risk. The tests of several rules are corrected together, so that the
+probability of accepting any rule with a larger error is at most the requested level (Learn then
+Test: Angelopoulos, Bates, Candès, Jordan & Lei 2021, arXiv 2110.01052; for judges that abstain:
+Jung, Brahman & Choi 2024, Trust or Escalate, arXiv 2407.18370).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mirage.statistics.clusters import FEWEST_FOR_MEANS
 
 
 class Errors(NamedTuple):
-    """Errors of a rule, converted to effective numbers of independent items.
+    """The errors of a decision rule, converted to effective numbers of independent items.
 
     Attributes:
         wrong: Effective number of errors.
@@ -34,16 +35,16 @@ class Errors(NamedTuple):
 
 
 def errors_of(wrong: Bools, codes: Ints) -> Errors:
-    """Return the effective number of errors among decided items in clusters.
+    """Return the effective numbers of errors and of decided items, which may be in clusters.
 
-    Numbers of items are divided by the design effect if it is above 1. The design effect is the
-    variance of the error rate between clusters over that of independent items. They are also
-    divided by the squared ratio of quantiles of Student's t (Korn & Graubard 1998, Confidence
-    Intervals for Proportions with Small Expected Number of Positive Counts Estimated from Survey
-    Data, Survey Methodology 24, 193-201). If fewer than
-    :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS` clusters have an error, the design effect
-    is at least as large as if the items within each cluster were identical. Without clusters there
-    is no correction.
+    The numbers of items are divided by the design effect if it is above 1. The design effect is the
+    variance of the error rate with clusters, divided by its variance if all items were independent.
+    The numbers are also corrected by the squared ratio of two quantiles of Student's t, with the
+    number of items and with the number of clusters (Korn & Graubard 1998, Confidence Intervals for
+    Proportions with Small Expected Number of Positive Counts Estimated from Survey Data, Survey
+    Methodology 24, 193-201). If fewer than :data:`~mirage.statistics.clusters.FEWEST_FOR_MEANS`
+    clusters have an error, the design effect is at least as large as if the items within each
+    cluster were identical. There is no correction if each item is its own cluster.
     """
     from scipy.special import stdtrit
 
@@ -73,17 +74,19 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
     """Return the p-value of the hypothesis that a rule's error rate is at or above the risk.
 
     For one kind of items, it is the exact binomial p-value of Clopper & Pearson (1934, Biometrika
-    26, 404-413): ``(1 - risk) ** n`` if ``n`` items are decided and all are right. With two
-    kinds (items decided as positive and items decided as negative), the hypothesis is about the
-    mean of their two error rates. The p-value is then the probability that the mean of one draw
-    from each of the two distributions of Clopper and Pearson's upper bounds reaches the risk.
+    26, 404-413): ``(1 - risk) ** n`` if ``n`` items are decided and all are right. With two kinds
+    (items decided as positive and items decided as negative), the hypothesis is about the mean of
+    their two error rates. Clopper and Pearson's upper bounds at all levels form a distribution for
+    each of the two rates. The p-value is then the probability that the mean of one draw from each
+    distribution reaches the risk.
 
     Args:
-        kinds: Errors of each kind of decided items: one for all, or two for the two labels.
+        kinds: Errors of each kind of decided items: one element for all items together, or two
+            elements for the two labels.
         risk: Error rate to rule out, above 0 and below 1.
 
     Returns:
-        The p-value; 1 if no item of a kind is decided correctly.
+        The p-value; 1 if there is a kind of which no item is decided correctly.
     """
     from scipy.special import betainc, betaincinv
 
@@ -100,15 +103,16 @@ def risk_p_value(kinds: Sequence[Errors], risk: float) -> float:
 def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
     """Return a rule's error rate after one more cluster in which every item is decided wrongly.
 
-    If the rule that decides most items with this rate at or below the risk is used, a new cluster
-    is wrongly decided at most as often as the risk allows: the rate bounds the one that includes
-    the new cluster, in which all clusters are exchangeable (Angelopoulos et al. 2024, proof of
-    Theorem 1, with the loss of a decided item less the risk).
+    Among the rules for which this rate is at or below the risk, use the one that decides most
+    items. Its expected error on a new cluster is then within the risk. The reason is that the
+    returned rate is at least the error rate of the labelled clusters and the new one together, and
+    all these clusters are exchangeable (Angelopoulos et al. 2024, proof of Theorem 1, where the
+    loss of a decided item is its error minus the risk).
 
     Args:
         kinds: Numbers of errors and of decided items: one for all items, or two for the two labels,
             whose error rates are averaged.
-        sizes: Largest number of items of a cluster, for each kind.
+        sizes: Number of items of the largest cluster, for each kind.
 
     Example:
         >>> conformal_error([Errors(1, 19)], [1])
@@ -121,12 +125,13 @@ def conformal_error(kinds: Sequence[Errors], sizes: Sequence[int]) -> float:
 
 
 def fallback(p_values: Floats, levels: Floats) -> Bools:
-    """Return the hypotheses of a sequence that are rejected by the fallback procedure.
+    """Return which hypotheses of a sequence are rejected by the fallback procedure.
 
-    A hypothesis is tested at its level. If the one before was rejected, its level is added (Wiens
-    2003, A Fixed Sequence Bonferroni Procedure for Testing Multiple Endpoints, Pharmaceutical
-    Statistics 2, 211-215). The probability of a false rejection is at most the sum of the levels.
-    If only the first level is above 0, this is fixed-sequence testing.
+    A hypothesis is tested at its level in ``levels``. If the hypothesis before it was rejected, the
+    level at which that one was tested is added (Wiens 2003, A Fixed Sequence Bonferroni Procedure
+    for Testing Multiple Endpoints, Pharmaceutical Statistics 2, 211-215). The probability of a
+    false rejection is at most the sum of the levels. If only the first level is above 0, this is
+    fixed-sequence testing.
     """
     rejected, carried = np.zeros(len(p_values), dtype=bool), 0.0
     for index, (p_value, level) in enumerate(zip(p_values, levels, strict=True)):

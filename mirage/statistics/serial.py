@@ -1,7 +1,7 @@
 """Differences between the means of two periods whose values depend on each other over time.
 
 Answers of one day share the day's load, news and users, and successive answers resemble each other.
-Tests that take queries as independent then find changes where there are none.
+Tests that treat queries as independent therefore find changes although nothing changed.
 ``validation/coverage/drift.py`` prints false positive rates and power.
 """
 
@@ -18,7 +18,10 @@ from mirage.statistics.clusters import small_sample
 __all__ = ["FEWEST_DAYS", "SerialDifferences", "day_inflation", "serial_differences"]
 
 FEWEST_DAYS = 4
-"""Days below which a period has no interval: a single day cannot show how much days vary."""
+"""The smallest number of days in a period for an interval.
+
+A single day cannot show how much days vary.
+"""
 
 _FEWEST_A_DAY = 8  # values a day from which their correlation is estimated within days
 _LARGEST = 0.98  # the largest correlation of successive values
@@ -49,17 +52,17 @@ def serial_differences(
 
     The variance of each mean is cluster-robust (:func:`mirage.statistics.clusters.small_sample`),
     with days as clusters. It is multiplied by :func:`day_inflation`, because neighbouring days are
-    correlated if successive values are. Student's t has the degrees of freedom of the period with
-    fewer days (Hsu 1938, Contributions to the Theory of Student's t-test as Applied to the Problem
-    of Two Samples, Statistical Research Memoirs 2, 1-24). It is conservative for small numbers of
-    independent groups of any size and variance (Ibragimov & Muller 2016, Inference with Few
-    Heterogeneous Clusters, Review of Economics and Statistics 98, 83-96).
+    correlated if successive values are correlated. Student's t has the degrees of freedom of the
+    period with fewer days (Hsu 1938, Contributions to the Theory of Student's t-test as Applied to
+    the Problem of Two Samples, Statistical Research Memoirs 2, 1-24). This test is conservative for
+    small numbers of independent groups of any size and variance (Ibragimov & Muller 2016, Inference
+    with Few Heterogeneous Clusters, Review of Economics and Statistics 98, 83-96).
 
     Args:
         before: Values of the earlier period in the order of time, ``(queries, columns)``; NaN if a
             query has no value.
         before_days: The day of each query, as a number.
-        after: Values of the later period.
+        after: Values of the later period, in the same form.
         after_days: The day of each query of the later period.
         level: Confidence level of the intervals.
 
@@ -111,19 +114,20 @@ def _test_column(
 
 
 def day_inflation(values: Floats, days: Ints) -> Floats:
-    """Return how much correlated days increase the variance of each mean, ``(columns,)``.
+    """Return the factor by which the correlation of days increases the variance of each mean.
 
-    The correlation of days follows from that of successive values under a first-order
-    autoregression. It is estimated within days, or within weeks if days have few values, so that
-    changes between them count as changes and not as correlation.
+    The correlation of days follows from the correlation of successive values, if values are a
+    first-order autoregression. The correlation of successive values is estimated within days, or
+    within weeks if days have few values. Changes between days or weeks therefore count as changes
+    and not as correlation.
 
     Args:
         values: Values in the order of time, ``(queries, columns)``; NaN if a query has no value.
         days: The day of each query, as a number.
 
     Returns:
-        The variance of the mean, divided by its expected estimate from independent days; at
-        least 1.
+        The factors, ``(columns,)``: the variance of the mean, divided by the expected value of its
+        estimate under the assumption that days are independent; at least 1.
     """
     inflations = []
     for column in values.T:
@@ -153,7 +157,10 @@ def _successive_correlation(periods: list[Floats]) -> float:
 
 
 def _inflation(correlation: float, sizes: Ints) -> float:
-    """Return the variance of the sum over all days, divided by its expected estimate."""
+    """Return the variance of the sum over all days, divided by its expected estimate.
+
+    The estimate assumes that days are independent.
+    """
     count, whole = len(sizes), _sum_variance(np.array([sizes.sum()]), correlation)[0]
     apart = _sum_variance(sizes, correlation).sum()
     return float(max(whole / ((apart - whole / count) * count / (count - 1)), 1.0))

@@ -41,14 +41,16 @@ class Method(NamedTuple):
     """A method that a study can check.
 
     Attributes:
-        draw: Function that draws the values of a :class:`mirage.statistics.StudySample`, and
-            returns them with the truth.
+        draw: Function that draws the values of a :class:`mirage.statistics.StudySample` at random,
+            and returns them with the true values that the method estimates.
         estimate: Function that returns intervals, ``(truths, 2)``, or whether there is an alarm.
-        kind: What the estimates are. Joint intervals should all contain their truth together.
-        is_false: Function that returns whether an alarm is false in a design. By default it is if
-            there is no effect.
-        promise: Function that returns the promised rate for a design, a level and a seed. By
-            default it is the level of an interval, and the significance level of a false alarm.
+        kind: The kind of the estimates. ``joint intervals`` are right only if each of them contains
+            its true value.
+        is_false: Function that returns whether an alarm would be false in a design. By default it
+            is false if the design has no effect.
+        promise: Function that returns the rate that the method promises for a design, a level and a
+            seed. By default an interval promises coverage at its confidence level, and an alarm
+            promises false alarms at its significance level.
     """
 
     draw: Callable[[StudyDesign, np.random.Generator], Draws]
@@ -66,11 +68,12 @@ class Study(Printed):
         method: Name of the method.
         design: The design that was simulated.
         simulations: Number of simulations.
-        measure: ``coverage`` of an interval, or ``false alarms`` or ``power`` of an alarm.
-        nominal: The rate that the method promises; NaN if it promises none, as for most powers.
+        measure: The rate that was observed: ``coverage`` of an interval, or ``false alarms`` or
+            ``power`` of an alarm.
+        nominal: The rate that the method promises; NaN if it promises none, as is usual for power.
         observed: The observed rate; NaN if no simulation gave an interval.
-        standard_error: Standard error of the observed rate. One success and one failure are added,
-            so that it is above 0 even if all simulations agree.
+        standard_error: Standard error of the observed rate. It is computed with one more success
+            and one more failure, so that it is above 0 even if all simulations agree.
         width: Mean width of an interval; NaN for alarms.
         missing: Share of the simulations without an interval.
     """
@@ -111,17 +114,19 @@ def validate(
     seed: int = 0,
     n_jobs: int = 1,
 ) -> Study:
-    """Simulate how often a method is right with the sizes of your own data.
+    """Simulate how often a statistical method is right on data of the same size as your own.
 
-    Each simulation draws data with a known truth and applies the method to them. The study of an
-    interval counts how often it contains the truth, and that of an alarm how often it is raised.
-    Alarms are false if the design has no effect; otherwise the rate is the power.
+    Each simulation draws data with known true values, and applies the method to them. If the method
+    returns an interval, the study counts how often it contains the true value. If the method raises
+    an alarm, the study counts how often it does. Alarms are false if the design has no effect;
+    otherwise their rate is the power. The methods are:
 
     * ``mean``: interval of a mean score (:func:`mirage.statistics.clusters.mean_intervals`).
     * ``paired difference``: interval of the difference of two systems on the same queries
       (:func:`mirage.statistics.paired_means`).
-    * ``worse``, ``no worse``: verdicts of the gate (:func:`mirage.testing.assert_no_regression`).
-      ``no worse`` is false if the effect is the margin or more.
+    * ``worse``, ``no worse``: verdicts of the regression test
+      (:func:`mirage.testing.assert_no_regression`). ``no worse`` is false if the effect is the
+      margin or more.
     * ``history``: an alarm at any commit (:func:`mirage.monitoring.compare_commits`).
     * ``drift``: a change between two periods of traffic (:func:`mirage.monitoring.drift`).
     * ``logits``, ``rank intervals``, ``winner interval``: intervals of a judged ranking
@@ -137,8 +142,8 @@ def validate(
         design: Sizes and kind of the data.
         level: Confidence level of intervals. The significance level of alarms is ``1 - level``.
         simulations: Number of simulations.
-        like: If ``method`` is a function, the method whose data it gets. For ``mean`` and ``paired
-            difference``, the values are one score or difference for each query.
+        like: If ``method`` is a function, the name of the method for which its data are drawn. For
+            ``mean`` and ``paired difference``, the data are one score or difference for each query.
         seed: Random seed.
         n_jobs: Number of processes, as in joblib. The result does not depend on it.
 
@@ -194,7 +199,11 @@ def validate(
 def _simulate(
     method: Method, design: StudyDesign, level: float, seed: int, number: int
 ) -> tuple[float, float]:
-    """Return whether an estimate is right or an alarm is raised, and the width of the interval."""
+    """Run one simulation: return whether the method is right, and the width of its interval.
+
+    For several intervals, the first number is the share that contain their true value, or 1 or 0
+    for joint intervals. For an alarm, it is 1 if the alarm is raised.
+    """
     rng = np.random.default_rng([seed, number])
     values, truth = method.draw(design, rng)
     codes, truth = design.named_codes, np.asarray(truth, dtype=np.float64)
@@ -225,7 +234,10 @@ def _mean(sample: StudySample) -> Floats:
 
 
 def _draw_runs(design: StudyDesign, rng: np.random.Generator) -> Draws:
-    """Return the answers of a baseline's runs and of a later run, the last, and its loss."""
+    """Return the answers of the baseline's runs and of a later run, and the loss of the later run.
+
+    The later run is the last one in the array.
+    """
     answers = draw_answers(design, design.runs + 1, rng)
     answers[-1] = lose_answers(answers[-1], design, rng)
     tied = rng.random(design.queries) < design.ties
@@ -247,7 +259,10 @@ def _paired_difference(sample: StudySample) -> Sequence[float]:
 
 
 def _gate(sample: StudySample) -> SimulatedVerdicts:
-    """Return the verdict of the gate; ``tests/testing/test_planning.py`` compares it with it."""
+    """Return the verdicts of :func:`mirage.testing.assert_no_regression` on simulated runs.
+
+    ``tests/testing/test_planning.py`` checks that they are the verdicts of that function.
+    """
     design, codes = sample.design, sample.codes
     if design.score == "skewed":
         raise SettingError("the gate needs a score with a range, not score='skewed'")
@@ -280,7 +295,10 @@ def _no_worse(sample: StudySample) -> bool:
 
 
 def _draw_history(design: StudyDesign, rng: np.random.Generator) -> Draws:
-    """Return the mean losses of each commit, ``(commits, features)``."""
+    """Return the mean loss of each commit, ``(commits, features)``, and the true effect.
+
+    A loss is the negative mean of the scores.
+    """
     answers, half = draw_answers(design, design.commits, rng), design.commits // 2
     answers[half:] = lose_answers(answers[half:], design, rng)
     return -answers.mean(axis=(1, 2)), design.effect
@@ -298,7 +316,7 @@ def _history(sample: StudySample) -> bool:
 
 
 def _draw_labels(design: StudyDesign, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return true labels, and the labels of two judges, ``(items,)`` and ``(items, 2)``."""
+    """Return the true labels, ``(items,)``, and the labels of two judges, ``(items, 2)``."""
     from scipy.special import ndtri
 
     label, *right = correlated_deviates(design.codes, design.correlation, 3, rng).T

@@ -25,7 +25,8 @@ class MeanDifference(Difference):
     """The difference ``after - before`` between the means of two sets of queries.
 
     Attributes:
-        before: Mean of the first set over the queries that have a value; NaN if none has.
+        before: Mean of the first set over the queries that have a value; NaN if no query has a
+            value.
         after: Mean of the second set, computed in the same way.
     """
 
@@ -48,16 +49,16 @@ def mean_differences(
     """Return the difference of the means of each column, its interval, and its p-value.
 
     The interval combines the intervals of the two means
-    (:func:`mirage.statistics.clusters.mean_intervals`); distances from the mean add up like
-    standard errors. The lower end is ``difference - sqrt((after - lower of after)^2 + (upper of
-    before - before)^2)``, and the upper end is analogous (Newcombe 1998, Interval Estimation for
-    the Difference between Independent Proportions, Statistics in Medicine 17, 873-890, method 10;
-    Zou & Donner 2008, Construction of Confidence Limits about Effect Measures, Statistics in
-    Medicine 27, 1693-1702). P-values are those of :func:`exchanged_p_values`.
-    ``validation/coverage/logs.py`` prints the error rates of both.
+    (:func:`mirage.statistics.clusters.mean_intervals`). The distances from each mean to the ends of
+    its interval are combined like standard errors. The lower end is ``difference - sqrt((after -
+    lower of after)^2 + (upper of before - before)^2)``, and the upper end is analogous (Newcombe
+    1998, Interval Estimation for the Difference between Independent Proportions, Statistics in
+    Medicine 17, 873-890, method 10; Zou & Donner 2008, Construction of Confidence Limits about
+    Effect Measures, Statistics in Medicine 27, 1693-1702). P-values are those of
+    :func:`exchanged_p_values`. ``validation/coverage/logs.py`` prints the error rates of both.
 
-    If both sets share something, such as users, the two means are correlated. The intervals and
-    p-values are then conservative.
+    If the two sets have something in common, such as users, the two means are correlated. The
+    intervals and p-values are then conservative.
 
     Args:
         before: Values of the first set, ``(queries, columns)``; NaN if a query has no value.
@@ -126,15 +127,16 @@ def exchanged_p_values(
 ) -> Floats:
     """Return two-sided p-values of differences between two sets, corrected for all columns.
 
-    If nothing changed, each cluster could as well have been in the other set, with all its columns
-    together. The statistic of a column is the difference of the means divided by its clustered
-    standard error, so that a change of spread or size alone is not detected (Janssen 1997,
-    Studentized Permutation Tests for Non-i.i.d. Hypotheses and the Generalized Behrens-Fisher
-    Problem, Statistics & Probability Letters 36, 9-21; Chung & Romano 2013, Annals of Statistics
-    41, 484-507). The p-value of a column is corrected with the smallest p-value over all columns in
-    each draw (single-step minimum of p, Westfall & Young 1993, Resampling-Based Multiple Testing,
-    section 2.3). If there are at most ``permutations`` ways to exchange clusters, all are
-    enumerated. Otherwise the observed sets count as one of the draws.
+    Under the null hypothesis, each cluster could as well have been in the other set; all columns of
+    a cluster are exchanged together. The statistic of a column is the difference of the means
+    divided by its clustered standard error, so that a change of the spread or of the cluster sizes
+    alone does not count as a difference (Janssen 1997, Studentized Permutation Tests for Non-i.i.d.
+    Hypotheses and the Generalized Behrens-Fisher Problem, Statistics & Probability Letters 36,
+    9-21; Chung & Romano 2013, Annals of Statistics 41, 484-507). The p-value of a column is
+    corrected with the smallest p-value over all columns in each draw (single-step minimum of p,
+    Westfall & Young 1993, Resampling-Based Multiple Testing, section 2.3). If there are at most
+    ``permutations`` ways to divide the clusters into two sets, all are enumerated. Otherwise ways
+    are drawn at random, and the observed sets count as one of the draws.
 
     Arguments are those of :func:`mean_differences`.
 
@@ -159,7 +161,10 @@ def exchanged_p_values(
 
 
 def _all_ways(later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return all ways to choose as many clusters as ``later`` has, ``(ways, clusters)``."""
+    """Return all ways to choose as many clusters for the second set as ``later`` has.
+
+    Each row of the result, ``(ways, clusters)``, marks the chosen clusters.
+    """
     chosen = np.array(list(combinations(range(len(later)), int(later.sum()))), dtype=np.intp)
     ways = np.zeros((len(chosen), len(later)), dtype=bool)
     np.put_along_axis(ways, chosen, values=True, axis=1)
@@ -177,7 +182,7 @@ def _draw_ways(
 
 
 class _Units(NamedTuple):
-    """Sums of the values in each cluster, ``(clusters, columns)``."""
+    """The sums and counts of the values in each cluster, ``(clusters, columns)``."""
 
     values: Floats
     counts: Floats
@@ -195,7 +200,7 @@ class _Units(NamedTuple):
         return cls(*(part.astype(np.float64) for part in (sums, counts, counts > 0)))
 
     def measures(self, later: NDArray[np.bool_]) -> Floats:
-        """Return the absolute differences of the means in standard errors, ``(draws, columns)``."""
+        """Return the absolute difference of the means in standard errors, ``(draws, columns)``."""
         means, variances = zip(
             *(self._mean_and_variance(z.astype(np.float64)) for z in (later, ~later)), strict=True
         )
@@ -225,7 +230,7 @@ class _Units(NamedTuple):
 
 
 def _corrected_p_values(observed: Floats, measures: Floats) -> Floats:
-    """Return p-values ``(columns,)`` of observed statistics among random draws."""
+    """Return the corrected p-value of each column from its observed statistic and random draws."""
     # Rounded, because a way and its mirror image differ only by rounding errors.
     ranks = [np.sort(column) for column in measures.round(9).T]
 

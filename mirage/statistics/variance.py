@@ -10,7 +10,7 @@ from mirage._base.arrays import Floats
 
 
 class VarianceComponents(NamedTuple):
-    """Components of the variance of values.
+    """The two components of the variance of values: within queries and between queries.
 
     Attributes:
         within: Variance of the repeats of a query around their mean, ``(columns,)``.
@@ -25,13 +25,13 @@ def variance_components(repeats: Floats) -> VarianceComponents:
     """Estimate the variance within queries and between them by one-way analysis of variance.
 
     The variance within is the mean of the queries' sample variances. The variance between queries
-    is the variance of the query means, minus the part that the repeats explain (Searle, Casella &
-    McCulloch 1992, Variance Components, section 3.6; queries with few repeats have the same weight
-    as others). The variance of a mean over ``n`` queries with ``k`` repeats each is ``(between +
-    within / k) / n``.
+    is the variance of the query means, minus the part that the variance of the repeats explains
+    (Searle, Casella & McCulloch 1992, Variance Components, section 3.6). Queries with few repeats
+    have the same weight as others. The variance of a mean over ``n`` queries with ``k`` repeats
+    each is ``(between + within / k) / n``.
 
     Args:
-        repeats: ``(repeats, queries, columns)``, NaN if a query has no value.
+        repeats: Values of shape ``(repeats, queries, columns)``; NaN if a query has no value.
 
     Returns:
         The components. Both are NaN for a column without values; ``within`` is also NaN if no query

@@ -24,7 +24,9 @@ __all__ = [
 ]
 
 Score = Literal["binary", "ordinal", "continuous", "skewed"]
-"""A kind of score: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or log-normal."""
+"""The kind of score, in this order: 0 or 1; five levels from 0 to 1; any number from 0 to 1; or
+log-normal.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,35 +38,37 @@ class StudyDesign:
     Attributes:
         queries: Number of queries or items. For a drift, the number in each period.
         cluster_sizes: Sizes of clusters of dependent queries. They repeat until each query has a
-            cluster, so ``(5,)`` stands for clusters of five. By default queries are independent.
-        correlation: Correlation of two queries of a cluster.
-        named_clusters: Whether the method gets the clusters. If it does not, it treats queries as
+            cluster, so ``(5,)`` means that all clusters have five queries. By default queries are
             independent.
+        correlation: Correlation of the scores of two queries in the same cluster.
+        named_clusters: Whether the method under study gets the clusters. Without them, it treats
+            queries as independent.
         repeats: Number of answers of a system to each query.
-        stability: Correlation of two answers of a system to a query.
+        stability: Correlation of the scores of two answers of a system to the same query.
         score: Kind of score.
         rate: Mean score, such as the share of right answers. For a judge, its accuracy.
         ties: Share of queries on which two systems give the same answers, or share of tied
             verdicts.
-        effect: Size of the true difference. For scores, it is the difference of the means, or the
-            loss of the later run or period; it comes from random queries that drop to 0. For
-            rankings, it is the distance in logits between the best and the worst model. 0 is no
-            difference.
+        effect: Size of the true difference; 0 means no difference. For scores, it is the difference
+            of the means, or the loss of the later run or period; it is caused by random queries
+            whose scores drop to 0. For rankings, it is the distance in logits between the best and
+            the worst model.
         margin: Loss that the verdict ``no worse`` rules out.
         features: Number of features that are compared. Only the first has the effect.
         models: Number of models in a ranking.
-        spread: Standard deviation of a model's logit from query to query.
-        labels: Share of positive items among those that a judge labels.
-        runs: Number of runs in the baseline of a gate, made at different times.
+        spread: Standard deviation of the logit of a model between queries.
+        labels: Share of truly positive items among those that a judge labels.
+        runs: Number of runs of the unchanged system that form the baseline of a regression test,
+            made at different times.
         day_noise: Standard deviation of a shift that all answers of a run or a day share. The unit
             is the standard deviation of the answers of one run.
         days: Number of days in each period of a drift.
-        serial: Correlation of successive answers in traffic.
+        serial: Correlation of the scores of successive answers in traffic.
         commits: Number of commits in a history. An effect begins after half of them.
 
     Raises:
         SettingError: A field is out of range.
-        UnknownNameError: There is no such kind of score.
+        UnknownNameError: There is no kind of score with the name ``score``.
 
     Example:
         >>> StudyDesign(queries=10, cluster_sizes=(3, 1)).codes.tolist()
@@ -123,15 +127,18 @@ class StudyDesign:
 
     @property
     def named_codes(self) -> Ints:
-        """Cluster of each query, as far as the method gets them."""
+        """The cluster of each query that the method gets.
+
+        Without ``named_clusters``, each query is its own cluster.
+        """
         return self.codes if self.named_clusters else np.arange(self.queries)
 
     @property
     def lost(self) -> float:
-        """Share of the queries without a tie that drop to 0.
+        """Share of the queries without a tie whose scores drop to 0, so that the effect results.
 
         Raises:
-            SettingError: The effect is larger than the mean score of these queries.
+            SettingError: The effect is so large that more than all of these queries would drop.
         """
         share = self.effect / (self.rate * (1 - self.ties))
         if share > 1:
@@ -143,11 +150,11 @@ class StudyDesign:
 
 
 class StudySample(NamedTuple):
-    """The data of one simulation, as a method gets them.
+    """The data of one simulation, which a method gets as its argument.
 
     Attributes:
         values: The data; the shape depends on the method.
-        codes: Cluster of each query; day of each query in traffic.
+        codes: Number of the cluster of each query; in traffic, the day of each query.
         truth: The true values that intervals should contain.
         design: The design from which the data were drawn.
         level: Confidence level. The significance level of an alarm is ``1 - level``.
@@ -163,7 +170,7 @@ class StudySample(NamedTuple):
 
 
 def holds(ends: ArrayLike, truth: ArrayLike) -> Floats:
-    """Return 1 if an interval contains the true value, 0 if not, and NaN without an interval.
+    """Return 1 if an interval contains the true value, 0 if not, and NaN if its ends are NaN.
 
     Args:
         ends: Lower and upper ends, ``(..., 2)``.
@@ -190,7 +197,7 @@ def scores_of(deviates: Floats, score: Score, rate: float) -> Floats:
     """Return scores with a known mean from standard normal deviates.
 
     Args:
-        deviates: Standard normal deviates of any shape. The larger they are, the higher the score.
+        deviates: Standard normal deviates of any shape. A larger deviate gives a higher score.
         score: Kind of score.
         rate: Mean score.
     """
@@ -207,7 +214,7 @@ def scores_of(deviates: Floats, score: Score, rate: float) -> Floats:
 
 
 def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Floats:
-    """Return scores of several runs of one system, ``(runs, repeats, queries, features)``."""
+    """Draw the scores of several runs of one system, ``(runs, repeats, queries, features)``."""
     codes, features = design.codes, design.features
     deviates = np.sqrt(design.stability) * correlated_deviates(
         codes, design.correlation, features, rng
@@ -224,7 +231,10 @@ def draw_answers(design: StudyDesign, runs: int, rng: np.random.Generator) -> Fl
 
 
 def lose_answers(answers: Floats, design: StudyDesign, rng: np.random.Generator) -> Floats:
-    """Return answers of which random queries drop to 0 in the first feature, in all runs."""
+    """Return a copy of the scores in which the first feature of random queries is 0, in all runs.
+
+    The share of these queries is :attr:`StudyDesign.lost`.
+    """
     lost = rng.random(answers.shape[-2]) < design.lost
     after = answers.copy()
     after[..., lost, 0] = 0.0
@@ -240,9 +250,10 @@ def draw_traffic(
     week: float = 0.0,
     columns: int = 1,
 ) -> Floats:
-    """Return measures of successive answers, ``(answers, columns)``.
+    """Draw measures of successive answers in traffic, ``(answers, columns)``.
 
-    Each measure is a first-order autoregression with a variance of 1, plus effects of the day.
+    Each measure is a first-order autoregression with a variance of 1, plus ``day_noise`` and
+    ``week``.
 
     Args:
         rng: Random generator.

@@ -112,7 +112,7 @@ def test_other_objects_are_not_judges() -> None:
 
 
 def test_invalid_outputs_of_a_judge_raise_errors() -> None:
-    with pytest.raises(JudgmentError, match=r"returned True for a sentence of query 'a'.*a text"):
+    with pytest.raises(JudgmentError, match=r"returned True for a sentence of query 'a'.*a string"):
         ask(lambda _: True, SENTENCES)
     with pytest.raises(JudgmentError, match="returned inf for a sentence of query 'a'"):
         ask(lambda _: math.inf, SENTENCES)
