@@ -64,12 +64,12 @@ def test_examples_are_earlier_turns() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{question.text}", "not a plain slot"),
-        ("{question[0]}", "not a plain slot"),
-        ("{question!r}", "not a plain slot"),
-        ("{question:>9}", "not a plain slot"),
-        ("{question:{language}}", "not a plain slot"),
-        ("{}", "not a plain slot"),
+        ("{question.text}", "not the plain name of a slot"),
+        ("{question[0]}", "not the plain name of a slot"),
+        ("{question!r}", "not the plain name of a slot"),
+        ("{question:>9}", "not the plain name of a slot"),
+        ("{question:{language}}", "not the plain name of a slot"),
+        ("{}", "not the plain name of a slot"),
         ("{question", "not a template"),
         ("question", "has no {question}"),
     ],
