@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subsets import MOSTLY_SLOW_LANGUAGES
 
 from mirage.dataset import MirageDataset
 from mirage.languages import LANGUAGES
@@ -99,7 +100,7 @@ def test_the_languages_are_parallel(code: str) -> None:
         assert query.metadata["kind"] == english.metadata["kind"]
 
 
-@every_language
+@pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
 def test_the_sources_keep_their_rules(code: str) -> None:
     violations, _ = _script("check").check(code)
     assert violations == []

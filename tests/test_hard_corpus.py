@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subsets import FEW_LANGUAGES, slow_except
 
 CORPORA = Path(__file__).parents[1] / "corpora"
 
@@ -21,7 +22,7 @@ def _module() -> Any:
 
 
 hard = _module()
-every_language = pytest.mark.parametrize("code", hard.languages())
+every_language = pytest.mark.parametrize("code", slow_except(FEW_LANGUAGES, hard.languages()))
 
 
 @every_language

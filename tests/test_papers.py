@@ -252,6 +252,7 @@ def test_the_feature_that_tells_is_the_most_important() -> None:
     assert np.isnan(alone.columns["impurity"]).all()  # no forest
 
 
+@pytest.mark.slow
 def test_impurity_importances_are_those_of_scikit_learn() -> None:
     arenas = {"en": arena("en")}
     rows = feature_importance(arenas, estimator="forest", holdout=2, repeats=1)

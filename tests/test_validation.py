@@ -84,6 +84,7 @@ def test_a_quick_run_writes_its_figures(script: Path, tmp_path: Path) -> None:
     check_figures(report["figures"])
 
 
+@pytest.mark.slow
 def test_a_quick_run_without_out_writes_no_results(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in RESULTS}
     done = run(VALIDATION / "coverage" / "feature_bounds.py", "--quick", cwd=tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from command_line import IN_SWAHILI, LANGUAGE, mirage, refusal, responses
 
 from mirage.models import Query
@@ -25,6 +26,7 @@ def test_a_baseline_is_saved_for_the_plugin(good: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_runs_of_three_days_include_the_noise_between_runs(good: Path, tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     other = responses(tmp_path / "other.jsonl", lambda query: f"{query.reference} Really.")

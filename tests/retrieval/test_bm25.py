@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from full_disk import disk_of
+from subsets import slow_except
 
 from mirage import MirageDataset
 from mirage._base.stores import locked
@@ -295,16 +296,16 @@ def test_an_interrupted_build_continues_with_the_missing_shards(
     assert index.retrieve(queries, 20) == whole.retrieve(queries, 20)
 
 
+@pytest.mark.parametrize("block", slow_except({1000}, [1, 100, 1000]))
 def test_the_index_does_not_depend_on_shards_and_blocks(
-    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bundled: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     whole = BM25.build(bundled, tmp_path / "whole", progress=False)
     monkeypatch.setattr(bm25, "SHARD", 40)
-    for block in (1, 100, 1000):
-        monkeypatch.setattr(bm25, "BLOCK", block)
-        index = BM25.build(bundled, tmp_path / f"blocks of {block}", progress=False)
-        for path in whole.folder.iterdir():
-            assert (index.folder / path.name).read_bytes() == path.read_bytes()
+    monkeypatch.setattr(bm25, "BLOCK", block)
+    index = BM25.build(bundled, tmp_path / "in blocks", progress=False)
+    for path in whole.folder.iterdir():
+        assert (index.folder / path.name).read_bytes() == path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["terms", "rows", "frequencies", "checksums"])

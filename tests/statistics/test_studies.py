@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from subsets import slow_except
 
 from mirage.errors import SettingError, UnknownNameError
 from mirage.statistics import StudyDesign, StudySample, validate
@@ -143,7 +144,7 @@ def test_an_interval_holds_or_not_or_is_missing() -> None:
 # Studies ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except({"gate", "logits"}, NAMES))
 def test_every_method_has_its_nominal_rate_in_an_ordinary_design(name: str) -> None:
     effect = {"no worse": 0.1, "plan": 0.2}.get(name, 0.0)
     design = StudyDesign(queries=60, models=4, repeats=2, effect=effect, commits=15)

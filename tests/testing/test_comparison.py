@@ -233,6 +233,7 @@ def day_table(days: Floats, queries: int, rng: np.random.Generator) -> FeatureTa
     )
 
 
+@pytest.mark.slow
 def test_noise_between_three_runs_keeps_the_false_positive_rate() -> None:
     rng = np.random.default_rng(0)
     alarms = {1: 0, 3: 0}

@@ -94,6 +94,7 @@ def test_without_noise_the_number_of_queries_is_that_of_the_binomial() -> None:
     assert "None of these designs has enough power" in str(few)
 
 
+@pytest.mark.slow
 def test_repeats_replace_queries_if_only_answers_vary() -> None:
     noisy = plan(0.1, unstable=0.4, moved=0.0, repeats=[1, 3], calls=120).designs
     assert noisy[0].chances.detected > noisy[1].chances.detected  # 120 queries, or 40 three times
@@ -172,6 +173,7 @@ def test_simulated_verdicts_count_flips_as_the_gate_does() -> None:
     assert np.mean(agree) >= 0.97  # p-values at the level may differ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [1, 4])
 def test_the_predicted_power_is_that_of_simulated_runs(features: int) -> None:
     settings = {"unstable": 0.2, "moved": 0.1, "correlation": 0.0, "features": features}
