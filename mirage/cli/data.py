@@ -69,7 +69,7 @@ def describe(
     ],
     as_json: options.Json = False,
 ) -> None:
-    """Count the contents of datasets, and list their problems.
+    """Count the queries, passages and other contents of datasets, and list problems.
 
     The exit status is 1 if a dataset has a problem.
     """
@@ -223,7 +223,7 @@ def convert(
 ) -> None:
     """Convert a dataset to JSON Lines or to TREC files.
 
-    It reads JSON Lines, TREC files and the published datasets NoMIRACL and MEMERAG.
+    The command reads JSON Lines, TREC files and the published datasets NoMIRACL and MEMERAG.
     """
 
     for form, forms in ((from_, SOURCES), (to, TARGETS)):
