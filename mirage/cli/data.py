@@ -69,7 +69,7 @@ def describe(
     ],
     as_json: options.Json = False,
 ) -> None:
-    """Count the queries, passages and other contents of datasets, and list problems.
+    """Count the contents of datasets, and list their problems.
 
     The exit status is 1 if a dataset has a problem.
     """

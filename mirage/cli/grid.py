@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["commands"]
 
-commands = group("grid", "Run grids of RAG pipelines, and compare their results in one table.")
+commands = group("grid", "Run grids of RAG pipelines, and compare them in one table.")
 
 GridFile = Annotated[Path, argument("GRID", "YAML file that describes the grid.")]
 Limit = Annotated[

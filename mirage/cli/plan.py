@@ -91,7 +91,7 @@ def plan(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compute how many queries and repeats are needed to detect a loss.
+    """Compute how many queries and repeats detect a loss.
 
     No system and no LLM is called: comparisons are simulated and tested as `mirage check` tests
     them. Prints the number of queries, the number of responses per run, and their cost. The exit
