@@ -18,7 +18,7 @@ def are_within(numbers: NDArray[Any], size: int) -> bool:
 
 
 def are_ends(ends: NDArray[Any], size: int) -> bool:
-    """Return whether integers ascend from 0 to ``size``.
+    """Return whether integers start at 0, never decrease, and end at ``size``.
 
     Such integers are the boundaries of consecutive spans.
     """

@@ -1,4 +1,4 @@
-"""Run async work with bounded concurrency, also from synchronous code."""
+"""Run asynchronous work with limited concurrency, also from synchronous code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_S = 0.1  # seconds between checks whether a blocked loop was interrupted
 class _InterruptError(Exception):
     """An error that replaces a KeyboardInterrupt or SystemExit in a task.
 
-    These would stop the event loop abruptly.
+    The original exceptions would stop the event loop abruptly.
     """
 
 
@@ -62,9 +62,10 @@ async def for_each(
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine and return its result, even if an event loop is running (in a notebook).
+    """Run a coroutine from synchronous code and return its result.
 
-    If an event loop is running already, the work runs in another thread with its own loop.
+    If an event loop is running already, as in a notebook, the coroutine runs in another thread
+    with its own loop.
     """
     return _run_in_thread(work) if _is_running() else asyncio.run(work)
 

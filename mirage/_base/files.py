@@ -42,8 +42,9 @@ _BUFFER = 1 << 20  # bytes per read of a Parquet column
 def lines(path: Path) -> Iterator[tuple[str, str]]:
     """Return an iterator over the lines of a UTF-8 file, each with its location.
 
-    A location is ``file, line n``. Blank lines are left out. The file may be compressed with gzip.
-    Errors such as a missing file are raised immediately; lines are read when they are needed.
+    A location is the text ``file, line n``. Blank lines are left out. The file may be compressed
+    with gzip. An error such as a missing file is raised immediately. The lines are read when they
+    are needed.
     """
     check_input(path)
     return _file_lines(path)
@@ -88,9 +89,10 @@ def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the rows of a file, as :func:`table_rows`, or of CSV or TSV.
+    """Return an iterator over the rows of a file, each with its location.
 
-    The first line of CSV and TSV has the names of the columns.
+    The file is read as CSV or TSV if it has the suffix ``.csv`` or ``.tsv``, and its first line
+    then has the names of the columns. Other files are read by :func:`table_rows`.
     """
     suffix = path.name.lower().rpartition(".")[2]
     if suffix not in ("csv", "tsv"):
@@ -122,7 +124,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the rows of a Parquet file, each with its location, reading one row group at a time.
 
-    ``first`` is the number of the first row.
+    ``first`` is the number of the first row in the locations.
     """
     with needing("pyarrow"):
         pyarrow: Any = import_module("pyarrow")
@@ -147,7 +149,10 @@ def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str,
 
 
 def parse_rows(text: str, source: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return an iterator over the objects of JSON Lines in memory, each with its location."""
+    """Return an iterator over the objects in a JSON Lines text, each with its location.
+
+    ``source`` is the name of the text in the locations.
+    """
     return (json_object(where, line) for where, line in _lines(text, source))
 
 
@@ -171,10 +176,13 @@ def json_object(where: str, line: str) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def writing(path: Path | None) -> Iterator[None]:
-    """Convert errors of the operating system in a ``with`` block into errors that name the file.
+    """Convert errors of writing a file in a ``with`` block into errors that name the file.
+
+    Errors of the operating system and texts that are not valid Unicode become a
+    :class:`~mirage.errors.DatasetError`.
 
     Args:
-        path: Path of the file that the block writes; if None, errors are not converted.
+        path: Path of the file that the block writes. It is checked first unless it is ``None``.
     """
     if path is not None:
         check_path(path)
@@ -200,11 +208,13 @@ def replace_file(path: Path, *, follow: bool = True) -> Iterator[IO[bytes]]:
 
     The new file is written in the same folder, under an unpredictable name, and gets the
     permissions of the old one. If anything fails, the old file remains unchanged and the new one is
-    deleted. The new file is flushed to the disk before it replaces the old one. A pipe or a
-    terminal is written directly.
+    deleted. The new file is flushed to the disk before it replaces the old one. If ``path`` is a
+    pipe or a terminal, the content is written to it directly.
 
-    With ``follow``, the target of a symbolic link at ``path`` is replaced and the link is kept. Use
-    it for names that the user chose. Otherwise the link itself is replaced.
+    Args:
+        path: Path of the file.
+        follow: Whether to replace the target of a symbolic link at ``path`` and keep the link. Use
+            it for paths that the user chose. If false, the link itself is replaced.
     """
     with writing(path):
         target = Path(os.path.realpath(path)) if follow else path.absolute()
@@ -236,7 +246,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(
 def _open_folder(folder: Path) -> Iterator[int | None]:
     """Open a folder in a ``with`` statement, and yield its descriptor; ``None`` on Windows.
 
-    Files are created relative to the descriptor, so it has no effect if the folder is replaced.
+    Files are created relative to the descriptor. Therefore they get into this folder even if
+    another folder takes its path in the meantime.
     """
     if not _HAS_DIR_FD:
         yield None
@@ -253,7 +264,15 @@ def _name_in_folder(target: Path, folder: int | None) -> str:
 
 
 def _create_temporary(target: Path, folder: int | None) -> tuple[str, IO[bytes]]:
-    """Create a file in the folder of another file, with the same permissions."""
+    """Create a temporary file beside another file, with the same permissions.
+
+    Args:
+        target: Path of the other file, which may not exist yet.
+        folder: Descriptor of its folder; ``None`` on Windows.
+
+    Returns:
+        The name of the temporary file relative to the folder, and the open file.
+    """
     name = _name_in_folder(target.with_name(f"{_TEMPORARY}{secrets.token_hex(8)}.part"), folder)
     try:
         existing = os.stat(_name_in_folder(target, folder), dir_fd=folder, follow_symlinks=False)
@@ -287,10 +306,11 @@ def open_append(path: Path) -> IO[bytes]:
 
 
 def refuse_link(path: Path) -> None:
-    """Raise an error if a path with a predictable name is a symbolic link.
+    """Raise an error if a path is a symbolic link.
 
     Args:
-        path: Path that the user did not choose.
+        path: Path that the user did not choose. Its name is predictable, so somebody else may have
+            put a link there.
     """
     if path.is_symlink():
         raise _link_error(path)
@@ -325,7 +345,10 @@ def write_records(records: Iterable[BaseModel], path: Path, *, follow: bool = Tr
 
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open a gzip stream that writes to a file; equal content gives equal compressed bytes."""
+    """Open a gzip stream that writes to a file.
+
+    Equal content gives equal compressed bytes, because no name and no time are stored.
+    """
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         yield cast("IO[bytes]", packed)
 
@@ -334,7 +357,10 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def check_name(name: str, what: str) -> None:
-    """Raise an error if a name cannot safely be the name of a file in a folder."""
+    """Raise an error if a name cannot safely be the name of a file in a folder.
+
+    ``what`` is a noun for the named thing, for the error message.
+    """
     windows_path = PureWindowsPath(name)
     if (
         name in ("", ".", "..")

@@ -1,4 +1,4 @@
-"""Open, read and find input files, within limits of memory and inside a folder."""
+"""Open, read and find input files, with limits on their size and without leaving a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMIT = "MIRAGE_READ_LIMIT"
 """Environment variable that changes all limits together."""
 
 Kind = Literal["file", "line", "settings"]
-"""Kind of limit: for a file in memory, a line of a stream, or a settings file."""
+"""Kind of size limit: for a whole file, for one line of a file, or for a settings file."""
 
 _DEFAULT = 1 << 30
 _SHARES: dict[Kind, int] = {"file": 1, "line": 16, "settings": 64}
@@ -39,7 +39,7 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def limit_of(kind: Kind) -> int:
-    """Return the maximum number of bytes to read of one input, after decompression.
+    """Return the maximum number of bytes to read from one input, after decompression.
 
     The default is 1 GiB for a file in memory, 64 MiB for a line of a file that is read line by
     line, and 16 MiB for a settings file. The environment variable ``MIRAGE_READ_LIMIT``, such as
@@ -117,7 +117,16 @@ def open_input(path: Path) -> Iterator[IO[bytes]]:
 
 
 def chunks(file: IO[bytes], source: object, kind: Kind = "file") -> Iterator[bytes]:
-    """Yield the content of a file in pieces."""
+    """Yield the content of an open file in pieces, up to its size limit.
+
+    Args:
+        file: The file.
+        source: Name of the file in errors.
+        kind: Kind of limit; see :func:`limit_of`.
+
+    Raises:
+        DatasetError: If the content is larger than the limit.
+    """
     remaining = limit_of(kind)
     while chunk := file.read(_CHUNK):
         remaining -= len(chunk)
@@ -143,7 +152,10 @@ def read_text(path: Path, kind: Kind = "file") -> str:
 
 
 def inflate(data: bytes, source: object) -> bytes:
-    """Return the content of data that zlib compressed."""
+    """Return the decompressed content of data that zlib compressed.
+
+    ``source`` is the name of the data in errors.
+    """
     limit = limit_of("file")
     try:
         content = zlib.decompressobj().decompress(data, limit + 1)
@@ -176,7 +188,10 @@ def byte_lines(path: Path, *, whole: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def decode(line: bytes, where: str, *, first: bool = True) -> str:
-    """Return a line as text, without a byte order mark."""
+    """Return a line as text.
+
+    If it is the ``first`` line of a file, a byte order mark at its start is left out.
+    """
     try:
         return line.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
@@ -194,7 +209,10 @@ def files_below(
     Files outside of the folder are never returned. A symbolic link to a file inside the folder
     counts as a file. A link to a file outside is skipped. Every link to a folder is skipped too,
     because it may lead outside or in circles. A warning names each skipped link, except links to
-    files that are not wanted.
+    files for which ``wanted`` is false.
+
+    ``depth`` is the largest number of subfolders on the way to a file; 0 only searches the folder
+    itself. By default there is no limit.
     """
     root = Path(os.path.realpath(folder))
     paths = []
@@ -230,9 +248,9 @@ def _is_inside(path: Path, root: Path) -> bool:
 def matching_files(pattern: Path) -> tuple[list[Path], Path]:
     """Return the files that match a pattern, and the pattern's root.
 
-    The root is the folder before the first wildcard. Files outside of it are not returned; see
-    :func:`files_below`. Wildcards (``*``, ``?``, ``[...]`` and ``**``) do not match names that
-    begin with a dot.
+    The root is the part of the pattern before the first wildcard, a folder. Files outside of the
+    root are not returned; see :func:`files_below`. Wildcards (``*``, ``?``, ``[...]`` and ``**``)
+    do not match names that begin with a dot.
     """
     parts = pattern.parts
     root_length = next(

@@ -1,4 +1,4 @@
-"""A JSON Lines file to which records are appended during long work, and which survives a crash."""
+"""A file that keeps the records of long work as they arrive, and that survives a crash."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ _LOG = logger("mirage")
 class Journal(Generic[R]):
     """A JSON Lines file to which records are appended, so that interrupted work can be resumed.
 
-    Each record is passed to the operating system immediately, so that a killed process loses none.
-    When the file is opened, an incomplete last record is removed. NULs at the end, which some file
-    systems leave after a power failure, are removed too. Both are logged. Only one process at a
-    time may write a file. A symbolic link to a file is kept.
+    Each record is passed to the operating system immediately, so no record is lost if the process
+    is killed. When the file is opened, an incomplete last record is removed. NULs at the end, which
+    some file systems leave after a power failure, are removed too. A warning is logged in both
+    cases. Only one process at a time may write a file. If the path is a symbolic link, the link is
+    kept and its target is written.
 
     Args:
         path: Path of the file. With None, nothing is read or written.
         record: Class of the records.
+
+    Attributes:
+        earlier: The records that the file contained when it was opened.
     """
 
     def __init__(self, path: str | Path | None, record: type[R]) -> None:
@@ -58,7 +62,11 @@ class Journal(Generic[R]):
             self._file.close()
 
     def add(self, record: R) -> None:
-        """Append one record completely or not at all."""
+        """Append a record.
+
+        Raises:
+            DatasetError: If the record cannot be written completely. Nothing is then appended.
+        """
         if self.path is None or self._file is None:
             return
         line = record.model_dump_json(exclude_defaults=True).encode() + b"\n"
@@ -74,10 +82,10 @@ class Journal(Generic[R]):
             ) from error
 
     def finish(self, records: Iterable[R]) -> None:
-        """Replace the file with these records in one step, and close it.
+        """Replace the content of the file with these records in one step, and close the file.
 
         Args:
-            records: Records, in order.
+            records: All records of the finished work, in order.
         """
         if self.path is None or self._file is None:
             return
@@ -119,9 +127,9 @@ def _append(file: IO[bytes], line: bytes) -> None:
 
 
 def _mend_last_line(file: IO[bytes], path: Path) -> None:
-    """Make the file end with a complete line.
+    """Repair the end of a file, so that its last line is complete.
 
-    An incomplete record is removed, and a missing line break is added.
+    An incomplete record is removed. A line break is added if a complete record lacks one.
     """
     if os.fstat(file.fileno()).st_size > limit_of("file"):
         raise too_large(path)

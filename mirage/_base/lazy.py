@@ -11,9 +11,9 @@ from typing import Any
 def lazy(
     package: str, names: Mapping[str, Iterable[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package that imports names only when used.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports its names at first use.
 
-    ``names`` lists the public names by the module that defines them. Type checkers read the same
+    ``names`` maps each module to the public names that it defines. Type checkers read the same
     names from imports under ``if TYPE_CHECKING:``.
     """
     modules = {name: module for module, group in names.items() for name in group}

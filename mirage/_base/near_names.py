@@ -45,10 +45,10 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "write": ("save",),
     }
 )
-"""Names of other libraries, each with the names of this one that mean the same, best first."""
+"""Method names that other libraries use, each with Mirage's names for the same, best first."""
 
 SIMILAR = 0.6
-"""Least similarity of a suggested name, as difflib measures it; its default too."""
+"""Least similarity of a suggested name, as difflib measures it; also the default of difflib."""
 
 
 def hint(name: str, names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Import packages that extras of this library install."""
+"""Import optional packages, which the extras of Mirage install."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def package(name: str, extra: str | None = None) -> Any:
 
     Args:
         name: Name of the module.
-        extra: Extra that installs the package, for the error message; by default the one in
-            :data:`EXTRAS`.
+        extra: Extra that installs the package, for the error message. By default, it is looked up
+            in :data:`EXTRAS`.
 
     Raises:
         MissingPackageError: If the package is not installed. The message has the pip command.
@@ -28,10 +28,11 @@ def package(name: str, extra: str | None = None) -> Any:
 
 
 def check_bitsandbytes(purpose: str) -> None:
-    """Raise an error if a package is missing that loads models in 4 or 8 bits.
+    """Raise an error if a package is missing that is required to load models in 4 or 8 bits.
 
     Args:
-        purpose: The setting that needs them, such as ``"load_in='4bit'"``.
+        purpose: The setting that requires the packages, such as ``"load_in='4bit'"``, for the
+            error message.
 
     Raises:
         MissingPackageError: If bitsandbytes or accelerate is not installed.

@@ -9,7 +9,7 @@ NOTHING_JUDGED = (
     "the qrels contain none of the retrieved passages; were they made for another corpus, with "
     "other ids?"
 )
-"""Reason why nothing can be measured if no id and no text of a run's passages is judged."""
+"""Reason why a run cannot be measured if the qrels judge none of its passages."""
 
 _WORD = re.compile(r"[^\W_]+")
 _GRAM = 5  # characters of an n-gram

@@ -12,8 +12,8 @@ from mirage._base.quoting import one_line
 def progress_bar(total: int, what: str, progress: bool, *, done: int = 0) -> Any:
     """Return a tqdm progress bar for ``total`` steps, of which ``done`` are already done.
 
-    It is shown on stderr if stderr is a terminal, or in a notebook, and only if ``progress`` is
-    true.
+    The bar is displayed in a notebook, or on stderr if stderr is a terminal. It is not displayed if
+    ``progress`` is false. ``what`` is the text before the bar.
     """
     if progress and _in_notebook():
         with warnings.catch_warnings():

@@ -1,10 +1,10 @@
-"""Quote foreign text, so that it can be written safely into another language.
+"""Quote foreign text, so that it can be written safely into code, markup or another format.
 
 Foreign text is any text that this library did not write itself: names of files, models and metrics,
 ids, questions, responses, messages of servers. Each function returns a quoted form of such a text.
 When the quoted form is displayed or read back, it gives the original text. Nothing in it is active:
 no code, markup, link or formula, and nothing that moves or hides text on a terminal. This is the
-only module that writes foreign text into another language.
+only module that writes foreign text into other formats.
 
 ======================  ===========================================================
 into                    function
@@ -70,7 +70,8 @@ def visible(text: str) -> str:
     r"""Return a text for a terminal or a log, with hidden characters as escapes such as ``\x1b``.
 
     Tabs and line feeds are kept. Joiners are kept between letters of scripts that need them, and
-    variation selectors after characters that have variants. Quoting a text twice changes nothing.
+    variation selectors after characters that have variants. Applying the function to its own result
+    changes nothing.
 
     Example:
         >>> print(visible("a\x1b[2J\u202eb"))
@@ -80,7 +81,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Return the text of :func:`visible` on one line, with spaces for tabs and line ends.
+    r"""Return a text as :func:`visible` does, but on one line: tabs and line ends become spaces.
 
     Example:
         >>> one_line("two\nlines")
@@ -90,10 +91,10 @@ def one_line(text: str) -> str:
 
 
 def json_text(text: str, encoding: str = "utf-8") -> str:
-    r"""Return JSON for a terminal, without hidden characters; it parses to the same value.
+    r"""Return JSON for a terminal, with hidden characters escaped; its value is unchanged.
 
     Args:
-        text: Any JSON.
+        text: JSON.
         encoding: Encoding of the terminal. If it lacks a character of the text, all characters
             outside ASCII are escaped.
 
@@ -171,7 +172,7 @@ def utf8_text(text: str) -> str:
 
 
 def python_literal(text: str) -> str:
-    r"""Return a Python string literal, in double quotes and on one line.
+    r"""Return a text as a Python string literal, in double quotes and on one line.
 
     Use it only in code. Never write foreign text into a comment or a docstring.
 
@@ -185,7 +186,7 @@ def python_literal(text: str) -> str:
 
 
 def shell_word(text: str) -> str:
-    """Return one word of a POSIX shell, for a command that users copy.
+    """Return a text as one word of a POSIX shell, for a command that users copy.
 
     Example:
         >>> shell_word("my files")
@@ -330,7 +331,7 @@ def _visible_character(match: re.Match[str]) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return a value as JSON for a script element of HTML, without characters special in HTML.
+    r"""Return a value as JSON for a script element, with the special characters of HTML escaped.
 
     Example:
         >>> print(script_json("</script>"))

@@ -23,8 +23,9 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
 
     Args:
         row: The row.
-        name: The name of the field. Dots lead into objects and lists of objects. A name with
-            braces, such as ``{title}: {question}``, joins the texts of fields.
+        name: The name of the field. A dotted name such as ``input.text`` leads into nested objects
+            and lists of objects. A name with braces, such as ``{title}: {question}``, is a template
+            that is filled with the texts of fields.
         where: The location of the row, for errors.
 
     Raises:
@@ -44,7 +45,7 @@ def value_at(row: Mapping[str, Any], name: str, where: str) -> Any:
 
 
 def _joined(row: Mapping[str, Any], template: str, where: str) -> str:
-    """Return a template with the texts of fields; nothing in it is evaluated."""
+    """Return a template filled with the texts of fields; nothing in the template is evaluated."""
     parts = []
     try:
         for literal, name, form, conversion in Formatter().parse(template):
@@ -103,10 +104,13 @@ def rows_in(frame: Any) -> list[dict[str, Any]]:
 def placed(
     rows: Iterable[Mapping[Any, Any]], source: str, **defaults: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the fields of each row with the row's location, ``source, row n``, for error messages.
+    """Return the location and the fields of each row.
 
-    A missing value is replaced with the default of its field, in ``defaults``. If the field has no
-    default, it is left out.
+    Args:
+        rows: The rows.
+        source: Name of the rows in a location, the text ``source, row n`` for error messages.
+        **defaults: Values by field, which replace missing values. A field that has neither a value
+            nor a default is left out.
     """
     present_defaults = present(defaults)
     return [(f"{source}, row {n}", present_defaults | present(row)) for n, row in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""Stores: folders with a manifest that lists each file with its SHA-256.
+"""Stores: folders with a manifest, a JSON file that lists each file with its SHA-256.
 
 The manifest is written last, so that an incomplete folder has none.
 """
@@ -38,7 +38,10 @@ from mirage.errors import DatasetError
 MANIFEST = "manifest.json"
 
 _LARGEST_MANIFEST = 2**28
-"""Maximum size in bytes. A dense index has an entry of about 130 bytes per 1,024 passages."""
+"""Maximum size of a manifest in bytes.
+
+The manifest of a dense index has an entry of about 130 bytes per 1,024 passages.
+"""
 
 FieldTypes = Mapping[str, type | tuple[type, ...]]
 """Types of the fields of a manifest, by name."""
@@ -50,6 +53,11 @@ def write_manifest(folder: Path, kind: str, fields: Mapping[str, Any]) -> None:
     """Write the manifest of a folder: its kind, and the size and SHA-256 of each file in it.
 
     All files are flushed to the disk before the manifest is written.
+
+    Args:
+        folder: The folder.
+        kind: Kind of the store, such as a corpus.
+        fields: Further fields of the manifest.
     """
     with writing(folder):
         paths = sorted(path for path in folder.iterdir() if path.is_file())
@@ -85,6 +93,9 @@ def read_manifest(
         fields: Types of the fields that the manifest must have.
         files: Names of files that the manifest must list.
         verify: Whether to check the SHA-256 of each file. If not, only sizes are checked.
+
+    Raises:
+        DatasetError: If the folder is not a store of this kind, or is damaged.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -126,7 +137,7 @@ def is_outdated(folder: Path) -> bool:
 
 
 def stored_key(folder: Path, kind: str) -> object:
-    """Return the key in a folder's manifest, without checking the files.
+    """Return the key in a folder's manifest, which identifies the content, without checking files.
 
     The result is ``None`` if the folder has no manifest of this kind.
     """
@@ -139,7 +150,7 @@ def _rebuild_hint(folder: Path, kind: str) -> str:
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file, or ``None`` if it cannot be read."""
+    """Return the JSON object in a file, or ``None`` if the file has none or cannot be read."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_MANIFEST:
             return None
@@ -164,7 +175,7 @@ def _are_entries(entries: Mapping[str, object]) -> bool:
 
 
 def _find_fault(path: Path, entry: Mapping[str, Any], verify: bool) -> str:
-    """Return how a file differs from its entry in the manifest; empty if it does not differ."""
+    """Return as text how a file differs from its entry in the manifest; empty if it does not."""
     try:
         if not path.is_file():
             return "is missing"
@@ -201,7 +212,10 @@ def check_place(folder: Path, kind: str) -> None:
 
 
 def move_into_place(part: Path, folder: Path) -> None:
-    """Move a complete folder to its final path, and delete a folder that was there before."""
+    """Move the complete folder ``part`` to its final path ``folder``.
+
+    A folder that was at the final path before is deleted.
+    """
     with writing(folder):
         if not folder.exists():
             part.rename(folder)
@@ -215,10 +229,10 @@ def move_into_place(part: Path, folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file in a ``with`` statement; only one process at a time can hold it.
+    """Lock a file for a ``with`` block; only one process at a time can hold the lock.
 
-    The file is created if it is missing. If another process holds the lock, wait for it if ``wait``
-    is true, or else raise an error.
+    The file is created if it is missing. If another process holds the lock, the function waits for
+    that process if ``wait`` is true, and otherwise raises an error.
     """
     import portalocker
 
@@ -242,8 +256,8 @@ class ArrayType(NamedTuple):
     """The type and the shape that an array on disk must have.
 
     Attributes:
-        dtype: Type of its numbers.
-        shape: One or two lengths; ``None`` allows any length.
+        dtype: Type of the numbers.
+        shape: Length of each of the one or two dimensions; ``None`` allows any length.
     """
 
     dtype: DTypeLike
@@ -260,9 +274,9 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
 
 @contextmanager
 def writing_array(path: Path, dtype: DTypeLike, size: int) -> Iterator[IO[bytes]]:
-    """Open a file for an array of ``size`` numbers, whose bytes are then written part by part.
+    """Open a file for an array of ``size`` numbers, which the caller writes as bytes in parts.
 
-    The complete file equals that of :func:`save_array`.
+    The complete file equals the one that :func:`save_array` would write.
     """
     descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
     header = {"descr": descr, "fortran_order": False, "shape": (size,)}
@@ -287,14 +301,19 @@ def mapped_array(path: Path, expected: ArrayType) -> NDArray[Any]:
 
 
 def read_array(path: Path, expected: ArrayType) -> NDArray[Any]:
-    """Read a whole array at once, which is faster than :func:`mapped_array` if all is used."""
+    """Read a whole array at once; faster than :func:`mapped_array` if all numbers are used."""
     with _reporting_damage(path):
         shape, offset = _read_layout(path, expected)
         return np.fromfile(path, expected.dtype, math.prod(shape), offset=offset).reshape(shape)
 
 
 def read_arrays(path: Path, expected: Mapping[str, ArrayType]) -> dict[str, NDArray[Any]]:
-    """Read arrays by name from a file of ``np.savez``."""
+    """Read arrays from a file that ``np.savez`` wrote.
+
+    Args:
+        path: Path of the file.
+        expected: Names of the arrays to read, each with its required type and shape.
+    """
     with _reporting_damage(path):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -333,7 +352,13 @@ def _read_layout(path: Path, expected: ArrayType) -> tuple[tuple[int, ...], int]
 
 
 def _parse_header(start: bytes, size: int, expected: ArrayType) -> tuple[tuple[int, ...], int]:
-    """Return the shape of an array, and the offset of its numbers, from the start of its file."""
+    """Return the shape of an array and the offset in bytes at which its numbers begin.
+
+    Args:
+        start: First bytes of the file.
+        size: Size of the file in bytes.
+        expected: Required type and shape.
+    """
     header = _HEADER.match(start)
     if header is None or int.from_bytes(header[1], "little") != len(header[2]):
         raise DatasetError("it has no numpy array header")
@@ -394,15 +419,15 @@ def build_folder(
 ) -> tuple[Path, Callable[[object], None]]:
     """Build a folder if it is missing or damaged.
 
-    ``fill`` writes to a temporary folder beside the final path. If a killed process left files
-    there, they are reused. The complete result is then moved to the final path. A complete folder
-    with this key is kept, after its digests have been checked. A damaged folder, or one with
-    another key, is replaced. The caller does not need to check digests again.
+    ``fill`` writes to a temporary folder beside the final path. If a killed process left files in
+    the temporary folder, they are reused. The complete result is then moved to the final path. A
+    complete folder with this key is kept, after its digests have been checked. A damaged folder, or
+    one with another key, is replaced. The caller does not need to check digests again.
 
     Args:
         folder: Final path; ``None`` for a temporary folder.
         kind: Kind of the store, in manifests and errors.
-        key: ``key`` of the manifest, which identifies the content.
+        key: Identifier of the content, which the manifest has as ``key``.
         fill: Function that writes the missing files into a folder, the manifest last.
         whole: Function that returns whether to keep the existing folder. By default it is kept if
             it is complete and has this key.
@@ -441,9 +466,9 @@ def _is_whole(folder: Path, kind: str, key: str) -> bool:
 def _add_digests(folder: Path, kind: str, key: str) -> None:
     """Add digests to a manifest that an earlier version wrote without them.
 
-    This is done only if all files have the sizes that the manifest lists. It avoids encoding a
-    corpus again, which may take days. A folder with subfolders is not changed, because these have
-    their own manifests.
+    The digests are added only if all files have the sizes that the manifest lists. This avoids
+    encoding a corpus again, which may take days. A folder with subfolders is not changed, because
+    the subfolders have their own manifests.
     """
     manifest = _load(folder / MANIFEST) or {}
     sizes = manifest.get("files")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 WIDTH = 80
-"""Number of terminal columns that a plain-text table fits into."""
+"""Default width of a plain-text table, in terminal columns."""
 
 GAP = "  "
 JOINERS = "\u200c\u200d"  # useless at the end of a truncated name
@@ -140,7 +140,10 @@ def ranked_cells(
     interval: Sequence[float],
     rank_interval: Sequence[int] | None,
 ) -> tuple[str, ...]:
-    """Return a model's cells for the columns :data:`RANKED`; missing numbers are blank."""
+    """Return the cells of a model's row in a table with the header :data:`RANKED`.
+
+    Cells of missing numbers are blank.
+    """
     low, high = interval
     return (
         str(rank),
@@ -250,8 +253,9 @@ def to_latex(table: Table) -> str:
 def parts(table: Table, width: int = WIDTH) -> tuple[Table, ...]:
     """Split a table into parts that fit a terminal of ``width`` columns.
 
-    Each part has all rows and some columns of numbers. If the columns of texts leave no space for
-    numbers, rows are numbered instead, and the texts are in the notes.
+    Each part has all rows, all columns of text and some columns of numbers. If the columns of text
+    leave no space for numbers, each row has a number instead of its texts, and the notes list the
+    texts of each number.
     """
     text_columns = sorted({table.name, *table.texts})
     number_columns = [j for j in range(len(table.header)) if j not in text_columns]
@@ -346,8 +350,8 @@ def _truncate(text: str, width: int) -> str:
 def _width(text: str) -> int:
     """Return the number of terminal columns that a text takes.
 
-    Unlike the package rich, count one column for a vowel sign beside a letter, as most terminals
-    do.
+    A vowel sign beside a letter counts as one column, as in most terminals. The package rich would
+    not count it.
     """
     return cell_len(text) + sum(unicodedata.category(c) == "Mc" for c in text)
 

@@ -1,8 +1,7 @@
 """The command line: a thin layer over the library, with one module per command or group.
 
-Results go to standard output, everything else to standard error. A command ends with status 0 if
-its condition holds, 1 if it does not hold, 2 if the input is bad, and 3 if the result is
-inconclusive.
+Results go to standard output, everything else to standard error. A command ends with status 0 on
+success, 1 if a check fails, 2 if the input is invalid, and 3 if the result is inconclusive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commit that a command records in a history."""
+"""Find the commit that a command records in a history file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ _VARIABLES = ("MIRAGE_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA")
 
 
 def current_commit() -> str:
-    """Return the commit of the CI job, or the one that is checked out."""
+    """Return the SHA of the commit that the CI job tests, or else of the one that is checked out.
+
+    Raises:
+        MirageError: If neither is known.
+    """
     commit = next(filter(None, map(os.environ.get, _VARIABLES)), None)
     if commit:
         return commit

@@ -25,9 +25,14 @@ _ADDED_BY = {"dense": "--encoder", "sparse": "--sparse"}
 
 
 class Model(NamedTuple):
-    """A model by its name or folder, with its endpoint or endpoints, if any.
+    """The name or folder of a model, and how to use it.
 
-    ``query_model``, ``pooling`` and ``max_length`` are settings of encoders.
+    Attributes:
+        model: Name or folder of the model.
+        base_url: Address or addresses of the endpoint that serves it; ``None`` if none does.
+        query_model: For encoders: another model that encodes queries.
+        pooling: For encoders: how the vectors of the tokens become one vector.
+        max_length: For encoders: number of tokens after which a text is cut.
     """
 
     model: str
@@ -38,7 +43,7 @@ class Model(NamedTuple):
 
 
 class LLMOf(Protocol):
-    """Creates the client of a model at an endpoint."""
+    """A function that creates the client of a model at an endpoint."""
 
     def __call__(self, model: Model, file: Path | None = None) -> LLM:
         """Return the client; ``file`` is the file that names the endpoint, if one does."""
@@ -47,7 +52,7 @@ class LLMOf(Protocol):
 def client_maker(settings: LLMSettings, *, trust: bool = False) -> LLMOf:
     """Return a function that creates clients with the settings of a command.
 
-    With ``trust``, the key may go to an endpoint that a file names.
+    With ``trust``, the API key may be sent to an endpoint that a file names.
     """
 
     def create_client(model: Model, file: Path | None = None) -> LLM:
@@ -78,7 +83,7 @@ def embedder_of(encoder: Model, llm_of: LLMOf, file: Path | None = None) -> Embe
 
 
 def sparse_embedder_of(encoder: Model) -> SparseEmbedder:
-    """Return the model of an index of term weights."""
+    """Return the sparse encoder of an index of learned term weights."""
     from mirage.neural import SparseEmbedder
 
     return SparseEmbedder(
@@ -87,7 +92,7 @@ def sparse_embedder_of(encoder: Model) -> SparseEmbedder:
 
 
 def write_encoder(folder: Path, kind: str, encoder: Model) -> None:
-    """Write the name of the model that encoded an index beside it."""
+    """Write the name and the settings of the model that encoded an index into a file beside it."""
     from mirage._base.files import write_text
 
     query_model = encoder.query_model
@@ -149,7 +154,10 @@ def default_kind(folder: Path) -> str:
 
 
 def retriever_of(folder: Path, corpus: Corpus, kinds: Iterable[str], llm_of: LLMOf) -> Retriever:
-    """Return a retriever of indexes of these kinds; several are fused."""
+    """Return a retriever that searches the indexes of these kinds in a folder.
+
+    The results of several indexes are fused.
+    """
     from mirage.retrieval import HybridRetriever
 
     retrievers = [_retriever(folder, corpus, kind, llm_of) for kind in dict.fromkeys(kinds)]
@@ -171,7 +179,7 @@ def _retriever(folder: Path, corpus: Corpus, kind: str, llm_of: LLMOf) -> Retrie
 
 
 def dense_of(folder: Path, corpus: Corpus, llm_of: LLMOf) -> DenseRetriever:
-    """Return the index of vectors in a folder."""
+    """Return the dense retriever that searches the index of vectors in a folder."""
     from mirage.retrieval import DenseRetriever
 
     _check_added(folder, "dense")

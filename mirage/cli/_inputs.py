@@ -29,7 +29,11 @@ _FILES: list[Path] = []  # the file that holds the content of standard input
 
 
 def _standard_input() -> Path:
-    """Return a file with the content of standard input; the command removes it at its end."""
+    """Return a new file with the content of standard input, which the command deletes at its end.
+
+    Raises:
+        MirageError: If standard input was read before, or cannot be read.
+    """
     from tempfile import mkdtemp
 
     from mirage._base.inputs import chunks
@@ -57,7 +61,7 @@ def with_standard_input(text: str) -> str:
 
 
 def forget_standard_input() -> None:
-    """Remove the file."""
+    """Delete the file that holds the content of standard input, if there is one."""
     from shutil import rmtree
 
     while _FILES:
@@ -92,7 +96,11 @@ def check_folder(path: Path | None) -> None:
 
 
 def _nearest(path: Path) -> str:
-    """Return a hint: the most similar name in the nearest folder that exists."""
+    """Return a hint for a missing path: the most similar name in the nearest existing folder.
+
+    If no name is similar, the hint says which part of the path is missing, or lists files with the
+    same suffix. It may be empty.
+    """
     folder, missing = path.parent, path.name
     while not folder.is_dir() and folder != folder.parent:
         folder, missing = folder.parent, folder.name
@@ -117,7 +125,11 @@ def _nearest(path: Path) -> str:
 
 
 def is_language(source: str) -> bool:
-    """Return whether a text is a language code and no file; a misspelt code is an error."""
+    """Return whether a text is a language code and not the path of a file.
+
+    Raises:
+        UnknownNameError: If the text looks like a code, but no language has it.
+    """
     from mirage.languages import LANGUAGES, Language
 
     path = Path(source)
@@ -140,7 +152,8 @@ def language_of(language: str | None, reason: str = "") -> str:
 def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
     """Return the queries in a file, or the bundled ones of a language.
 
-    ``form`` is that of a file that is not Mirage's own; see :meth:`~mirage.MirageDataset.from_qa`.
+    ``form`` is the format of a file that is not in Mirage's own format; see
+    :meth:`~mirage.MirageDataset.from_qa`.
     """
     from mirage.dataset import MirageDataset
 
@@ -159,7 +172,7 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
 
 
 def named_files(texts: Sequence[str]) -> dict[str, Path]:
-    """Return files of responses by the name of their model, from ``FILE`` or ``NAME=FILE``."""
+    """Return files of responses by model name, from arguments ``FILE`` or ``NAME=FILE``."""
     files: dict[str, Path] = {}
     for text in texts:
         name, path = _name_and_file(text)
@@ -180,12 +193,12 @@ def _name_and_file(text: str) -> tuple[str, Path]:
 
 
 def input_files(texts: Sequence[str]) -> dict[str, Path]:
-    """Return files to read by the name of their model, from ``FILE``, ``NAME=FILE`` or ``-``."""
+    """Return files to read by model name, from arguments ``FILE``, ``NAME=FILE`` or ``-``."""
     return {name: file_of(path) for name, path in named_files(texts).items()}
 
 
 def response_files(texts: Sequence[str]) -> dict[str, Path]:
-    """Return files of responses as :func:`input_files` does; a log is an error."""
+    """Return files of responses as :func:`input_files` does; raise an error if one is a log."""
     from mirage.monitoring.logs import is_log
 
     files = input_files(texts)
@@ -200,7 +213,7 @@ def response_files(texts: Sequence[str]) -> dict[str, Path]:
 
 
 def read_runs(language: str, files: Mapping[str, Path]) -> list[Run]:
-    """Return the runs in files of responses, by the name of their model."""
+    """Return the runs in files of responses, given by model name."""
 
     from mirage.models import Run
 
@@ -208,17 +221,22 @@ def read_runs(language: str, files: Mapping[str, Path]) -> list[Run]:
 
 
 def runs_of(language: str, texts: Sequence[str]) -> list[Run]:
-    """Return the runs in files of responses, ``FILE`` or ``NAME=FILE``."""
+    """Return the runs in files of responses, given as ``FILE`` or ``NAME=FILE``."""
     return read_runs(language, input_files(texts))
 
 
 def run_of(language: str, text: str) -> Run:
-    """Return the run in a file of responses, ``FILE`` or ``NAME=FILE``."""
+    """Return the run in a file of responses, given as ``FILE`` or ``NAME=FILE``."""
     return runs_of(language, [text])[0]
 
 
 def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
-    """Return the log's names of fields, from ``--field question=input.text`` and ``--cluster``."""
+    """Return, for each field, the key under which the log has it.
+
+    Args:
+        texts: Values of ``--field``, such as ``question=input.text``.
+        cluster: Value of ``--cluster``.
+    """
     fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
     return fields if cluster is None else {**fields, "cluster": cluster}
 
@@ -231,7 +249,12 @@ def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "")
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
-    """Return the surrogate in a file."""
+    """Return the surrogate in a file.
+
+    Args:
+        path: Path of the file.
+        trust: Whether a file that does not ship with mirage may be loaded.
+    """
     from mirage.surrogate import SurrogateRanker
     from mirage.surrogate.artifacts import ships
 
@@ -307,13 +330,20 @@ def leaderboard_of(
 # Labels of sentences -----------------------------------------------------------------------------
 
 TASKS = ("faithfulness", "relevance")
-"""The tasks of MEMERAG's annotators."""
+"""What the annotators of MEMERAG, a dataset of labelled sentences, decided for each sentence."""
 
 
 def labelled_of(
     path: Path, language: str | None, positive: str, task: str = "faithfulness"
 ) -> LabelledSentences:
-    """Return the labelled sentences of a file, or of a folder of MEMERAG."""
+    """Return the labelled sentences in a file, or in the folder of the MEMERAG dataset.
+
+    Args:
+        path: Path of the file or folder.
+        language: Language code, if the rows of the file do not have one.
+        positive: The label that good values of a feature predict. Only used for a file.
+        task: Which labels of MEMERAG to read, one of ``TASKS``.
+    """
     from mirage.metaeval import LabelledSentences
 
     if path.is_dir():
@@ -324,7 +354,12 @@ def labelled_of(
 
 
 def score_of(text: str) -> Score:
-    """Return a feature as a judge, from ``support_lexical`` or ``support_lexical=0.8``."""
+    """Return the feature to use as a judge, with its threshold if the text has one.
+
+    Args:
+        text: Name of the feature such as ``support_lexical``, or with a threshold such as
+            ``support_lexical=0.8``.
+    """
     from mirage.metaeval import score
 
     name, equals, _ = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""LLMs as commands name them: an endpoint, settings, a budget; and the models of an endpoint."""
+"""Create LLM clients from the options of a command, and list the models of an endpoint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ def prompt_of(path: Path | None) -> str | None:
 
 
 def pair_of(option: str, text: str) -> tuple[float, float]:
-    """Return the prices of input and of output from a text with a comma between them."""
+    """Return the prices of input and of output from a text such as ``2.5,10``.
+
+    ``option`` is the name of the option, for error messages.
+    """
     try:
         first, second = map(float, text.split(","))
     except ValueError:
@@ -70,10 +73,10 @@ class LLMSettings:
     """Settings of the LLMs of a command, from ``--llm``, ``--base-url`` and ``--budget``.
 
     Args:
-        texts: Texts such as ``max_tokens=1024``.
-        base_url: The endpoints.
-        budget: Texts such as ``cost=5``.
-        **defaults: Settings that the texts may replace.
+        texts: Values of ``--llm``, such as ``max_tokens=1024``.
+        base_url: Addresses of the endpoint.
+        budget: Values of ``--budget``, such as ``cost=5``.
+        **defaults: Settings of the command, which ``texts`` may replace.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class LLMSettings:
         return int(self._settings.get("concurrency", 8))
 
     def key(self) -> str | None:
-        """Return the API key in the environment variable that was named."""
+        """Return the API key in the environment variable that ``--llm key_from=`` names, if any."""
         return _key_in(self.key_from)
 
     def llm(self, model: str, base_url: Sequence[str] | str | None = None) -> LLM:
@@ -157,7 +160,13 @@ def budget_of(texts: Iterable[str] | None) -> Budget | None:
 
 
 class Answer(NamedTuple):
-    """The outcome of asking an endpoint for its models; ``None`` if it named none."""
+    """The outcome of asking an endpoint for its models.
+
+    Attributes:
+        ok: Whether the endpoint answers with an HTTP status below 500.
+        reason: A description of the answer, or of the failure.
+        models: Names of the models; ``None`` if the endpoint named none.
+    """
 
     ok: bool
     reason: str
@@ -165,7 +174,10 @@ class Answer(NamedTuple):
 
 
 def ask_for_models(url: str, key: str | None = None) -> Answer:
-    """Ask ``URL/models``. Any status below 500 is an answer, such as that a key is needed."""
+    """Ask an endpoint for the names of its models, at ``URL/models``.
+
+    Any HTTP status below 500 means that the endpoint works, even if it requires a key.
+    """
     import httpx
 
     from mirage.llm.endpoints import checked_url, short, tls
@@ -194,7 +206,7 @@ def _models(answer: Any) -> list[str] | None:
 
 @contextmanager
 def naming_models(llms: Sequence[LLM], settings: LLMSettings) -> Iterator[None]:
-    """If an endpoint does not have a model, name the most similar one that it has."""
+    """Suggest the most similar model in errors about models that an endpoint does not have."""
     try:
         yield
     except MirageError as error:

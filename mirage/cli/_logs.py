@@ -1,4 +1,4 @@
-"""Production logs as commands read and print them."""
+"""Read production logs for commands, and format their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["drift_plain", "log_plain", "log_text", "measured_logs", "model_logs"
 
 
 def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) -> list[Log]:
-    """Return the logs in files, one per model, all clustered by the same rule."""
+    """Return the logs in files, split by model, with all queries clustered by the same rule."""
     from mirage.monitoring.logs import regroup
 
     logs = [log_of(language, file, fields, name) for name, file in files.items()]
@@ -32,7 +32,7 @@ def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) ->
 def measured_logs(
     logs: Iterable[Log], features: Sequence[str] | None, jobs: int
 ) -> list[LogMeasures]:
-    """Return the features of each log that can be measured."""
+    """Return for each log the features that can be measured."""
     from mirage.features import FeatureSuite
     from mirage.monitoring.traffic import measure_log
 

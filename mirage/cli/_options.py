@@ -11,14 +11,14 @@ from mirage.cli._shell import argument, flag, option
 
 
 def complete_language(start: str) -> list[str]:
-    """Return the codes that a shell may complete."""
+    """Return the language codes that begin with a text, for completion in a shell."""
     from mirage.languages import LANGUAGES
 
     return [code for code in LANGUAGES if code.startswith(start)]
 
 
 def complete_feature(start: str) -> list[str]:
-    """Return the names of features that a shell may complete."""
+    """Return the names of features that begin with a text, for completion in a shell."""
     from mirage.features.registry import DEFINITIONS
 
     return [name for name in DEFINITIONS if name.startswith(start)]
@@ -184,7 +184,11 @@ DryRun = Annotated[
 ]
 Prompt = Annotated[
     Path | None,
-    option("FILE", "Your own prompt for --judge, with fields such as {question}.  [default: ours]"),
+    option(
+        "FILE",
+        "Your own prompt for --judge, with fields such as {question}.  [default: the prompt of "
+        "mirage]",
+    ),
 ]
 BothOrders = Annotated[
     bool,

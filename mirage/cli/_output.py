@@ -31,7 +31,10 @@ _ISOLATED = re.compile("\u2068([^\u2066-\u2069\n]*)\u2069")
 
 
 def out(text: object, *, bold_marked: bool = False) -> None:
-    """Print a result for people; with ``bold_marked``, lines that begin with ``*`` are bold."""
+    """Print a result as text for people.
+
+    With ``bold_marked``, lines that begin with ``*`` are printed in bold.
+    """
     lines = _visible(with_standard_input(str(text))).split("\n")
     if bold_marked:
         lines = [typer.style(line, bold=True) if line.startswith("*") else line for line in lines]
@@ -39,12 +42,12 @@ def out(text: object, *, bold_marked: bool = False) -> None:
 
 
 def out_json(value: Any) -> None:
-    """Print a result as one line of JSON; numbers that are not finite are null."""
+    """Print a result as one line of JSON, with null for numbers that are not finite."""
     out_json_text(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
 
 
 def out_record(line: str) -> None:
-    """Print a line of a format without escapes, such as a TREC run file.
+    """Print a line of a file format that has no escape characters, such as a TREC run.
 
     A pipe or a file gets the line unchanged, because another program reads it. On a terminal,
     hidden characters are escaped.
@@ -114,10 +117,11 @@ def wrapped(text: str, indent: str = "") -> str:
 
 
 def open_streams() -> None:
-    """Open the standard streams that the program was started without.
+    """Open each standard stream that was closed when the program started.
 
-    Otherwise the first files that it opens would get their numbers, and be used in their place.
-    Using a closed stream fails, as in other programs; messages are dropped.
+    Otherwise the first files that the program opens would get the streams' descriptors and be used
+    in their place. Reading or writing such a stream fails, as in other programs. Messages to a
+    closed standard error are dropped.
     """
     for name, mode, flags in (
         ("stdin", "r", os.O_WRONLY),
@@ -130,13 +134,13 @@ def open_streams() -> None:
 
 
 def drop_output() -> None:
-    """Discard standard output; otherwise the interpreter would write the rest at its end."""
+    """Discard the rest of standard output, which Python would otherwise try to write at exit."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say_plainly() -> None:
-    """Escape characters that an output cannot encode."""
+    """Let standard output and standard error escape characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

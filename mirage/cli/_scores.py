@@ -1,4 +1,4 @@
-"""Features of runs as commands print them."""
+"""Format the features of runs for commands, as text and as JSON data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 
 def feature_text(table: FeatureTable) -> str:
-    """Return the means of features with intervals, and the values that could not be computed."""
+    """Return a table of the features of a run, as text.
+
+    It has the mean of each feature with its interval, and counts the values that could not be
+    computed. Notes give reasons.
+    """
     from mirage._base.tables import Table, parts, to_text
 
     title = f"{table.model}: {len(table)} queries in {table.language!r}"
@@ -41,7 +45,10 @@ def feature_text(table: FeatureTable) -> str:
 
 
 def _stability(steady: Stability) -> str:
-    """Return how many queries change a feature between repeats; blank without repeats."""
+    """Return as text the number of queries on which a feature changes between repeats.
+
+    The text is empty if there are no repeats.
+    """
     low, high = (100 * end for end in steady.interval)
     if low != low:
         return ""

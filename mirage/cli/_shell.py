@@ -30,11 +30,11 @@ SECTIONS = {
     "Build pipelines": ("index", "retrieve", "rerank", "eval-run", "grid", "finetune"),
     "Data and set-up": ("data", "surrogate", "hub", "doctor"),
 }
-"""The commands by the section of the help that lists them."""
+"""The names of the commands, by the section of the help in which they are listed."""
 
 
 class _Warnings(logging.Handler):
-    """Prints the library's warnings on standard error, as other messages."""
+    """Prints the library's warnings on standard error, in the same form as other messages."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(record.getMessage(), "warning:", "yellow")
@@ -73,7 +73,7 @@ class Shell(TyperGroup):
                 )
 
     def main(self, *args: Any, **settings: Any) -> Any:
-        """Run the program, and end it if standard output cannot be written."""
+        """Run the program; end it with a message if standard output cannot be written."""
         open_streams()
         try:
             return super().main(*args, **settings)
@@ -95,7 +95,7 @@ class Shell(TyperGroup):
             return super().make_context(*args, **settings)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command, and turn its errors into messages and exit statuses."""
         with _visible_usage_errors():
             return self._invoke(ctx)
 
@@ -159,7 +159,7 @@ def group(name: str, words: str) -> typer.Typer:
 
 
 def example(*commands: str) -> str:
-    """Return the end of a command's help: its examples."""
+    """Return the examples at the end of a command's help."""
     title = "Example:" if len(commands) == 1 else "Examples:"
     return "\n".join(("\b", title, *(f"  {command}" for command in commands)))
 
@@ -206,12 +206,12 @@ def main(
 
 
 def fall_short(reasons: Iterable[str]) -> None:
-    """End the command with status 1 and print the reasons, if there is any."""
+    """Print the reasons and end the command with status 1; do nothing if there are no reasons."""
     _end(reasons, "fell short:", FELL_SHORT)
 
 
 def end_inconclusive(reasons: Iterable[str]) -> None:
-    """End the command with status 3 and print the reasons, if there is any."""
+    """Print the reasons and end the command with status 3; do nothing if there are no reasons."""
     _end(reasons, "inconclusive:", INCONCLUSIVE)
 
 
@@ -224,7 +224,7 @@ def _end(reasons: Iterable[str], label: str, status: int) -> None:
 
 
 def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
-    """Return the messages of the assertions of :mod:`mirage.testing` that do not hold."""
+    """Run assertions of :mod:`mirage.testing` and return the messages of those that fail."""
     from mirage.testing import FellShortError
 
     reasons = []
@@ -238,7 +238,12 @@ def shortfalls(assertions: Iterable[Callable[[], None]]) -> list[str]:
 
 @contextmanager
 def keeping(path: Path | None, cached: bool) -> Iterator[None]:
-    """If the work is interrupted, print where its results are kept."""
+    """Print where the results are stored if the work in a ``with`` block is interrupted.
+
+    Args:
+        path: File to which results are appended as they arrive, if any.
+        cached: Whether answers are stored in the cache.
+    """
     try:
         yield
     except KeyboardInterrupt:

@@ -223,7 +223,7 @@ def convert(
 ) -> None:
     """Convert a dataset to JSON Lines or to TREC files.
 
-    It reads JSON Lines, TREC files and the published datasets NoMIRACL and MEMERAG.
+    The command reads JSON Lines, TREC files and the published datasets NoMIRACL and MEMERAG.
     """
 
     for form, forms in ((from_, SOURCES), (to, TARGETS)):

@@ -69,7 +69,7 @@ def decide(
     ] = None,
     language: options.LabelLanguage = None,
     positive: Annotated[
-        str, option("LABEL", "The label that good values of the feature predict.")
+        str, option("LABEL", "The label that a good value of the feature predicts.")
     ] = "Supported",
     dataset: Annotated[
         Path | None,
@@ -200,7 +200,8 @@ def _feature_scores(texts: list[str] | None) -> Score | list[Score]:
 
     Returns:
         One score if the only feature has a threshold, else the features that a logistic regression
-        combines."""
+        combines.
+    """
     scores = list(map(score_of, texts or ["support_lexical"]))
     if len(scores) == 1 and scores[0].threshold is not None:
         return scores[0]

@@ -62,7 +62,11 @@ def doctor(
 
 
 def _packages() -> dict[str, dict[str, str | None]]:
-    """Return required packages by extra, with installed versions; "" is the core."""
+    """Return, for each extra, the packages that it requires with their installed versions.
+
+    The name "" is for the packages that Mirage requires without any extra. The version of a package
+    that is not installed is ``None``.
+    """
     from importlib import metadata
 
     needs = {"": {DISTRIBUTION: _version(DISTRIBUTION)}}

@@ -26,7 +26,7 @@ SHORT_ANSWER_FEATURES = (
     "qa_recall",
     "qa_char3_recall",
 )
-"""The default features of datasets of questions and short answers."""
+"""Default features for datasets that have questions with short answers."""
 
 
 @app.command(
@@ -44,7 +44,7 @@ def features(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Require the mean of a feature to be at least this number, as in "
+            "Require that the mean of feature NAME is at least NUMBER, as in "
             "citation_recall@10=0.6; may be repeated.",
             "--min",
         ),
@@ -70,8 +70,8 @@ def features(
     are counted and left out of the mean. --json also prints the value of each query.
 
     Exit status with --min, by the 90 % intervals of the means: 0 if every interval is at or above
-    its minimum, 1 if an interval is entirely below, and 3 if an interval contains its minimum, so
-    that there are too few queries to decide.
+    its minimum, 1 if an interval is entirely below its minimum, and 3 if an interval contains its
+    minimum, so that there are too few queries to decide.
     """
     from mirage.features import FeatureSuite
     from mirage.features.registry import canonical_name
@@ -123,7 +123,7 @@ def _check_minimums(
     queries: MirageDataset,
     allow_failed: int,
 ) -> tuple[list[CheckedRun], list[str]]:
-    """Return the comparison of each run with each minimum, and the reasons to fall short."""
+    """Return the comparison of each run with each minimum, and the reasons why checks fail."""
     if not minimums:
         return [], []
     from mirage.testing import FellShortError

@@ -156,7 +156,11 @@ def finetune(
 
 
 def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, dict[str, Any]]:
-    """Return the recipe with its replaced settings, and the steps of the run."""
+    """Return the recipe with the settings that ``--set`` replaces, and those of the schedule.
+
+    The schedule is the number of steps, of examples per forward pass, and of steps between
+    checkpoints.
+    """
     from dataclasses import fields, replace
 
     from mirage.training import BERGEN_TUNING, MIRAGE_BENCH_TUNING

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["commands"]
 
-commands = group("grid", "Run grids of pipelines, and compare them in one table.")
+commands = group("grid", "Run grids of RAG pipelines, and compare them in one table.")
 
 GridFile = Annotated[Path, argument("GRID", "YAML file that describes the grid.")]
 Limit = Annotated[
@@ -206,7 +206,9 @@ def compare(
 )
 def from_bergen(
     folder: Annotated[Path, argument("FOLDER", "BERGEN's folder config, or its parent folder.")],
-    file: Annotated[Path | None, option("FILE", "Write the grid file.", "--out")] = None,
+    file: Annotated[
+        Path | None, option("FILE", "Also write the grid to this YAML file.", "--out")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Convert a configuration of BERGEN into a grid file.
@@ -234,7 +236,7 @@ def _grid(path: Path, trust: bool = False) -> Grid:
 
 @contextmanager
 def _executor(name: str | None) -> Iterator[Executor | None]:
-    """Yield the executor of a name."""
+    """Yield the executor with this name, or ``None`` if no name is given."""
     if name is None:
         yield None
         return
@@ -253,7 +255,7 @@ def _write_page(table: ResultTable, grid: Grid, page: Path, limit: int | None) -
 
 
 def _record(table: ResultTable, grid: Grid, history: Path, commit: str) -> None:
-    """Add each finished cell to a history, with all its metrics."""
+    """Append each finished cell to a history file, with all its metrics."""
     from mirage.monitoring import History
     from mirage.testing.baseline import baseline_of_cell
 

@@ -23,10 +23,10 @@ from mirage.errors import DatasetError, MirageError, UnknownNameError
 UNITS = ("word", "character")
 DEFAULTS = {"unit": "word", "overlap": 0, "k1": 0.9, "b": 0.4, "analyzer": "words"}
 PREFIXES = ("query_prefix", "passage_prefix")
-"""Settings without a default: the encoder's own prefixes are used."""
+"""Prefixes of texts. If they are not set, the encoder's own prefixes are used."""
 
 ENCODER = ("query_model", "pooling", "max_length")
-"""Settings of the encoder without a default: those of the model are used."""
+"""Settings of the encoder. If they are not set, those of the model are used."""
 
 
 @app.command(
@@ -86,8 +86,8 @@ def index(
             "BM25; analyzer=words, stop, stems, bigrams or best: terms of BM25; query_prefix and "
             "passage_prefix: texts that the encoder expects before queries and passages; "
             "query_model: another encoder for queries; pooling=cls, mean or last: how the encoder "
-            "makes one vector of those of the tokens; max_length: tokens after which the encoder "
-            "cuts a text.",
+            "combines the vectors of the tokens into one; max_length: number of tokens after which "
+            "the encoder cuts a text.",
             "--set",
         ),
     ] = None,
@@ -177,7 +177,7 @@ def _settings(texts: list[str] | None) -> dict[str, Any]:
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Return whether a folder has files, and none of a corpus."""
+    """Return whether a folder has files, but none that belongs to a corpus."""
     return any(folder.iterdir()) and not any(
         path.name.lstrip(".").startswith("corpus") for path in folder.iterdir()
     )

@@ -48,7 +48,7 @@ def judge(
     reference: Annotated[
         bool,
         flag(
-            "Show the judge the right answers; pairs on queries without one are skipped.",
+            "Show the judge the right answers. Pairs on queries without right answers are skipped.",
             "--reference",
         ),
     ] = False,

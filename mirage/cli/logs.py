@@ -106,7 +106,7 @@ def drift(
     compares the features that need no reference, the retrieved passages, failures and abstentions,
     and the questions themselves.
 
-    Each period needs at least four days, because days vary.
+    Each period needs at least four days, because results vary from day to day.
 
     Exit status: 1 if a measure got significantly worse; 3 if the result is inconclusive, because no
     measure has a confidence interval or, with --margin, a loss above the margin cannot be ruled
@@ -137,10 +137,16 @@ def drift(
 def watch(
     file: Annotated[
         Path,
-        argument("LOG", "A log with times: questions, passages and answers; - is standard input."),
+        argument(
+            "LOG",
+            "Log as JSON Lines, with a question, its passages, the answer and the time per line; - "
+            "reads standard input.",
+        ),
     ],
     language: options.Language = None,
-    by: Annotated[str, option("PERIOD", "Compare days, weeks or months.")] = "day",
+    by: Annotated[
+        str, option("PERIOD", "Length of the periods to compare: day, week or month.")
+    ] = "day",
     alpha: Annotated[float, option("P", "Probability of any false alarm in all periods.")] = 0.05,
     feature: options.Features = None,
     cluster: options.LogCluster = None,

@@ -43,7 +43,7 @@ def metaeval(
     ] = None,
     language: options.LabelLanguage = None,
     positive: Annotated[
-        str, option("LABEL", "The label that good values of the feature predict.")
+        str, option("LABEL", "The label that a good value of the feature predicts.")
     ] = "Supported",
     task: Annotated[
         str, option("TASK", "With MEMERAG: which labels to read, faithfulness or relevance.")

@@ -26,7 +26,7 @@ ASSUMPTIONS = {
     "answer_tokens": 300.0,
     "query_cost": 0.0,
 }
-"""What --assume may replace, with the defaults."""
+"""The assumptions that --assume may replace, with their defaults."""
 
 
 @app.command(

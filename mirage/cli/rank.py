@@ -200,7 +200,7 @@ def _judge(
     jobs: int,
     as_json: bool,
 ) -> Ranking | None:
-    """Return the judged ranking, or print its estimate and return ``None``."""
+    """Return the ranking by the judge; with ``dry_run``, print an estimate and return ``None``."""
     from mirage.arena import PairwiseJudge
     from mirage.llm.estimates import sum_estimates
 

@@ -37,7 +37,7 @@ def retrieve(
     llm: options.Llm = None,
     budget: options.Budget = None,
 ) -> None:
-    """Retrieve the best passages for each query, as a TREC run file.
+    """Write the best passages for each query to a TREC run file.
 
     A query without results has no line in the file; `mirage eval-run` counts it as 0.
     """

@@ -55,8 +55,8 @@ def train(
         Path | None,
         option(
             "FILE",
-            "Train on simulated models instead of RESPONSES. This YAML or JSON file sets how much "
-            "the simulated judge penalises each fault, such as a wrong answer.",
+            "Train on simulated models instead of RESPONSES. FILE is a YAML or JSON file that sets "
+            "how much the simulated judge penalises each fault, such as a wrong answer.",
         ),
     ] = None,
     dataset: options.Dataset = None,

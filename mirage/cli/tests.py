@@ -101,10 +101,11 @@ def make(
         list[str] | None,
         option(
             "KIND=SHARE",
-            "Relative share of a kind of item; may be repeated. single: one fact; list: several; "
-            "date: a date or number; two_passages: a fact from two passages; comparison: which of "
-            "two is larger or earlier; near_miss: a question that the documents only seem to "
-            "answer.  [default: all kinds]",
+            "Relative share of a kind of item; may be repeated. The kinds differ in what the "
+            "question asks for. single: one fact; list: several facts; date: a date or number; "
+            "two_passages: a fact that needs two passages; comparison: which of two is larger or "
+            "earlier; near_miss: something that the documents only seem to answer.  [default: all "
+            "kinds]",
         ),
     ] = None,
     page: Annotated[

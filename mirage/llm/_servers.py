@@ -37,11 +37,18 @@ class Server:
 
 
 async def ask_in_turn(servers: Sequence[Server], ask: Callable[[Server], Awaitable[T]]) -> T:
-    """Return the answer of the server with the fewest requests under way.
+    """Send a request to the server with the fewest requests under way, and return its answer.
 
     If a server cannot be reached or the connection breaks, the request goes to the next server, and
     the failed server is avoided for ten seconds. If all servers are being avoided, the request goes
-    to the one whose pause ends first.
+    to the one that may be used again first.
+
+    Args:
+        servers: The servers of one model.
+        ask: Sends the request to a server and returns the answer.
+
+    Raises:
+        TransientError: If no server is available, or a server answers with another transient fault.
     """
     tried: list[Server] = []
     while True:

@@ -1,9 +1,9 @@
 """A budget, a cache and a limit on concurrent calls that the workers of a cluster share.
 
 An executor sends copies of an LLM to its workers. The process with the original LLM (the driver)
-decides how much the copies may spend and how many calls are under way, and looks up cached
-answers. A thread of the driver listens on a port, and copies ask it before and after each call. So
-one budget covers all workers, and only one process opens the cache file.
+decides how much the copies may spend and how many calls may be under way, and looks up cached
+answers. A thread of the driver listens on a port, and each copy contacts it before and after each
+call. So one budget covers all workers, and only one process opens the cache file.
 
 If a worker is lost, the amounts that its calls had reserved in the budget count as spent, because
 the calls may be billed.
@@ -45,7 +45,7 @@ class Account:
     Attributes:
         cache: The :class:`Cache` of answers, or ``None`` if there is none.
         budget: The :class:`Budget`, or ``None`` if there is none.
-        count: Function that adds numbers to the usage of the original LLM.
+        count: Function that adds calls, tokens and cost to the usage counters of the original LLM.
         concurrency: The number of calls that all copies together may have under way.
     """
 
@@ -67,7 +67,7 @@ class _WorkerState:
 
 
 class _DriverServer:
-    """A server in the driver (this process) that answers the copies of its LLMs in workers."""
+    """A server in the driver (this process) for the copies of its LLMs that run in workers."""
 
     def __init__(self, host: str) -> None:
         self.key: bytes = secrets.token_bytes(32)
@@ -80,7 +80,10 @@ class _DriverServer:
         threading.Thread(target=self._listen, daemon=True, name="mirage: LLMs").start()
 
     def number_of(self, account: Account, owner: object) -> int:
-        """Return the number that identifies an account: one for each pair of owner and cache."""
+        """Return the number that identifies an account.
+
+        Accounts with the same owner and the same cache have the same number.
+        """
         with self._lock:
             key = id(owner), id(account.cache)
             number = self._numbers.setdefault(key, len(self._numbers))
@@ -114,7 +117,7 @@ class _DriverServer:
             self._close(state)
 
     def _close(self, state: _WorkerState) -> None:
-        """Free the slots of a disconnected worker, and count all that it reserved as spent."""
+        """Free the slots of a disconnected worker, and count all its reservations as spent."""
         with self._lock:
             self._under_way.subtract(state.slots)
         for number, tokens, cost in state.holds.elements():
@@ -187,7 +190,7 @@ def copy_of(account: Account, owner: object, host: str) -> Copy:
 
     Args:
         account: The state to share.
-        owner: The object that identifies the account: LLMs with one owner share a budget.
+        owner: The object that identifies the account. LLMs with the same owner share a budget.
         host: The host name or address at which workers reach this process.
     """
     server = _driver_server(host)

@@ -50,7 +50,17 @@ class Completion:
 def completion_of(
     answer: Mapping[str, Any], tokens: tuple[int, int], secrets: Secrets
 ) -> Completion:
-    """Return the completion in the first choice of a server's JSON answer."""
+    """Return the completion in the first of the choices of a server's JSON answer.
+
+    Args:
+        answer: The JSON answer.
+        tokens: Numbers of input tokens and of output tokens.
+        secrets: The secrets to remove from error messages.
+
+    Raises:
+        TransientError: If the answer is malformed, so that a retry may succeed.
+        LLMError: If a retry would not help, for example if the model refused.
+    """
     try:
         choice = answer["choices"][0]
         message = choice["message"]
@@ -85,7 +95,7 @@ def completion_of(
 
 
 def completion_in_cache(stored: Mapping[str, Any]) -> Completion:
-    """Return the completion that the cache holds."""
+    """Return the completion for an entry of the cache."""
     # Earlier versions stored the reasoning as a part of the text.
     reasoning, text = split_reasoning(stored["text"])
     answer = {"reasoning": reasoning, **stored, "text": text}
@@ -103,7 +113,7 @@ def _reasoning_of(message: Mapping[str, Any]) -> str:
 
 
 def _thinking(part: Any) -> str | None:
-    """Return the text of a part that has reasoning; ``None`` for other parts of a message."""
+    """Return the reasoning in a part of a message, or ``None`` if the part is not reasoning."""
     if not isinstance(part, dict) or part.get("type") not in ("thinking", "reasoning"):
         return None
     content = part.get(part["type"], part.get("text"))
@@ -114,7 +124,10 @@ def _thinking(part: Any) -> str | None:
 
 
 def _logprobs(choice: Mapping[str, Any]) -> tuple[dict[str, float], ...]:
-    """Return the log probabilities of a choice; empty if there are none in a known format."""
+    """Return the log probabilities of the tokens at each position of a choice.
+
+    The result is empty if the choice has none in a known format.
+    """
     try:
         logprobs = choice.get("logprobs") or {}
         if logprobs.get("top_logprobs"):
@@ -138,9 +151,10 @@ def _encodable(token: object) -> str:
 
 
 def message_text(content: Any) -> Any:
-    """Return the text of a message; some servers send a list of parts, which is joined.
+    """Return the text of a message, given its content.
 
-    Parts with reasoning are left out.
+    Some servers send the content as a list of parts. Their texts are joined, and parts with
+    reasoning are left out. If another part has no text, the content is returned unchanged.
     """
     if not isinstance(content, list) or not content:
         return content
@@ -151,7 +165,16 @@ def message_text(content: Any) -> Any:
 
 
 def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[list[float]]:
-    """Return the embeddings in a server's JSON answer, in the order of the texts."""
+    """Return the embeddings in a server's JSON answer, in the order of the texts that were sent.
+
+    Args:
+        answer: The JSON answer.
+        count: Number of texts that were sent.
+        secrets: The secrets to remove from error messages.
+
+    Raises:
+        TransientError: If the answer does not have one finite vector per text, all of one length.
+    """
     try:
         entries = {entry["index"]: entry["embedding"] for entry in answer["data"]}
         vectors = [[float(number) for number in entries[i]] for i in range(count)]
@@ -166,7 +189,16 @@ def vectors_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[
 
 
 def scores_of(answer: Mapping[str, Any], count: int, secrets: Secrets) -> list[float]:
-    """Return the relevance scores in a server's JSON answer, in the order of the texts."""
+    """Return the relevance scores in a server's JSON answer, in the order of the texts sent.
+
+    Args:
+        answer: The JSON answer.
+        count: Number of texts that were sent.
+        secrets: The secrets to remove from error messages.
+
+    Raises:
+        TransientError: If the answer does not have one finite score per text.
+    """
     try:
         rows = answer["results"] if "results" in answer else answer["data"]
         scores = {row["index"]: row.get("relevance_score", row.get("score")) for row in rows}

@@ -70,13 +70,13 @@ class Usage:
 
 @dataclass
 class Hold:
-    """The amount that one call has reserved or, once it is answered, has used."""
+    """Tokens and money of one call: first the reserved amount, after the answer the used amount."""
 
     tokens: int
     cost: float
 
     def give_back(self) -> None:
-        """Set the amount to 0, because the call has cost nothing."""
+        """Set the used amount to 0, because the call has cost nothing."""
         self.tokens, self.cost = 0, 0.0
 
 
@@ -141,10 +141,10 @@ class Budget:
 
     @asynccontextmanager
     async def call(self, tokens: int, cost: float) -> AsyncIterator[Hold]:
-        """Reserve the most that one request may use, and settle it when the request is over.
+        """Reserve budget for one request, and release what it did not use when it is over.
 
         The caller sets the yielded hold to the amount that the request used. If the budget does not
-        suffice now, but calls under way may release enough of it, this waits for them.
+        suffice now, but calls under way may release enough of it, this waits for those calls.
 
         Args:
             tokens: Most tokens that the request may use.
@@ -165,7 +165,7 @@ class Budget:
             self.settle(tokens, cost, hold)
 
     def settle(self, tokens: int, cost: float, hold: Hold) -> None:
-        """Release the reservation of a call that is over, and spend what it used.
+        """Release the reservation of a finished call, and count what the call used as spent.
 
         Args:
             tokens: Tokens that were reserved for the call.
@@ -186,11 +186,11 @@ class Budget:
             cost: Most money that it may cost.
 
         Returns:
-            Whether the amounts were reserved. ``False`` means that they may fit once other calls
-            are over.
+            Whether the amounts were reserved. ``False`` means that the budget may suffice once
+            other calls are over.
 
         Raises:
-            BudgetError: If they cannot fit, and the request must not be sent.
+            BudgetError: If the budget cannot suffice, so that the request must not be sent.
         """
         with self._lock:
             if self.calls is not None and self.spent_calls >= self.calls:

@@ -94,7 +94,7 @@ def _tokens(answer: Mapping[str, Any], size: int) -> tuple[int, int]:
 
 
 class LLM(NearNames):
-    """A client for a model behind an endpoint, with caching, retries and a budget.
+    """A client for a model at an endpoint, with caching, retries and a budget.
 
     Args:
         model: The endpoint's name for the model (for Azure, the deployment).
@@ -113,14 +113,14 @@ class LLM(NearNames):
         max_tokens: The longest answer, in tokens. ``None`` uses the endpoint's limit.
         parameters: Other parameters to send, such as ``{"seed": 1, "top_p": 0.9}``.
         concurrency: Number of calls under way at a time, at all servers together. A call that
-            waits for a retry counts.
+            waits for a retry also counts.
         timeout: Seconds that one request may take, until the last byte of its answer.
         total_timeout: Seconds that a call may take with all of its retries.
         retries: How often to repeat a request after a transient fault: HTTP statuses 408, 409, 429
             and 5xx, timeouts, lost connections, and malformed answers. Other statuses (400, 401,
-            403, 404, ...), a filtered answer, a refusal and an exhausted quota are final. If no
-            call has ever reached the endpoint, it is tried three times at most; then all calls on
-            that connection fail.
+            403, 404, ...), a filtered answer, a refusal and an exhausted quota are final. As long
+            as no call has reached the endpoint, a call is tried three times at most; after that,
+            all calls on the same connection fail.
         backoff: The longest first wait, in seconds; see :class:`~mirage.llm.retries.Retries`.
         max_bytes: The longest response to read, in bytes after decompression; 8 MiB by default. A
             longer response fails the call without a retry.
@@ -301,10 +301,10 @@ class LLM(NearNames):
         )
 
     def _sent_headers(self) -> dict[str, Any]:
-        """Return the headers to send; headers that the SDK must not send are marked for omission.
+        """Return the headers to send, with ``Omit()`` for those that the SDK must not send.
 
-        The environment may set an organization, a project and more headers for OpenAI. Like the key
-        in the environment, they are sent only to the default endpoint.
+        Variables of the environment may set an organization, a project and more headers for OpenAI.
+        Like the key in the environment, they are sent only to the default endpoint.
         """
         from openai import Omit
 
@@ -473,7 +473,8 @@ class _Request(NamedTuple, Generic[T]):
         body: The JSON body.
         size: Bytes of text in the body.
         most: Largest numbers of input tokens and output tokens that the request may use.
-        read: Returns the result, from the answer and its tokens of input and output.
+        read: Function that returns the result, given the JSON answer and its numbers of input
+            tokens and output tokens.
     """
 
     path: str
@@ -527,8 +528,9 @@ class Connection:
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return the embedding of each text, from the cache if it is there.
 
-        Texts that are not in the cache are sent in one request. Temperature and limits of the
-        :class:`LLM` are not sent, because they are for chats.
+        Texts that are not in the cache are sent in one request. The temperature of the
+        :class:`LLM` and its limits on the length of answers are not sent, because they only apply
+        to chats.
         """
         keys = {text: self.llm.embedding_digest(text) for text in texts}
         return await self._request_missing(keys, "embedding", self._embedding, texts)
@@ -646,7 +648,7 @@ class Connection:
         )
 
     async def _ask_server(self, server: Server, request: _Request[T], seconds: float) -> T:
-        """Send a request once, and charge the budget with its cost."""
+        """Send a request once, and count its tokens and cost in the budget and the usage."""
         llm = self.llm
         price, most = llm.price or Price(0, 0), request.most
         need = sum(most), price.cost(*most)
@@ -666,7 +668,10 @@ class Connection:
     async def _send(
         self, server: Server, request: _Request[Any], seconds: float, hold: Hold
     ) -> bytes:
-        """Return the body of the server's answer; set the hold to 0 if the call was not billed."""
+        """Return the body of the server's answer.
+
+        If the call fails and was not billed, set the hold, its reserved amount, to 0.
+        """
         import httpx
         import openai
 
@@ -707,7 +712,14 @@ class Connection:
 def _parameters(
     temperature: float | None, limit: str, max_tokens: int | None, more: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters to send; a length limit in ``more`` replaces ``max_tokens``."""
+    """Return the parameters to send.
+
+    Args:
+        temperature: Sampling temperature; ``None`` sends none.
+        limit: The endpoint's name of the limit on the length of an answer.
+        max_tokens: That limit; ``None`` sends none.
+        more: Further parameters. A length limit among them replaces ``max_tokens``.
+    """
     if ours := [name for name in _OURS if name in more]:
         raise SettingError(f"parameters cannot set {', '.join(ours)}, which the client sets")
     chosen: dict[str, Any] = {"temperature": temperature}

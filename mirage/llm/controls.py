@@ -1,9 +1,10 @@
 """Removal of control tokens, such as those of chat templates, from untrusted texts.
 
-If a server reads a token of its chat template in a passage, it ends the user's turn there and takes
-the rest for instructions. A judge that quotes a passage may repeat a verdict in it. Both may also
-recognize disguised tokens: with invisible characters, full-width letters or look-alikes. So tokens
-are searched in the :class:`Skeleton` of a text, which has no disguises, and replaced in the text.
+If a passage contains a token of the chat template, a server may end the user's turn there and treat
+the rest as instructions. A judge that quotes a passage may repeat a verdict in it. Both may also
+recognize a token that is disguised by invisible characters, full-width letters or look-alikes.
+Therefore tokens are searched in the :class:`Skeleton` of a text, a copy without such disguises, and
+are replaced in the text itself.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ def visible(text: str) -> str:
 
 @cache
 def _simplify(char: str) -> str:
-    """Return the ASCII characters that a character looks like; empty if it is invisible."""
+    """Return the ASCII characters that a character looks like; empty if it is invisible.
+
+    A character that looks like no ASCII character is returned in NFKD form, without its marks.
+    """
     if char in _LINE_BREAKS:
         return "\n"
     if char.isspace():
@@ -84,7 +88,10 @@ def _look_alike(char: str) -> str:
 
 
 def _sign(name: str) -> str:
-    """Return the ASCII brackets or bar that a character with this Unicode name looks like."""
+    """Return the ASCII brackets or bar that a character with this Unicode name looks like.
+
+    The result is empty if the character looks like neither.
+    """
     words = frozenset(name.replace("-", " ").split())
     if "BRACKET" in words or {"ANGLE", "SINGLE"} <= words:
         opens = "LEFT" in words or ("TOP" in words and "RIGHT" not in words)
@@ -106,9 +113,9 @@ def _sign(name: str) -> str:
 class Skeleton:
     """A simplified copy of a text, as a careless reader may see it.
 
-    The skeleton has no invisible characters and no combining marks. Line breaks and blanks become
-    ``\\n`` and a space. Letters, digits, brackets and bars become the ASCII characters that they
-    look like. Each character remembers its position in the text.
+    The skeleton has no invisible characters and no combining marks. Line breaks become ``\\n``, and
+    other blanks become spaces. Letters, digits, brackets and bars become the ASCII characters that
+    they look like. The position in the original text is stored for each character.
     """
 
     def __init__(self, source: str) -> None:
@@ -136,7 +143,10 @@ class Skeleton:
         return "".join([*parts, self._between(end, len(self.text))]) if parts else self.source
 
     def _between(self, start: int, end: int) -> str:
-        """Return the source text of a part of the skeleton, with invisible characters around it."""
+        """Return the part of the source between two positions of the skeleton.
+
+        Invisible characters at both ends belong to the part.
+        """
         positions, head, tail = self._positions, "", ""
         # One source character may give several skeleton characters, of which only some match.
         while 0 < start < end and positions[start] == positions[start - 1]:

@@ -13,7 +13,10 @@ from mirage.llm.questions import Outcome, harmless
 T = TypeVar("T")
 
 TOGETHER = 32
-"""Texts in one request: the default limit of text-embeddings-inference, the strictest server."""
+"""Number of texts in one request.
+
+It is the default limit of text-embeddings-inference, the server with the lowest limit.
+"""
 
 _TOO_MUCH = (400, 413, 422)  # statuses for a text that is too long or for too many texts
 
@@ -54,7 +57,14 @@ def embed_all(llm: LLM, texts: Sequence[str]) -> list[Outcome[list[float]]]:
 async def outcomes_of(
     texts: Sequence[str], ask: Callable[[Sequence[str]], Awaitable[Sequence[T]]]
 ) -> list[Outcome[T]]:
-    """Return one outcome per text; if a request is refused as too large, send it in halves."""
+    """Send texts in one request and return one outcome per text.
+
+    If the request is refused as too large, its texts are sent in halves.
+
+    Args:
+        texts: The texts.
+        ask: Sends texts in one request and returns one value per text.
+    """
     try:
         return [Outcome(value) for value in await ask(texts)]
     except LLMError as error:

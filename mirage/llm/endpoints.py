@@ -1,4 +1,4 @@
-"""Addresses of endpoints, texts that are safe to log, and TLS certificates."""
+"""Check addresses of endpoints, shorten texts for errors, and load TLS certificates."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def short(text: str) -> str:
 def tls(client: type) -> SSLContext:
     """Return the TLS context with the certificates that an HTTP library trusts.
 
-    It is created once per process, because reading the certificates takes 20 ms per client, even
-    if the endpoint is not encrypted.
+    The context is created once per process, because reading the certificates takes 20 ms per
+    client, even if the endpoint is not encrypted.
 
     Args:
         client: A class of the library (httpx or httpx2).

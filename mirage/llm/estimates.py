@@ -46,10 +46,12 @@ class Estimate:
         )
 
     def at_most(self, answers: int) -> Estimate:
-        """Return an estimate for at most this number of the answers, the uncached ones first.
+        """Return the estimate for requesting no more than this number of answers.
+
+        Answers that are not in the cache are counted first.
 
         Args:
-            answers: Number of answers. Each is assumed to have average length.
+            answers: Largest number of answers. Each is assumed to have average length.
         """
         answers = min(answers, self.calls + self.cached)
         calls = min(answers, self.calls)

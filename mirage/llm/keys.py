@@ -65,16 +65,22 @@ def key_uses(
 ) -> tuple[KeyUse, ...]:
     """Return the API key that each address in a settings file would receive.
 
-    A key belongs to the address that it was given for. ``OPENAI_API_KEY`` belongs to OpenAI and to
-    the host of ``OPENAI_BASE_URL``, and so does a variable that the user typed without an address.
-    Any other address or variable that a file names needs the user's trust. Scheme and port are
-    part of the host: a key for ``https://host`` does not go to ``http://host``.
+    A key may only go to the addresses that it was given for. ``OPENAI_API_KEY`` may go to OpenAI
+    and to the host of ``OPENAI_BASE_URL``. The same holds for the key in a variable that the user
+    typed without an address. Any other address or variable that a file names requires that the
+    user trusts the file. Scheme and port are part of the host: a key for ``https://host`` does not
+    go to ``http://host``.
 
     Args:
-        variable: The variable with the key. ``None`` is the default: without an address,
-            ``OPENAI_API_KEY`` if it is set, and with one no key.
-        urls: The address or addresses in the file, ``None`` for the default address.
-        typed: Whether the user typed the name of the variable; false if it comes from the file.
+        variable: The environment variable with the key. If it is ``None`` and ``urls`` is ``None``
+            too, ``OPENAI_API_KEY`` is used if it is set. If only the variable is ``None``, no key
+            is sent.
+        urls: The address or addresses in the file; ``None`` for the default address.
+        typed: Whether the user typed the name of the variable. It is false if the name comes from
+            the file.
+
+    Returns:
+        One entry per address; empty if no key is sent.
     """
     if variable is None:
         if urls is not None or not os.environ.get(KEY_VARIABLE):
@@ -93,7 +99,9 @@ def key_uses(
 def check_key(
     variable: str | None, urls: str | Iterable[str] | None, file: Path, *, typed: bool = False
 ) -> None:
-    """Raise an error if a settings file would send a key to an address to which it does not belong.
+    """Raise an error if a settings file would send a key to an address that must not receive it.
+
+    The rules are those of :func:`key_uses`.
 
     Args:
         variable: As in :func:`key_uses`.

@@ -23,9 +23,9 @@ _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 def limited(most: int) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook for httpx (or httpx2) that limits a response to ``most`` bytes.
 
-    httpx itself decompresses a response of any length, and a megabyte may expand to a gigabyte.
-    With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`. Reading a
-    response that is not compressed as its header says raises
+    Without the hook, httpx decompresses a response of any length, and a megabyte may expand to a
+    gigabyte. With the hook, reading a longer response raises :class:`~mirage.errors.LLMError`.
+    Reading a response that is not compressed in the format of its header raises
     :class:`~mirage.llm.retries.TransientError`.
     """
     if most < 1:
@@ -38,7 +38,7 @@ def limited(most: int) -> Callable[[Any], Awaitable[None]]:
 
 
 async def _decompress(response: Any, most: int) -> AsyncIterator[bytes]:
-    """Yield the decompressed parts of a response, and fail before the limit is exceeded."""
+    """Yield the decompressed parts of a response; raise an error before they exceed the limit."""
     header = response.headers.get("content-encoding", "").lower().replace("identity", "")
     packing = [name.strip() for name in header.split(",") if name.strip()]
     if packing and packing not in _PACKED:

@@ -1,10 +1,11 @@
 """Questions to an LLM about untrusted texts, with answers in a form that a program can read.
 
 A :class:`Question` consists of a task, the :class:`Form` of its answer, and material: named texts
-from elsewhere, such as passages and answers. The prompt encloses the material in marks that the
-texts cannot close, puts instructions before and after it, and breaks everything in it that looks
-like an answer. :func:`ask_all` asks many questions. If an answer cannot be read, it asks again with
-a reminder. If a call fails, the other questions are not affected.
+that Mirage did not write, such as passages and answers. The prompt encloses the material in marks
+that the texts cannot close, and has instructions before and after it. Everything in the material
+that looks like an answer is altered. :func:`ask_all` asks many questions. If an answer cannot be
+read, the question is asked again with a reminder. If a call fails, the other questions are not
+affected.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mirage.llm.templates import Template
 T = TypeVar("T")
 
 ASKS = 6
-"""How often a question is asked at most: once, and five more times if answers are unreadable."""
+"""Most times that a question is asked: once, and up to five times after unreadable answers."""
 
 BRACKETS: Break = (re.compile(r"\[(?=\[)"), "[ ")
 """Breaks every pair of double brackets, so that no text contains a verdict such as ``[[A]]``."""
@@ -65,8 +66,9 @@ class Form(Generic[T]):
             called for answers that were cut off at ``max_tokens``, whose end is missing.
         sought: A noun for the value in errors, such as ``"verdict"``.
         breaks: Patterns to alter in the texts in question, because they would be read as an answer.
-        weigh: Replaces ``read`` if it is set: returns the value of a whole completion with its log
-            probabilities. It is also called for answers that were cut off.
+        weigh: Function that is used instead of ``read`` if it is set. It returns the value of a
+            whole completion, which includes its log probabilities, or ``None``. It is also called
+            for answers that were cut off.
     """
 
     text: str
@@ -81,8 +83,8 @@ class Form(Generic[T]):
 class Question(Generic[T]):
     """One question to an LLM about untrusted texts, such as answers of models.
 
-    In the prompt, each text is between tags that contain a word that no text can predict. The word
-    replaces ``{word}`` in ``task`` and ``aim``.
+    In the prompt, each text is enclosed in tags. The tags contain a word that the author of a text
+    cannot predict. The word replaces ``{word}`` in ``task`` and ``aim``.
 
     Attributes:
         task: The task and its rules.
@@ -90,8 +92,9 @@ class Question(Generic[T]):
             ``"Grade the text marked <answer {word}>"``.
         form: The form of the answer.
         material: Pairs of a name and a text, in the order in which the prompt shows them.
-        template: The user's prompt, which replaces ``task`` and ``aim``; by default there is none.
-        language: English name of the language, for the template.
+        template: A prompt that the user wrote, which replaces ``task`` and ``aim``. By default
+            there is none.
+        language: English name of the language that the template may mention.
 
     Example:
         >>> form = Form(
@@ -115,7 +118,7 @@ class Question(Generic[T]):
 
     @property
     def prompt(self) -> str:
-        """The prompt as one text."""
+        """The whole prompt as one string."""
         word, texts = fenced(self.material, self.form.breaks)
         task, aim = (part.replace("{word}", word) for part in (self.task, self.aim))
         form, marks = self.form.text, _MARKS.format(name=self.material[-1][0], word=word)
@@ -231,7 +234,10 @@ def _ask_in_worker(llms: Sequence[LLM], part: tuple[int, list[Question[T]]]) -> 
 
 
 async def _outcome(connection: Connection, question: Question[T]) -> Outcome[T]:
-    """Ask a question until an answer can be read, without earlier answers in the prompt."""
+    """Ask a question until an answer can be read, at most ``ASKS`` times.
+
+    After an unreadable answer, the prompt ends with a reminder. It never contains earlier answers.
+    """
     form, messages = question.form, question.messages
     reminded = [{"role": "user", "content": f"{messages[0]['content']}\n\n{form.reminder}"}]
     for sample in range(ASKS):
@@ -289,9 +295,9 @@ def fenced(
 ) -> tuple[str, list[str]]:
     """Make texts harmless and enclose each of them in tags that contain an unpredictable word.
 
-    A text is between ``<name word>`` and ``</name word>``. The word is hexadecimal and does not
-    occur in any of the texts. Equal texts give the same word. No text can predict it, because it is
-    a hash of all texts.
+    Each text is put between ``<name word>`` and ``</name word>``. The word is hexadecimal and does
+    not occur in any of the texts. Equal texts give the same word. The author of a text cannot
+    predict it, because it is a hash of all texts.
 
     Args:
         material: Pairs of a name and a text.
@@ -329,10 +335,10 @@ _LAST_LINE = re.compile(
 
 
 def verdict_break(verdicts: Collection[str]) -> Break:
-    """Return a pattern for these verdicts in double brackets, and a replacement that alters them.
+    """Return a pattern for texts in double brackets, and a replacement that alters these verdicts.
 
-    Verdicts in look-alike characters are altered too. Other double brackets, such as citations,
-    stay as they are.
+    Verdicts in look-alike characters are altered too. Other texts in double brackets, such as
+    citations, stay as they are.
     """
     names = {verdict.casefold() for verdict in verdicts}
     longest = max(map(len, names))

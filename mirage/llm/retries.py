@@ -23,10 +23,10 @@ class TransientError(Exception):
     """A fault after which a retry may succeed, such as a timeout.
 
     Attributes:
-        status: HTTP status, if there was a response.
+        status: HTTP status of the response; ``None`` if there was no response.
         retry_after: Seconds that the server asks to wait, or ``None``.
         unreached: Whether no connection to the server could be opened.
-        lost: Whether no connection could be opened, or it was lost.
+        lost: Whether the connection could not be opened, or was lost.
     """
 
     def __init__(
@@ -66,7 +66,10 @@ def transient_status(status: int, reason: str, headers: Mapping[str, str]) -> Tr
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that a response requests, from any format of ``Retry-After``."""
+    """Return the seconds that a response asks to wait, or ``None`` if it does not ask for a wait.
+
+    All formats of ``Retry-After`` are read: seconds, a date, and milliseconds (``retry-after-ms``).
+    """
     value = headers.get("retry-after", "")
     forms: tuple[Callable[[], float], ...] = (
         lambda: float(headers["retry-after-ms"]) / 1000,
@@ -81,7 +84,11 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def decoded(content: bytes) -> Any:
-    """Return the JSON value of a response body."""
+    """Return the JSON value of a response body.
+
+    Raises:
+        TransientError: If the body is not JSON in UTF-8.
+    """
     try:
         return json.loads(content.decode())
     except (ValueError, RecursionError) as error:  # ValueError: also for a number of 5,000 digits
@@ -96,8 +103,8 @@ class Retries:
     ("full jitter": Brooker 2015, Exponential Backoff And Jitter). If the server requests a waiting
     time, the wait is that time plus up to ``backoff_s`` seconds.
 
-    If no call has ever reached the endpoint, a call is retried twice at most. After that no other
-    call is sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
+    As long as no call has reached the endpoint, a call is retried twice at most. If these retries
+    fail too, no further calls are sent (a circuit breaker: Nygard 2018, Release It!, 2nd ed.).
 
     Attributes:
         most: Most retries of a call.
@@ -115,8 +122,11 @@ class Retries:
         """Return the result of the first attempt that does not raise a :class:`TransientError`.
 
         Args:
-            attempt: Makes one attempt; receives the seconds that it may take.
-            reach: The state that all calls to the endpoint share. It is updated.
+            attempt: Makes one attempt. Its argument is the number of seconds that it may take.
+            reach: The state that all calls to the endpoint share. This call updates it.
+
+        Raises:
+            TransientError: If the last attempt failed; the message has the number of attempts.
         """
         from tenacity import (
             AsyncRetrying,

@@ -27,11 +27,11 @@ _LOGGERS = (
 class Secrets:
     """An API key and headers, and the redaction of texts that may repeat them.
 
-    Servers may repeat the key or headers of a request in their errors. The secrets are the key, and
-    each word of a header that has at least 8 characters. Redaction also hides parts of the key, and
-    parts of words that have at least 12 characters. A part is hidden if it has at least 8 letters
-    and digits, even with other characters between them, in another case, backwards, in base64 or in
-    hexadecimal.
+    Servers may repeat the key or headers of a request in their errors. The secrets are the key and
+    each word of a header, if it has at least 8 characters. Redaction also hides parts of the key,
+    and parts of words that have at least 12 characters. A part is hidden if it has at least 8
+    letters and digits. It is recognized even with other characters in between, in another case,
+    backwards, in base64 or in hexadecimal.
 
     Args:
         key: The API key, or ``None``.
@@ -98,7 +98,11 @@ class Secrets:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """Return the forms of a secret to search: its letters and digits only, in lower case."""
+    """Return the forms in which a secret is searched, with letters and digits only, in lower case.
+
+    The forms are the secret itself, the secret backwards, in hexadecimal, and in base64 with three
+    possible offsets.
+    """
     raw = word.encode()
     written = [word, word[::-1], raw.hex()]
     # Base64 maps 3 bytes to 4 letters, so a secret has three forms, one for each offset. The first
@@ -116,8 +120,8 @@ def _parts(form: str) -> set[str]:
 def _replace_parts(parts: Collection[str], text: str) -> str:
     """Return the text with ``[secret]`` in place of every span that contains one of the parts.
 
-    Only letters and digits are compared, so a part is also detected if other characters are between
-    them.
+    Only letters and digits are compared, so a part is also detected if other characters separate
+    its letters.
     """
     places = [i for i, char in enumerate(text) if char.isascii() and char.isalnum()]
     bare = "".join(text[i] for i in places).lower()

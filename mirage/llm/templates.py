@@ -1,4 +1,4 @@
-"""Prompts of users for judges: texts with named fields, checked before the first call.
+"""Prompts that users write for judges: texts with named fields, checked before the first call.
 
 A template is plain text with fields such as ``{question}``. ``{{`` and ``}}`` are literal braces.
 Fields are names from a fixed list: attributes, indexes, conversions and format specifications are
@@ -28,11 +28,11 @@ class PromptFields:
     ``{form}``, the instructions on how to write the verdict.
 
     Attributes:
-        material: The field of each text, by the text's name without its number. A text that is not
-            listed has no field and is left out.
+        material: Pairs of the name of a text, without its number, and the field that the text
+            fills. A text whose name is not listed is left out of the prompt.
         required: Fields that a prompt must have.
-        verdicts: Texts that a prompt without ``{form}`` must contain, because an answer without
-            them cannot be read.
+        verdicts: The possible verdicts, such as ``[[yes]]``. A prompt without ``{form}`` must
+            contain all of them, because an answer without a verdict cannot be read.
     """
 
     material: tuple[tuple[str, str], ...]
@@ -47,7 +47,8 @@ class PromptFields:
     def field_of(self, name: str) -> str | None:
         """Return the field that a text belongs to, such as ``passages`` for ``passage-3``.
 
-        ``None`` if the text belongs to no field."""
+        Returns ``None`` if the text belongs to no field.
+        """
         fields = dict(self.material)
         return fields.get(name, fields.get(_NUMBER.sub("", name)))
 
@@ -72,11 +73,13 @@ class Template:
         return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:_DIGEST_DIGITS]
 
     def fill(self, values: Mapping[str, str], texts: Mapping[str, str]) -> str:
-        """Return the prompt; fields within the values and texts stay as they are.
+        """Return the prompt with its fields filled in.
+
+        Braces within the values and texts are not treated as fields.
 
         Args:
-            values: Values of fields within a line, such as the language.
-            texts: Texts between marks. Their marks are put on lines of their own.
+            values: Values by field, inserted within a line, such as the language.
+            texts: Texts by field, each enclosed in marks. The marks are put on lines of their own.
         """
         prompt, ends_text = "", False
         for literal, field in self.pieces:
@@ -91,12 +94,14 @@ class Template:
 
 
 def template_of(text: str | None, fields: PromptFields, judge: str) -> Template | None:
-    """Return the checked template of a prompt, or ``None`` for the prompt that ships.
+    """Return the checked template of a prompt, or ``None`` if there is no prompt.
+
+    ``None`` means that the judge uses the prompt that ships with Mirage.
 
     Args:
         text: The prompt with its fields, or ``None``.
-        fields: The fields that it may and must have.
-        judge: The kind of judge, for errors.
+        fields: The fields that the prompt may and must have.
+        judge: The kind of judge, for error messages.
 
     Raises:
         SettingError: The prompt has an unknown field or lacks a required one; the message names
@@ -113,7 +118,7 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
     if text is None:
         return None
     if not isinstance(text, str):
-        raise SettingError(f"prompt must be a text with fields, got {type(text).__name__}")
+        raise SettingError(f"prompt must be a string with fields, got {type(text).__name__}")
     pieces, unknown = [], []
     try:
         for literal, name, specification, conversion in Formatter().parse(text):
@@ -126,7 +131,7 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
     except ValueError as error:
         raise SettingError(
             f"the prompt of {judge} has a single brace ({error}); write {{{{ and }}}} for braces "
-            "that are no field"
+            "that do not enclose a field"
         ) from None
     named = {field for _, field in pieces}
     missing = [f"{{{name}}}" for name in fields.required if name not in named]
@@ -145,6 +150,6 @@ def template_of(text: str | None, fields: PromptFields, judge: str) -> Template 
     if "form" not in named and absent:
         raise SettingError(
             f"the prompt of {judge} does not ask for {', '.join(absent)}, so no verdict could be "
-            "read; add the field {form}, or name them"
+            "read; add the field {form}, or write these verdicts into the prompt"
         )
     return Template(text, fields, tuple(pieces))

@@ -1,4 +1,7 @@
-"""Render the findings at the top of the page, each with links to its responses."""
+"""Render the findings at the top of the page, each with links to its responses.
+
+A finding is one kind of fault in a model's responses, with the queries on which it occurs.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,10 @@ def _pooled_item(finding: PooledFinding, model_index: int, names: Mapping[str, s
 
 
 def _interval(finding: Finding) -> str:
-    """Return the interval of the share of queries as text; empty for failed responses."""
+    """Return as text the interval of the share of queries with the fault.
+
+    The text is empty if the finding has no interval, as for failed responses.
+    """
     low, high = finding.interval
     return "" if math.isnan(low) else f" (95 % interval {100 * low:.0f} to {100 * high:.0f} %)"
 
@@ -151,7 +157,7 @@ def _join_with_commas(links: Iterable[Element]) -> list[Child]:
 
 
 def _quote(code: str, finding: Finding) -> Element | None:
-    """Return a quotation from the first response of a finding; ``None`` if it has none."""
+    """Return a quotation from the first response with the fault, or ``None`` if there is none."""
     quote = cut(finding.quotes.get(finding.query_ids[0], ""), 200)[0]
     if finding.kind in _UNQUOTED or not quote:
         return None
@@ -164,7 +170,13 @@ def _quote(code: str, finding: Finding) -> Element | None:
 def plain_findings(
     model_findings: Sequence[Finding], positions: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """Return findings in the JSON format of the page's script."""
+    """Return findings as JSON data for the page's script.
+
+    Args:
+        model_findings: The findings about one model.
+        positions: The positions in the dataset of the queries whose response the page shows, by
+            query id.
+    """
     return [
         {
             "words": finding.words,

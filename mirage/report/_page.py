@@ -52,10 +52,12 @@ def render(
     details: Mapping[str, object] | None = None,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]] | None = None,
 ) -> str:
-    """Return the text of the file that :meth:`mirage.Ranking.write` writes.
+    """Return as a string the HTML page that :meth:`mirage.Ranking.write` writes.
+
+    The arguments are those of that method, without the path.
 
     Raises:
-        MirageError: If ``judges`` contains something else than a result on judges, or a retrieval
+        MirageError: If ``judges`` contains something other than a result on judges, or a retrieval
             run names a model that is not in the ranking.
 
     Example:
@@ -91,7 +93,7 @@ def render(
 
 
 class _Report:
-    """The rankings and the values that several parts of the page share.
+    """A builder of the page's parts, with the rankings and the values that the parts share.
 
     Attributes:
         whole: The ranking that the report is written for.
@@ -100,7 +102,8 @@ class _Report:
         retrieval: Retrieval runs by language and model.
         model_indices: Position of each model in the page's list of models, which links use.
         new: Names of the models to mark as new.
-        matrices: Win probabilities by language; the reason if there are none.
+        matrices: The table of win probabilities by language. If a language has none, the value is
+            a text with the reason.
     """
 
     def __init__(
@@ -273,7 +276,10 @@ def _measure_votes(evidence: Evidence | None) -> list[JudgeFinding]:
 
 
 def _fault_costs(code: str, ranker: SurrogateRanker) -> Child:
-    """Return a section with the cost of each fault; ``None`` if the surrogate has none."""
+    """Return a section with the logits that each kind of fault costs.
+
+    Returns ``None`` if the surrogate (the regression that predicts logits) has no such costs.
+    """
     costs = fault_costs(ranker, code)
     return sections.fault_costs(code, costs, len(ranker.data[code].query_ids)) if costs else None
 
@@ -288,7 +294,7 @@ def _picker(rankings: Mapping[str, Ranking]) -> Element:
 
 
 def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
-    """Return the table of win probabilities in thousandths, or as a text why there is none."""
+    """Return the table of win probabilities in thousandths, or a text with the reason for none."""
     columns = _columns(ranking, new)
     try:
         rows = [
@@ -301,10 +307,10 @@ def _matrix(ranking: Ranking, new: set[str]) -> dict[str, Any] | str:
 
 
 def _columns(ranking: Ranking, new: set[str]) -> list[str]:
-    """Return the models of the columns of the win probabilities, best first.
+    """Return the models that have a column in the table of win probabilities, best first.
 
-    If there are more than ``COLUMNS`` models, new models get at most half of the columns. The rest
-    are other models at regular intervals of rank.
+    If there are more than ``COLUMNS`` models, new models get at most half of the columns. The other
+    columns are for other models, evenly spaced by rank.
     """
     if len(ranking) <= COLUMNS:
         return list(ranking.models)

@@ -32,7 +32,7 @@ class Sampling(NamedTuple):
 
     Attributes:
         most: Largest number of best, of worst and of failed responses per model and language.
-        in_findings: Largest number of other responses per model and language that findings name.
+        in_findings: Largest number, per model and language, of other responses that findings name.
         response: Characters after which a response or a reference is cut.
         passage: Characters after which a passage is cut.
         all_passages: Whether to show the text of every passage. If False, show only those that
@@ -68,8 +68,8 @@ class Excerpt(NamedTuple):
         kind: The heading under which the page lists the response: ``best``, ``worst``,
             ``failed``, or ``found`` for other responses that findings name.
         query: The query of the dataset.
-        whole: The query with the passages that any model's response was based on, such as retrieved
-            ones, added to its own.
+        whole: The same query with more passages added to its own: all passages that any model was
+            given for its response, such as retrieved ones.
         response: The response itself.
     """
 
@@ -107,10 +107,14 @@ def sample(
     rankings: Mapping[str, Ranking],
     retrieval: Mapping[str, Mapping[str, RetrievalRun]] = MappingProxyType({}),
 ) -> Sample:
-    """Select as many responses as fit into the file.
+    """Select the responses that the report shows, as many as fit into the file.
 
     The same rankings always give the same sample. Rankings without responses or dataset are
-    skipped. The scores of retrieval runs are shown beside the passages.
+    skipped.
+
+    Args:
+        rankings: Rankings by language.
+        retrieval: Retrieval runs by language and model. Their scores are shown beside the passages.
     """
     candidates = {
         code: {
@@ -229,9 +233,10 @@ class _Candidates:
         )
 
     def by_kind(self, sampling: Sampling) -> dict[str, list[tuple[Query, Response]]]:
-        """Return the selected responses by kind: best, worst (worst first), failed and others.
+        """Return the selected responses by kind, each with its query.
 
-        No response appears under two kinds.
+        The kinds are ``best``, ``worst`` (worst first), ``failed``, and ``found`` for other
+        responses that findings name. No response appears under two kinds.
         """
         best = min(sampling.most, (len(self.ordered) + 1) // 2)
         worst = min(sampling.most, len(self.ordered) - best)
@@ -251,7 +256,7 @@ class _Candidates:
 
 
 def whole_query(query: Query, runs: Iterable[Run]) -> Query:
-    """Return a query with its own passages, followed by those that responses to it add."""
+    """Return a query with its own passages, followed by further passages of responses to it."""
     passages = {passage.id: passage for passage in query.passages}
     for run in runs:
         response = run.get(query.id)
@@ -261,7 +266,7 @@ def whole_query(query: Query, runs: Iterable[Run]) -> Query:
 
 
 def _queries_in_findings(ranking: Ranking, model: str) -> tuple[str, ...]:
-    """Return the ids of the queries that findings name.
+    """Return the ids of the queries that findings about a model name, if it has responses to them.
 
     The first query of every finding comes before the second query of any finding.
     """
@@ -286,7 +291,10 @@ def _excerpts(
 
 
 def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
-    """Return the first excerpts within the size limit of the file; shared texts count once."""
+    """Return as many of the first excerpts as fit into the size limit of the file.
+
+    A text that several excerpts share counts once.
+    """
     free_bytes = MOST_BYTES
     counted: set[tuple[str, ...]] = set()
     fitting = []
@@ -306,7 +314,10 @@ def _fitting(excerpts: Sequence[Excerpt], sampling: Sampling) -> list[Excerpt]:
 
 
 def _shared(item: Excerpt, sampling: Sampling) -> Iterator[tuple[tuple[str, ...], str, int]]:
-    """Yield the texts that all responses to a query share, each with its key and maximum length."""
+    """Yield the texts that all responses to a query share: its own text and those of its passages.
+
+    Each text comes with a key that identifies it, and with the length after which it is cut.
+    """
     query = item.query
     yield (item.code, query.id), query.text + (query.reference or ""), 2 * sampling.response
     with_text = _with_text(item, sampling)
@@ -358,7 +369,7 @@ def _pages(
 
 
 def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) -> dict[str, Any]:
-    """Return a response in the JSON format of the page's script.
+    """Return a response as JSON data for the page's script.
 
     Args:
         item: The response with its query.
@@ -390,10 +401,10 @@ def plain_response(item: Excerpt, sampling: Sampling, *, faults: bool = True) ->
 
 
 def _plain_passages(item: Excerpt) -> dict[str, Any]:
-    """Return the passages that a response was generated from and the positions of relevant ones.
+    """Return the passages that a response was generated from, and the positions of relevant ones.
 
-    A passage is relevant if its id or its text matches a relevant one, because systems may use
-    their own passage ids.
+    A passage counts as relevant if its id or its text matches a passage that is judged relevant,
+    because systems may use their own passage ids.
     """
     row: dict[str, Any] = {}
     order = item.query.shown_to(item.response)
@@ -407,7 +418,7 @@ def _plain_passages(item: Excerpt) -> dict[str, Any]:
 
 
 def _fault_spans(item: Excerpt, text: str) -> tuple[str, tuple[Span, ...]]:
-    """Return the answer in the (possibly cut) text of a response, and the spans of its faults."""
+    """Return the answer in the text of a response, which may be cut, and the spans of faults."""
     answer = answered(item.query, item.response.model_copy(update={"text": text}))
     return answer.parsed.answer, spans(answer)
 
@@ -472,7 +483,7 @@ def _queries(
 
 
 def plain_query(query: Query, with_text: set[str], sampling: Sampling) -> dict[str, Any]:
-    """Return a query in the JSON format of the page's script.
+    """Return a query as JSON data for the page's script.
 
     Args:
         query: The query.

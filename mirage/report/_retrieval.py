@@ -31,7 +31,12 @@ def runs_by_language(
     ranking: Ranking | MultilingualRanking,
     retrieval: Mapping[str, RetrievalRun | Mapping[str, RetrievalRun]],
 ) -> dict[str, dict[str, RetrievalRun]]:
-    """Return retrieval runs by language and model, from the run or runs of each model.
+    """Return retrieval runs by language and model.
+
+    Args:
+        ranking: Ranking in one language or in several.
+        retrieval: For each model one run, or its runs by language. Runs in languages that the
+            ranking leaves out are skipped.
 
     Raises:
         SettingError: If the ranking has several languages and a run is not given by language.
@@ -69,9 +74,15 @@ def retrieved(
     model_indices: Mapping[str, int],
     retrieval: Mapping[str, RetrievalRun],
 ) -> Child:
-    """Return a table of retrieval quality by model.
+    """Return a section with a table of retrieval quality by model.
 
-    Returns ``None`` if no query has relevant passages, or if no model retrieves.
+    Returns ``None`` if no query has relevant passages, or if no model retrieves passages.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        model_indices: Position of each model in the page's list of models, which links use.
+        retrieval: Retrieval runs by model.
     """
     evidence = ranking.evidence
     if evidence is None or evidence.dataset is None:

@@ -14,9 +14,12 @@ from mirage.text import parse
 
 
 class Block(NamedTuple):
-    """A part of a response. The kind ``text`` is a response that has no recognised sections.
+    """A part of a response.
 
-    Other kinds are ``heading``, ``reason`` and ``answer``.
+    Attributes:
+        kind: ``heading``, ``reason`` or ``answer``, or ``text`` for a whole response in which no
+            such sections were recognised.
+        text: The text of the part.
     """
 
     kind: str
@@ -24,9 +27,10 @@ class Block(NamedTuple):
 
 
 def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
-    """Split a response into its sections and the headings between them, all stripped.
+    """Split a response into its sections and the headings between them, without outer blanks.
 
-    The response is one block if :func:`mirage.text.parse` finds no answer in one piece.
+    The whole response is one block if :func:`mirage.text.parse` finds no answer in it, or no answer
+    in one piece.
     """
     text = unicodedata.normalize("NFC", text)
     parsed = parse(text, code, passage_ids)
@@ -48,7 +52,7 @@ def blocks(text: str, code: str, passage_ids: Sequence[str]) -> list[Block]:
 def direction(text: str, code: str) -> str:
     """Return the writing direction of most letters of a text, ``rtl`` or ``ltr``.
 
-    If there are equally many of both, return the direction of the language.
+    If equally many letters have each direction, return the direction of the language.
     """
     kinds = Counter(map(unicodedata.bidirectional, text))
     rtl, ltr = kinds["R"] + kinds["AL"], kinds["L"]
@@ -88,9 +92,9 @@ def segments(text: str, code: str, passage_ids: Sequence[str]) -> list[str | Cit
 def marked(
     pieces: Iterable[str | Cited], faults: Sequence[tuple[int, int, str]]
 ) -> Iterator[tuple[str | Cited, str]]:
-    """Split the pieces of a text at the ends of faults.
+    """Split the pieces of a text where a fault starts or ends.
 
-    A citation is never split: it is marked if a fault overlaps it.
+    A citation is never split. It is marked as a whole if a fault overlaps it.
 
     Args:
         pieces: The pieces in order, as :func:`segments` returns them.

@@ -1,4 +1,4 @@
-"""Build the report's table of models whose answers vary between repeated requests."""
+"""Build the report's table of how often answers change if a query is asked repeatedly."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ _LISTED = 5  # changing queries listed for each feature
 
 
 def stability(code: str, ranking: Ranking, model_indices: Mapping[str, int]) -> Child:
-    """Return the share of queries whose answers change between repeats, by model and feature.
+    """Return a section with the share of queries whose answers change between repeats.
 
-    Returns ``None`` if no model has repeats.
+    The table has one row per model and one column per feature. Returns ``None`` if no model
+    answered the queries repeatedly.
     """
     tables = {} if ranking.evidence is None else ranking.evidence.tables
     stabilities = {

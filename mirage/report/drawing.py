@@ -21,8 +21,8 @@ class Scale:
     """A mapping from a range of numbers to the width of a drawing.
 
     Attributes:
-        low: Lowest number.
-        high: Highest number.
+        low: Lowest number of the range.
+        high: Highest number of the range.
     """
 
     low: float
@@ -38,7 +38,10 @@ class Scale:
         return cls(low, high)
 
     def at(self, value: float) -> str:
-        """Return the position of a number in percent of the width, from 0 to 100."""
+        """Return the position of a number as a percentage of the width, such as ``"50.0%"``.
+
+        A number outside of the range is placed at the nearer end of the scale.
+        """
         share = (value - self.low) / (self.high - self.low)
         return f"{100 * (MARGIN + min(max(share, 0.0), 1.0) * (1 - 2 * MARGIN)):.1f}%"
 
@@ -53,7 +56,7 @@ class Scale:
 
 
 def axis(scale: Scale) -> Element:
-    """Draw the round numbers of a scale, as the axis above a column of drawings."""
+    """Draw the axis above a column of drawings: the round numbers of their scale."""
     marks = [
         tag("text", f"{tick:.4g}".replace("-", "−"), x=scale.at(tick), y="11", class_="tick")
         for tick in scale.ticks

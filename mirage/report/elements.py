@@ -36,7 +36,10 @@ def label(name: str) -> str:
 
 
 def cut(text: str, most: int) -> tuple[str, int]:
-    """Return the first ``most`` characters and the full length of the text; 0 if it is not cut."""
+    """Return the first ``most`` characters of a text, and the length of the whole text.
+
+    The length is 0 if the text is not cut.
+    """
     return html_characters(text[:most]), len(text) if len(text) > most else 0
 
 
@@ -61,7 +64,7 @@ def tag(name: str, /, *children: Child | Iterable[Child], **attributes: Any) -> 
 
 
 def breakable(name: str) -> list[Child]:
-    """Return a name as children of an element, with ``<wbr>`` wherever its line may break."""
+    """Return a name as children of an element, with ``<wbr>`` where a line may break."""
     parts = re.split(r"(?<=[/_@:-])(?=.)", label(name))
     return [child for part in parts for child in (tag("wbr"), part)][1:]
 
@@ -95,9 +98,9 @@ def _raw(name: str, text: str) -> tuple[Element, str]:
 
 
 def data(value: Any, id_: str) -> Element:
-    """Return a JSON block for a script to read.
+    """Return an element that contains a value as JSON, for a script to read.
 
-    Browsers do not run it, and no text inside can close it.
+    Browsers do not run the content, and no text in it can close the element.
     """
     element = Element("script", {"type": "application/json", "id": id_})
     element.text = script_json(value)

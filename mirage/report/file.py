@@ -30,8 +30,13 @@ def whole(
 ) -> str:
     """Return the HTML text of a page.
 
-    ``lead`` is the line below the title, and ``navigation`` links to the sections of ``main``.
-    ``scripts`` are added to the scripts that all pages have; they read ``data`` as JSON.
+    Args:
+        title: The title.
+        lead: The line below the title.
+        navigation: Links to the sections of ``main``.
+        main: The content.
+        data: Data for the scripts, which read it as JSON.
+        scripts: File names of scripts to add to those that all pages have.
     """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))

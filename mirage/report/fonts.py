@@ -58,11 +58,12 @@ class Lettering:
     missing: frozenset[str]
 
     def shown(self, text: str, instead: str = "") -> str:
-        """Return the text if the fonts can display all of it, otherwise a replacement.
+        """Return a text if the fonts can display all of it, otherwise a replacement.
 
         Args:
             text: The text.
-            instead: The replacement. By default the text with U+FFFD for each missing character.
+            instead: The replacement. By default, it is the text with U+FFFD in place of each
+                character that the fonts lack.
         """
         if self.missing.isdisjoint(text):
             return text
@@ -70,7 +71,9 @@ class Lettering:
 
 
 def lettering(texts: Iterable[str]) -> Lettering:
-    """Return the installed fonts for these texts; warn if they lack characters.
+    """Return the installed fonts that can display these texts.
+
+    If no installed font can display a character, a :class:`MissingFontWarning` names its script.
 
     Raises:
         MissingPackageError: If matplotlib is not installed.

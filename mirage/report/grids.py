@@ -1,4 +1,8 @@
-"""Write the table of a grid as one HTML file, with the responses and passages of each cell."""
+"""Write the table of a grid as one HTML file, with the responses and passages of each cell.
+
+A grid is a set of RAG pipelines. A cell is one combination of a dataset and the parts of a
+pipeline.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from mirage.report.sections import language, number, scrolling, sortable
 from mirage.report.sections import table as html_table
 
 MOST_BYTES = 30_000_000
-"""Size of all responses and passages above which they are cut to shorter lengths."""
+"""Characters of JSON with all responses and passages; above this, texts are cut shorter."""
 
 
 def write_grid(
@@ -43,15 +47,17 @@ def write_grid(
 ) -> None:
     """Write the table of a grid as one self-contained HTML file for any browser.
 
-    Each cell with a run links to a page with every response, its passages and its value of every
-    metric. No response is left out. Long texts are cut and marked as cut.
+    Each cell that has a run (its recorded responses) links to a page with every response, its
+    passages and its value of every metric. No response is left out. Long texts are cut and marked
+    as cut.
 
     Args:
-        table: The cells.
+        table: The cells: combinations of a dataset and the parts of a pipeline, with their results.
         path: Path of the file.
         runs: The responses of each cell, in the order of the cells; ``None`` for a cell without
             responses. By default no cell has responses.
-        datasets: The datasets by name, the cells' setting ``dataset``. Needed if there are runs.
+        datasets: The datasets by the name that the cells have in their setting ``dataset``.
+            Required if there are runs.
 
     Raises:
         SettingError: If the numbers of runs and cells differ.
@@ -74,7 +80,8 @@ def render_grid(
 ) -> str:
     """Return as a string the page that :func:`write_grid` writes.
 
-    Arguments and exceptions are those of :func:`write_grid`."""
+    Arguments and exceptions are those of :func:`write_grid`.
+    """
     cell_runs = list(runs) or [None] * len(table)
     if len(cell_runs) != len(table):
         raise SettingError(
@@ -132,7 +139,10 @@ class _CellData:
         return cls(cell, run, name, dataset.language, {query.id: query for query in dataset})
 
     def responses(self) -> Iterator[tuple[Query, Response]]:
-        """Yield each query of the cell with its response; a missing response is a failure."""
+        """Yield each query of the cell with its response.
+
+        If a query of the cell has no response, a failed response is yielded.
+        """
         if self.run is None or self.queries is None:
             return
         for query in self.queries.values():

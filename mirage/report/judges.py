@@ -86,9 +86,14 @@ def measure_judges(
 ) -> list[JudgeFinding]:
     """Measure agreement, position bias and verbosity bias of judges from their votes.
 
-    Pass the result to :meth:`mirage.Ranking.write` as ``judges``. If the votes do not suffice for
-    a property, its result is an ``Unmeasured`` with the reason, and a warning is logged. For
-    example, position bias needs votes in both orders.
+    Pass the result to :meth:`mirage.Ranking.write` as ``judges``. If the votes do not suffice to
+    measure a property, its result is an ``Unmeasured`` with the reason, and a warning is logged.
+    For example, position bias needs votes on pairs that were judged in both orders.
+
+    Args:
+        votes: The votes of the judges.
+        dataset: The queries that were judged.
+        runs: The judged responses, which the verbosity bias needs.
 
     Example:
         >>> from mirage.report.judges import measure_judges
@@ -128,7 +133,7 @@ def _verbosity(votes: list[Vote], dataset: list[Query], runs: list[Run]) -> Judg
 
 
 def findings(judges: Iterable[JudgeFinding]) -> Iterator[Element]:
-    """Yield a table for each kind of result, and a list of what was not measured.
+    """Yield a table for each kind of result, and a list of the properties not measured.
 
     Raises:
         MirageError: If an item is not a result on judges.

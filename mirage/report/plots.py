@@ -41,8 +41,8 @@ def plot_features(
 ) -> Figure:
     """Plot the mean features of each model, with one panel per feature (Figure 3).
 
-    For one language, each model is a line. For several, languages are side by side, and each
-    model is a dot in every language.
+    With one language, each model is a line. With several languages, the languages are side by
+    side, and each model is a dot in every language.
 
     Args:
         ranking: Ranking with features. Published rankings have none.
@@ -212,7 +212,7 @@ def _ranks(ranking: MultilingualRanking) -> Figure:
 def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow]) -> Figure:
     """Plot the importance of each feature, largest first (Figure 5).
 
-    For several languages, bars are the means and dots the languages.
+    With several languages, each bar is a mean over the languages, and each dot is one language.
 
     Args:
         importances: Result of :meth:`mirage.SurrogateRanker.importances` or
@@ -254,9 +254,10 @@ def plot_importances(importances: Mapping[str, float] | Iterable[ImportanceRow])
 def plot_fewer_judgments(rows: Iterable[FewerJudgmentsRow]) -> Figure:
     """Plot Kendall's tau with the exhaustive ranking against the number of judgments (Figure 6).
 
-    The panels vary the number of queries judged and the percentage of pairs judged per query. Each
-    language is a line. For a single language, the 95 % range over random draws is shaded; for
-    several, a line shows their mean.
+    One panel varies the number of queries that are judged, the other the percentage of pairs that
+    are judged per query. The exhaustive ranking uses all of them. Each language is a line. With a
+    single language, the 95 % range over random draws is shaded. With several languages, one more
+    line shows their mean.
 
     Args:
         rows: Result of :func:`mirage.papers.fewer_judgments`.
@@ -317,8 +318,8 @@ def plot_new_models(rows: Iterable[NewModelRow]) -> Figure:
     """Plot predicted logits of held-out models beside their logits from judgments (Figure 8).
 
     Each model has a panel. Dots are predictions with their 95 % intervals, and diamonds are
-    logits from judgments. The title has Kendall's tau between the two orders of all models,
-    averaged over languages.
+    logits from judgments. The title of a panel has Kendall's tau, averaged over languages: the
+    correlation of the predicted order of all models with their judged order.
 
     Args:
         rows: Result of :func:`mirage.papers.new_models`.
@@ -367,7 +368,8 @@ def _predicted_and_judged(
 def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
     """Plot the gains of retrieval over closed book, largest first (Figures 3 and 5 of BERGEN).
 
-    Each row is a bar, with its 95 % interval if it has one.
+    Closed book means that the model answers without passages. Each row is a bar, with its 95 %
+    interval if it has one.
 
     Args:
         rows: Result of :func:`mirage.papers.bergen.retrieval_gain` or
@@ -405,8 +407,9 @@ def plot_gains(rows: Iterable[GainRow | OracleRow]) -> Figure:
 def plot_retrieval(rows: Iterable[SystemRow]) -> Figure:
     """Plot the quality of answers against that of retrieval (BERGEN's Figures 4, 6 and 7).
 
-    Each dataset has a panel, each generator a colour. Filled dots are systems with a reranker. A
-    system without a retrieval score is a horizontal line, dotted if it is closed book.
+    Each dataset has a panel, and each generator (the LLM of a system) has a colour. Each dot is a
+    system; filled dots are systems with a reranker. A system without a retrieval score is a
+    horizontal line, which is dotted if the system answers without passages (closed book).
 
     Args:
         rows: Result of :func:`mirage.papers.bergen.retrieval_vs_generation`.
@@ -485,7 +488,10 @@ def _short(model: str, most: int = 40) -> str:
 def _drawing(
     letters: Lettering, rows: int, columns: int, *, width: float, height: float, **shared: Any
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """Yield a figure and its panels; lay the figure out at the end, inside the style context."""
+    """Yield a figure and its panels, inside a style context.
+
+    The layout is computed at the end, while the style still applies.
+    """
     with needing("matplotlib"):
         import matplotlib as mpl
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Write a page on which a person reviews the items of a test set and strikes bad ones."""
+"""Write a page on which a person reviews the items of a test set and strikes out bad ones."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from mirage.testsets.item_sets import RejectedItem
 def write_review(
     dataset: MirageDataset, path: str | Path, *, rejected: Iterable[RejectedItem] = ()
 ) -> None:
-    """Write a page with all items of a test set, each with a checkbox to strike it.
+    """Write a page with all items of a test set, each with a checkbox to strike it out.
 
     Answers and wrong answers are highlighted in the passages that contain them word for word. A
     notice marks items that no passage answers. A warning marks items with a passage that may
-    give instructions to its reader or a model. A button saves the decisions to a file, which
-    :func:`mirage.testsets.strike` applies. The page needs no server and sends nothing.
+    give instructions to its reader or a model. A button saves the decisions to a file, and
+    :func:`mirage.testsets.strike` removes the struck items from the test set. The page needs no
+    server and sends nothing.
 
     Args:
         dataset: The items.
@@ -45,7 +46,7 @@ def write_review(
 
 
 def render_review(dataset: MirageDataset, *, rejected: Iterable[RejectedItem] = ()) -> str:
-    """Return the text of the file that :func:`write_review` writes."""
+    """Return as a string the page that :func:`write_review` writes."""
     left_out = list(rejected)
     entry = Language.of(dataset.language)
     lead = (
@@ -142,7 +143,10 @@ def _passage(passage: Passage, query: Query, writing: Mapping[str, Any]) -> Elem
 
 
 def _highlight(text: str, query: Query) -> Iterator[Child]:
-    """Yield a text with its answers highlighted; the longest match at a position wins."""
+    """Yield a passage's text with the right and wrong answers to a query highlighted.
+
+    If several answers match at one position, the longest match is highlighted.
+    """
     right_forms = {form.casefold() for forms in query.answers for form in forms}
     wrong_forms = {form.casefold() for forms in query.wrong_answers for form in forms}
     forms = sorted(right_forms | wrong_forms, key=len, reverse=True)

@@ -1,7 +1,7 @@
-"""Build the parts of the page that need no script: tables of one language and of all.
+"""Build the parts of the page that need no script: tables of one language and of all languages.
 
-``code`` is the code of a language. ``model_indices`` are the positions of the models in the page's
-list of models, which its links use. Models in ``new`` are marked as new.
+``code`` is the code of a language. ``model_indices`` has the position of each model in the page's
+list of models, which links use. Models in ``new`` are marked as new.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ SIDEWAYS = "There is more to the right: scroll sideways →"
 
 
 def language(code: str) -> Language:
-    """Return the language of a code; a placeholder if the code is unknown.
+    """Return the language of a code, or a placeholder if the code is unknown.
 
-    The code can be empty, because judgments may have no language.
+    The code is empty if judgments have no language.
     """
     return ALL_LANGUAGES.get(code) or Language(code, "Language not known", "")
 
@@ -110,7 +110,8 @@ def column(*children: Child, class_: str) -> Element:
 def model_head(first: str) -> list[Child]:
     """Return the header cells of the first two columns of a table of models.
 
-    The table is sorted by the first column; the second is the name of the model.
+    ``first`` is the title of the first column, by which the table is sorted. The second column has
+    the names of the models.
     """
     name = sortable("Model", numeric=False, first="up")
     return [sortable(first, first="up", aria_sort="ascending"), name]
@@ -220,7 +221,10 @@ def _ends(ends: tuple[float, float]) -> str:
 
 
 def _removals(fragility: Fragility | None) -> str:
-    """Return how few queries, and how few verdicts, must be removed to change a model's rank."""
+    """Return as text the smallest removals of queries and of verdicts that change a model's rank.
+
+    If no such removal was found, the text is a dash.
+    """
     removals = (fragility.queries, fragility.verdicts) if fragility else (None, None)
     parts = [
         f"{len(removal.dropped)} of {removal.of} {kind}"
@@ -233,7 +237,7 @@ def _removals(fragility: Fragility | None) -> str:
 def notes(ranking: Ranking) -> Element | None:
     """Return a list of the notes on a ranking, warnings first; ``None`` if there are no notes.
 
-    Notes on fragility (how few queries decide the first rank) come last.
+    Notes on fragility come last: how few queries or verdicts, if removed, change the first place.
     """
     lines = [
         *ranking.unanswered_notes,
@@ -282,7 +286,7 @@ def heat_map(
     model_indices: Mapping[str, int],
     new: set[str],
 ) -> Element:
-    """Return the rank of each model in each language (Figure 4 of the paper)."""
+    """Return a section with the rank of each model in each language (Figure 4 of the paper)."""
     head, means = model_head("Rank"), rankings.mean_ranks
     intervals = _interval_columns(rankings)
     head += [column(title, class_="number wide") for title in intervals]
@@ -326,7 +330,11 @@ def heat_map(
 
 
 def _interval_columns(rankings: MultilingualRanking) -> dict[str, dict[str, str]]:
-    """Return the columns of mean logits, by title and model; empty ones left out."""
+    """Return the columns with mean logits, their intervals and the rank intervals.
+
+    Returns:
+        The text of each cell by title of the column and model. Empty columns are left out.
+    """
     logits = {model: _signed(logit) for model, logit in rankings.mean_logits.items()}
     means = {
         model: "" if math.isnan(ends[0]) else _ends(ends)
@@ -370,7 +378,10 @@ def shade(share: float) -> str:
 
 
 def features(code: str, ranking: Ranking, model_indices: Mapping[str, int], new: set[str]) -> Child:
-    """Return the mean features of each model (Figure 3 of the paper), or ``None``."""
+    """Return a section with the mean features of each model (Figure 3 of the paper).
+
+    Returns ``None`` if no model has features.
+    """
     names = list(dict.fromkeys(name for entry in ranking for name in entry.features))
     if not names:
         return None
@@ -409,7 +420,12 @@ def _feature_cell(value: float, ends: tuple[float, float]) -> Element:
 def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
     """Return a section with the cost of each kind of fault, in logits.
 
-    The costs are those of a surrogate that was trained on simulated systems.
+    The costs come from a surrogate, a regression that was trained on simulated systems.
+
+    Args:
+        code: Language code.
+        costs: The cost of each kind of fault if it occurs on all queries.
+        queries: Number of queries.
     """
     scale = Scale.over([0.0, *(cost.logit for cost in costs)])
     rows = [
@@ -437,7 +453,10 @@ def fault_costs(code: str, costs: Sequence[FaultCost], queries: int) -> Element:
 
 
 def pairwise(code: str, why_not: str) -> Element:
-    """Return the section that the page's script fills with win probabilities."""
+    """Return the section that the page's script fills with win probabilities.
+
+    If there are none, ``why_not`` has the reason, and the section contains it instead.
+    """
     body = [tag("p", why_not, class_="hint")]
     if not why_not:
         hint = "This table needs JavaScript; Ranking.p_better gives the same numbers."
@@ -452,7 +471,15 @@ def verdicts(
     columns: Sequence[str],
     model_indices: Mapping[str, int],
 ) -> Element:
-    """Return a table of wins, ties and losses of each model against the models of ``columns``."""
+    """Return a section with the wins, ties and losses of each model against those in ``columns``.
+
+    Args:
+        code: Language code.
+        ranking: The ranking in this language.
+        judgments: The judgments to count.
+        columns: Names of the models that have a column.
+        model_indices: Position of each model in the page's list of models, which links use.
+    """
     wins, ties = judgments.results()
     at = {model: index for index, model in enumerate(judgments.models)}
 
