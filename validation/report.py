@@ -43,6 +43,10 @@ CHOICES: dict[str, Callable[[list[float]], float]] = {"": only, "least": min, "m
 # The figures of a script that the table has: a label, which of the matches, the names in the file
 # (patterns as for files), and a format.
 KEYS: dict[str, tuple[Key, ...]] = {
+    "coverage/balanced_accuracy": tuple(
+        (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
+        for size in ("14 queries", "20 queries", "40 queries", "100 queries")
+    ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),
         ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
