@@ -4,12 +4,14 @@
 
 Real questions, passages and answers of MEMERAG (in the folder that MIRAGE_DATA names), in English,
 German and Spanish. The answers get citations, and the queries a reference and relevant passages,
-which MEMERAG has not. No text is met twice, so no cache helps that would not help on a first run.
-One core; what loads once in a process is loaded before either measurement.
+which MEMERAG has not. In the first measurement no text is met twice, so no cache helps that would
+not help on a first run. The others have several runs on the same queries, scored together and one
+run after the other, and responses whose passages were read just before. One core; what loads once
+in a process is loaded before each measurement.
 
 The peer calls langid, sacrebleu and rouge_score one after the other for each response, as a
-script without this library does: for four of the eight features, of answers that are already
-parsed, which is in the suite's time.
+script without this library does: for four of the features, of answers that are already parsed,
+which is in the suite's time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
@@ -29,7 +31,7 @@ from _results import add_figure, save, script_parser
 from _shared import DATA, require_data
 
 from mirage.dataset import MirageDataset
-from mirage.features import FeatureSuite, answered, language, lexical, overlap
+from mirage.features import FeatureSuite, answered
 from mirage.languages import Language
 from mirage.models import Passage, Query, Response, Run
 from mirage.sources import memerag
@@ -41,49 +43,105 @@ Work = list[tuple[MirageDataset, Run]]
 THE_PEERS_FOUR = ("target_language", "english_language", "answer_bleu", "answer_rougeL")
 
 
+RUNS = 12
+"""Number of runs that are scored together."""
+
+
 def main(responses: int = 1250) -> None:
     """Print the rates of the suite and of the peer, and the share of each feature."""
+    features = len(FeatureSuite.default())
     # numpy would multiply langid's matrices, for the peer, with every core.
     with threadpool_limits(1):
         score(workload(30, skip=2 * responses), FeatureSuite.default())
         ours = score(workload(responses), FeatureSuite.default())
         spent = shares(workload(responses, skip=responses))
         clear_caches()
+        known = score(workload(300), FeatureSuite.default())
+        known = score(rotate(workload(300)), FeatureSuite.default()) * responses / 300
+        clear_caches()
         four = score(workload(responses), FeatureSuite(THE_PEERS_FOUR))
         theirs = call_one_by_one(workload(responses))
+        clear_caches()
+        runs = copies(workload(responses // 2, skip=2 * responses))
+        together = sum(len(run) for _, several in runs for run in several)
+        in_one_call = score_together(runs)
+        clear_caches()
+        one_by_one = score([(data, run) for data, several in runs for run in several])
     print(f"{responses} responses, one core")
-    add_figure(responses / ours, "8 features, responses per second")
+    add_figure(responses / ours, f"{features} features, responses per second")
+    add_figure(together / in_one_call, f"{RUNS} runs together, responses per second")
+    add_figure(together / one_by_one, f"{RUNS} runs one by one, responses per second")
+    add_figure(responses / known, "passages read before, responses per second")
     add_figure(responses / four, "4 features, responses per second")
     add_figure(responses / theirs, "langid, sacrebleu and rouge_score, responses per second")
-    add_figure(theirs / ours, "8 features, times the peers' rate")
+    add_figure(theirs / ours, f"{features} features, times the peers' rate")
     add_figure(theirs / four, "4 features, times the peers' rate")
     for name, seconds in spent.items():
         add_figure(seconds / spent.total(), "share of the time", name)
-    print(f"  FeatureSuite.offline, 8 features      {responses / ours:6.0f} responses/s")
+    print(f"  all {features} features, every text new       {responses / ours:6.0f} responses/s")
+    print(f"  {RUNS} runs on the same queries, together {together / in_one_call:6.0f} responses/s")
+    print(f"  the same, one run after the other     {together / one_by_one:6.0f} responses/s")
+    print(f"  passages read before                  {responses / known:6.0f} responses/s")
     for name, seconds in spent.items():
         print(f"    {name:20s} {100 * seconds / spent.total():5.1f} %")
     print(f"  a suite of the 4 that the peer has    {responses / four:6.0f} responses/s")
     print(f"  langid, sacrebleu, rouge_score calls  {responses / theirs:6.0f} responses/s")
     print(
-        f"  rate of the suite of 8, of 4, over that of the calls: "
+        f"  rate of the suite of {features}, of 4, over that of the calls: "
         f"{theirs / ours:.2f}, {theirs / four:.2f}"
     )
 
 
-def score(work: Work, suite: FeatureSuite) -> float:
+def score(work: Work, suite: FeatureSuite | None = None) -> float:
     """Seconds that the suite takes, parsing included."""
     start = time.perf_counter()
     for dataset, run in work:
-        suite.score(dataset, run)
+        (suite or FeatureSuite.default()).score(dataset, run)
     return time.perf_counter() - start
+
+
+def score_together(work: Iterable[tuple[MirageDataset, Sequence[Run]]]) -> float:
+    """Seconds that the default suite takes for all runs of each dataset in one call."""
+    start = time.perf_counter()
+    for dataset, runs in work:
+        FeatureSuite.default().score_all(dataset, runs)
+    return time.perf_counter() - start
+
+
+def rotate(work: Work) -> Work:
+    """Return other answers to the same queries."""
+    return [(dataset, runs[1]) for dataset, runs in copies(work)]
+
+
+def copies(work: Work) -> list[tuple[MirageDataset, list[Run]]]:
+    """Return each run together with others whose answers begin at another word."""
+    return [
+        (
+            dataset,
+            [
+                Run(
+                    model=f"model {number}",
+                    language=run.language,
+                    responses=tuple(
+                        response.model_copy(update={"text": rotated(response.text or "", number)})
+                        for response in run
+                    ),
+                )
+                for number in range(RUNS)
+            ],
+        )
+        for dataset, run in work
+    ]
 
 
 def clear_caches() -> None:
     """Forget the texts met so far, but not what loads once in a process."""
-    for module in (language, lexical, overlap):
-        for name, function in vars(module).items():
-            if hasattr(function, "cache_clear") and name not in ("_bleu",):
-                function.cache_clear()
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("mirage.features", "mirage.text")):
+            for function in vars(module).values():
+                # What loads once, such as word lists, has a cache without a limit.
+                if hasattr(function, "cache_clear") and function.cache_info().maxsize is not None:
+                    function.cache_clear()
 
 
 def shares(work: Work) -> Counter[str]:
