@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from mirage import MirageDataset
 from mirage.features import answered, feature
 from mirage.languages import LANGUAGES
 from mirage.models import Query, Response
+from mirage.surrogate.drafts import bundled_texts
 from mirage.text import parse, read_claims
 from mirage.text.claims import Stance
 
@@ -136,6 +138,37 @@ def test_false_answers_are_detected_and_true_ones_are_not_flagged(code: str) -> 
     assert share["true", "wrong_answer"] < 0.07  # two of 30
     assert share["false", "answer_match"] < 0.05
     assert share["false", "wrong_answer"] > 0.7
+
+
+def test_exchanged_answers_are_detected() -> None:
+    """True texts that also mention a wrong answer, with both answers exchanged."""
+    verdicts = [
+        value("wrong_answer", query, exchanged)
+        for code in FEW_LANGUAGES
+        for query in MirageDataset.bundled(code)
+        for exchanged in exchange(query, bundled_texts(code)[query.id].true)
+    ]
+    assert len(verdicts) > 25
+    assert sum(verdicts) > 0.6 * len(verdicts)
+
+
+def exchange(query: Query, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts that state one right and one wrong answer, with the two exchanged."""
+    if len(query.answers) != 1:
+        return
+    right, wrong = (
+        "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+        for forms in (query.answers[0], [f for forms in query.wrong_answers for f in forms])
+    )
+    for text in texts:
+        here, rival = re.search(right, text), re.search(wrong or "(?!)", text)
+        if here and rival:
+            other = {True: rival[0], False: here[0]}
+            yield re.sub(
+                f"({right})|(?:{wrong})",
+                lambda match, other=other: other[match[1] is not None],
+                text,
+            )
 
 
 def value(name: str, query: Query, text: str) -> float:
