@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mirage.text.trigrams import languages_by_script
+from mirage.text._trigrams import languages_by_script
 
 TABLES = Path(__file__).parents[1] / "mirage" / "data" / "trigrams.npz"
 SIZES = ("unigrams", "bigrams", "trigrams")

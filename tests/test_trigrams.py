@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mirage.languages import ALL_LANGUAGES
+from mirage.text._trigrams import languages_by_script, trigram_logs
 from mirage.text.lexicon import lexicon
-from mirage.text.trigrams import languages_by_script, trigram_logs
 
 SCRIPTS = languages_by_script()
 SIX = ("de", "en", "es", "fr", "yo", "ca")

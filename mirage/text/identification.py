@@ -12,8 +12,8 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from mirage.languages import ALL_LANGUAGES, LANGUAGES
+from mirage.text._trigrams import trigram_logs
 from mirage.text.lexicon import lexicon
-from mirage.text.trigrams import trigram_logs
 
 __all__ = ["Identification", "identify"]
 

@@ -75,7 +75,7 @@ def trigram_logs(text: str, script: str, languages: Sequence[str]) -> Mapping[st
         language out. The result is empty if no language knows any trigram of the text.
 
     Example:
-        >>> logs = trigram_logs("language of a text", "Latin", ("de", "en", "fr"))
+        >>> logs = trigram_logs("the language of an answer", "Latin", ("de", "en", "fr"))
         >>> max(logs, key=logs.__getitem__)
         'en'
     """
@@ -105,7 +105,7 @@ def languages_by_script() -> Mapping[str, tuple[str, ...]]:
     codes: dict[str, set[str]] = {}
     for entry in ALL_LANGUAGES.values():
         codes.setdefault(entry.script, set()).update((entry.code, *entry.neighbours))
-    return {script: tuple(sorted(found)) for script, found in codes.items() if len(found) > 1}
+    return {script: tuple(sorted(group)) for script, group in codes.items() if len(group) > 1}
 
 
 def _possible_languages(words: Sequence[str], languages: Sequence[str]) -> Sequence[str]:
