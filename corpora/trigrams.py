@@ -39,6 +39,8 @@ def main(wheel: Path) -> None:
             rows = {gram: row for row, gram in enumerate(grams, start=1)}
             text = "".join(grams)  # all letters have one code unit
             arrays[f"{script}.grams"] = np.frombuffer(text.encode("utf-16-le"), "<u2")
+            parents = [0, *(rows.get(gram[:-1]) or rows.get(gram[:-2], 0) for gram in grams)]
+            arrays[f"{script}.parents"] = np.array(parents, "<u4")
             counts = [sum(len(gram) == size for gram in grams) for size in (1, 2, 3)]
             arrays[f"{script}.counts"] = np.array(counts, "<u4")
             for code, model in frequencies.items():

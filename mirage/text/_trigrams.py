@@ -17,6 +17,7 @@ from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mirage._base.arrays import Floats
 from mirage.languages import ALL_LANGUAGES
@@ -199,24 +200,27 @@ def _table(script: str) -> _Table:
     codes = languages_by_script()[script]
     source = resources.files("mirage") / "data" / "trigrams.npz"
     with source.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        letters = arrays[f"{script}.grams"].tobytes().decode("utf-16-le")
-        sizes = arrays[f"{script}.counts"].tolist()
-        columns = [
-            _column([arrays[f"{script}.{code}.{name}"] for name in _COLUMN], sum(sizes) + 1)
-            for code in codes
-        ]
-    grams = _split_grams(letters, sizes)
-    rows = {gram: row for row, gram in enumerate(grams, start=1)}
-    logs = np.stack(columns, axis=1)
-    parents = np.array(
-        [0, *(rows.get(gram[:-1]) or rows.get(gram[:-2], 0) for gram in grams)], np.intp
-    )
+        grams = _split_grams(
+            arrays[f"{script}.grams"], sizes := arrays[f"{script}.counts"].tolist()
+        )
+        parents = arrays[f"{script}.parents"].astype(np.intp)
+        logs = np.stack(
+            [
+                _column([arrays[f"{script}.{code}.{name}"] for name in _COLUMN], len(grams) + 1)
+                for code in codes
+            ],
+            axis=1,
+        )
     start = 1 + sizes[0]
     for size in sizes[1:]:  # pairs before trigrams, as these may need a pair that is filled in
-        block, missing = slice(start, start + size), np.isnan(logs[start : start + size])
-        logs[block] = np.where(missing, logs[parents[block]], logs[block])
+        block = slice(start, start + size)
+        logs[block] = np.where(np.isnan(logs[block]), logs[parents[block]], logs[block])
         start += size
-    return _Table(rows, {code: column for column, code in enumerate(codes)}, np.nan_to_num(logs))
+    return _Table(
+        dict(zip(grams, range(1, len(grams) + 1), strict=True)),
+        {code: column for column, code in enumerate(codes)},
+        np.nan_to_num(logs),
+    )
 
 
 _COLUMN = ("steps", "values", "numerators", "denominators")
@@ -230,12 +234,12 @@ def _column(arrays: Sequence[Floats], size: int) -> Floats:
     return column
 
 
-def _split_grams(letters: str, sizes: Sequence[int]) -> list[str]:
-    """Return the n-grams of one, two and three letters of a text without separators."""
+def _split_grams(letters: NDArray[np.uint16], sizes: Sequence[int]) -> list[str]:
+    """Return the n-grams of one, two and three letters, which follow each other in this order."""
     grams: list[str] = []
     start = 0
     for length, size in enumerate(sizes, start=1):
         end = start + length * size
-        grams += (letters[first : first + length] for first in range(start, end, length))
+        grams += letters[start:end].astype(np.uint32).view(f"U{length}").tolist()
         start = end
     return grams
