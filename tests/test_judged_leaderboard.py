@@ -456,7 +456,6 @@ def test_bundled_anchors_have_responses() -> None:
     table = board.suite.score(board.dataset, run, progress=False)
     data = board.ranker.data["sw"]
     training_table = data.table(data.models.index("uncited"))
-    # What lingua says of a language differs by a thousandth from version to version.
     assert np.allclose(
         table.columns(training_table.features).values,
         training_table.values,

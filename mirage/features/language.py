@@ -127,11 +127,11 @@ def language_probabilities(
 
     The text is rated sentence by sentence, with short sentences joined. The script limits the
     choice to a few of the 18 languages and to similar languages, the neighbours of ``language``.
-    The choice between them is based on lingua's trigrams, words that are common in a language
-    (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a language does not
-    use, kana, and simplified characters. Names copied from ``context`` are ignored, and so are up
-    to three words in another script. Languages other than the expected one need more evidence.
-    Malay counts as Indonesian.
+    The choice between them is based on trigrams (as in the package lingua), words that are
+    common in a language (:func:`mirage.text.lexicon.lexicon`), words of ``context``, letters that a
+    language does not use, kana, and simplified characters. Names copied from ``context`` are
+    ignored, and so are up to three words in another script. Languages other than the expected one
+    need more evidence. Malay counts as Indonesian.
 
     A call takes 0.1 to 0.6 ms, and the first call for a script 0.1 s more.
 

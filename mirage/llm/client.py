@@ -11,13 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote
 
 from mirage._base.concurrency import run_sync
 from mirage._base.near_names import NearNames
-from mirage.errors import BudgetError, LLMError, SettingError
+from mirage.errors import BudgetError, LLMError, SettingError, needing
 from mirage.executors.base import driver_host
 from mirage.llm._servers import Server, ask_in_turn
 from mirage.llm._sharing import Account, Copy, SharedBudget, SharedCache, SharedSlots, copy_of
@@ -256,7 +257,11 @@ class LLM(NearNames):
 
         Raises:
             LLMError: If the endpoint is OpenAI's and there is no key.
+            MissingPackageError: If the extra ``llm`` is not installed.
         """
+        for package in ("openai", "tenacity"):
+            with needing(package):
+                import_module(package)
         if self._secrets.key is None and not self._secrets.headers and is_openai(self.endpoint):
             how = (
                 "set OPENAI_API_KEY, or pass api_key="

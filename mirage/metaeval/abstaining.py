@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from mirage._base.arrays import Bools, Floats, Ints
 from mirage.dataset import Cluster
-from mirage.errors import JudgmentError, SettingError
+from mirage.errors import JudgmentError, SettingError, needing
 from mirage.features.base import Facts
 from mirage.llm.estimates import Estimate
 from mirage.metaeval.gold import clusters_of_sentences
@@ -660,9 +660,10 @@ def _fit_model(X: Floats, positive: Bools, source: str) -> Callable[[Floats], Fl
     The function returns the probability of the positive label for each row of scores; NaN if a
     score of the row is not finite.
     """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    with needing("scikit-learn"):
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
 
     complete = np.isfinite(X).all(axis=1)
     if len(np.unique(positive[complete])) < 2:

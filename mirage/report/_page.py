@@ -326,17 +326,21 @@ def _columns(ranking: Ranking, new: set[str]) -> list[str]:
 # Provenance ---------------------------------------------------------------------------------------
 
 
+_UNKNOWN = "unknown"
+
+
 def _versions() -> dict[str, str]:
     mirage, *packages = ("mirage-rag", "numpy", "scipy", "scikit-learn")
     python = {mirage: _version(mirage), "Python": platform.python_version()}
-    return python | {package: _version(package) for package in packages}
+    versions = {package: _version(package) for package in packages}
+    return python | {package: number for package, number in versions.items() if number != _UNKNOWN}
 
 
 def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:  # mirage runs from a folder, or the package is not installed
-        return "unknown"
+        return _UNKNOWN
 
 
 def _facts(ranking: Ranking) -> Iterator[tuple[str, object]]:

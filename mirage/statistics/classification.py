@@ -357,12 +357,15 @@ def roc_auc(scores: Floats, positive: Bools) -> float:
     without a score (NaN) are ignored. The area is NaN if the remaining sentences lack one of the
     two labels.
     """
-    from sklearn.metrics import roc_auc_score
+    from scipy.stats import rankdata
 
     scored = ~np.isnan(scores)
-    if len(np.unique(positive[scored])) < 2:
+    labels = positive[scored].astype(bool)
+    positives, negatives = int(labels.sum()), int((~labels).sum())
+    if not positives or not negatives:
         return float("nan")
-    return float(roc_auc_score(positive[scored], scores[scored]))
+    ranks = float(rankdata(scores[scored])[labels].sum())
+    return (ranks - positives * (positives + 1) / 2) / (positives * negatives)
 
 
 def roc_auc_interval(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mirage._base.arrays import Floats
+from mirage.errors import needing
 from mirage.surrogate._tree_arrays import TreeArrays
 from mirage.surrogate.estimators import one_thread
 from mirage.surrogate.training import TrainingData
@@ -158,7 +159,8 @@ def fit_shares(data: Mapping[str, TrainingData], signs: Sequence[int], *, seed: 
         seed: Random seed of the trees, and of the sample of responses if there are more than
             :data:`RESPONSES`.
     """
-    from sklearn.ensemble import HistGradientBoostingRegressor
+    with needing("scikit-learn"):
+        from sklearn.ensemble import HistGradientBoostingRegressor
 
     rng = np.random.default_rng(seed)
     centres = {code: _mean(part.values) for code, part in data.items()}

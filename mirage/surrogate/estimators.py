@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mirage._base.arrays import Floats
-from mirage.errors import UnknownNameError
+from mirage.errors import UnknownNameError, needing
 
 
 class Regressor(Protocol):
@@ -62,14 +62,16 @@ def one_thread() -> AbstractContextManager[Any]:
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    import_module("sklearn.ensemble")  # a controller limits only libraries that are loaded
-
+    with needing("scikit-learn"):
+        import_module("sklearn.ensemble")  # a controller limits only libraries that are loaded
     return ThreadpoolController()
 
 
 def _sklearn(name: str, **settings: Any) -> Any:
     module, _, regressor = name.partition(".")
-    return getattr(import_module(f"sklearn.{module}"), regressor)(**settings)
+    with needing("scikit-learn"):
+        estimators = import_module(f"sklearn.{module}")
+    return getattr(estimators, regressor)(**settings)
 
 
 ESTIMATORS: Mapping[str, Callable[[Sequence[int], int], Any]] = {

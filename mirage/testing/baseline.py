@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 # The values of the offline features depend on the responses and on these packages.
-_PACKAGES = ("mirage-rag", "lingua-language-detector", "sacrebleu", "sentencex")
+_PACKAGES = ("mirage-rag", "sacrebleu", "sentencex")
 
 _DIGEST = 16  # hexadecimal digits; enough to distinguish texts
 

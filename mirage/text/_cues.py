@@ -27,6 +27,7 @@ _ACCENTED = frozenset({"de", "es", "fi", "fr", "yo"})
 """Languages in which an accent can change a word: French "né" (born) and "ne" (not)."""
 
 _GAP = r"[^.!?。！？।؟\n]{1,40}?"  # matches the `` ... `` of a phrase
+_WORD_END = f"(?![{IN_WORD}])"
 _SHORT_GAP = r"[^.!?。！？।؟\n]{1,14}?"  # the same in a script without spaces
 
 
@@ -120,10 +121,13 @@ def _pattern(
 def _alternation(phrases: Sequence[Tokens]) -> str:
     """Return one regular expression that matches any of the phrases.
 
-    Common prefixes of the phrases are written once, which makes matching much faster.
+    Common prefixes of the phrases are written once, which makes matching much faster. So is a
+    common word border at the end, because compiling its many characters takes most of the time.
     """
     if not phrases:
         return "(?!)"
+    if len(phrases) > 1 and all(phrase[-1:] == (_WORD_END,) for phrase in phrases):
+        return _ordered_alternation([phrase[:-1] for phrase in phrases]) + _WORD_END
     by_first: dict[str, list[Tokens]] = {}
     for phrase in filter(None, phrases):
         by_first.setdefault(phrase[0], []).append(phrase[1:])
@@ -133,6 +137,20 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
     if all(phrases):
         return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
     return f"(?:{'|'.join(branches)})?"
+
+
+def _ordered_alternation(phrases: Sequence[Tokens]) -> str:
+    """Return a regular expression that tries the phrases in their order, also an empty one.
+
+    Phrases with a common first part are tried when the first of them is due.
+    """
+    by_first: dict[str, list[Tokens]] = {}
+    for phrase in phrases:
+        by_first.setdefault(phrase[0] if phrase else "", []).append(phrase[1:])
+    branches = [
+        first + _ordered_alternation(rests) if first else "" for first, rests in by_first.items()
+    ]
+    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
 
 
 def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
@@ -147,7 +165,7 @@ def _phrase(phrase: str, entry: Language, form: Callable[[str], str]) -> Tokens:
             tokens.append(_GAP if spaced else _SHORT_GAP)
         tokens += [_character(character) for character in " ".join(form(part).split())]
     if spaced:
-        tokens.append(f"[{IN_WORD}]*" if ends_inside_word else f"(?![{IN_WORD}])")
+        tokens.append(f"[{IN_WORD}]*" if ends_inside_word else _WORD_END)
     return tuple(tokens)
 
 

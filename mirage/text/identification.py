@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mirage.languages import ALL_LANGUAGES, LANGUAGES
+from mirage.text._trigrams import trigram_logs
 from mirage.text.lexicon import lexicon
 
 __all__ = ["Identification", "identify"]
@@ -53,7 +54,7 @@ def identify(text: str, code: str, context: tuple[str, ...]) -> Identification:
             for language, probability in informed.items():
                 shares[language] += weight * probability
                 doubts[language] += weight * _is_doubtful(probability, uniform[language])
-    # lingua sums in an order that differs between calls; rounding hides the difference.
+    # Sums of floats differ between platforms; rounding hides the difference.
     return Identification(
         {language: round(part / letters, 9) for language, part in shares.items()},
         {language: part / letters for language, part in doubts.items()},
@@ -267,7 +268,7 @@ def _alphabet_evidence(
     # resemble, so that only trigrams distinguish them.
     logs.update(dict.fromkeys(neighbours, logs[code]))
     for language, log in _trigrams(
-        " ".join(spelled)[:_TRIGRAM_LETTERS], (*writers, *neighbours)
+        " ".join(spelled)[:_TRIGRAM_LETTERS], script, (*writers, *neighbours)
     ).items():
         logs[language] += _TRIGRAM_FACTOR * log
     return logs
@@ -288,28 +289,14 @@ def _is_name(words: Sequence[str], position: int, sample: _Sample) -> bool:
     return len(word) < 4 and len(around) == 3 and " ".join(around).casefold() in sample.phrases
 
 
-def _trigrams(text: str, languages: tuple[str, ...]) -> Mapping[str, float]:
-    """Return the logarithm of the confidence that lingua's trigrams give to each language."""
+def _trigrams(text: str, script: str, languages: tuple[str, ...]) -> Mapping[str, float]:
+    """Return the log probability of each language by its trigrams, bounded from below."""
     if len(languages) < 2:
         return {}
-    values = _detector(languages).compute_language_confidence_values(text)
-    if not any(value.value for value in values):
-        return {}
-    # lingua gives 0 to languages that lack one of the letters, even if only one word has it.
+    # Even one word with a letter that a language lacks can make its probability 0.
     floor = -_FLOOR - _FLOOR_PER_LETTER * len(text)
-    return {  # 1e-300 stands in for 0, which has no logarithm; ``floor`` replaces it
-        value.language.iso_code_639_1.name.lower(): max(floor, math.log(value.value or 1e-300))
-        for value in values
-    }
-
-
-@cache
-def _detector(languages: tuple[str, ...]) -> Any:
-    from lingua import IsoCode639_1, LanguageDetectorBuilder
-
-    # Trigrams alone (low accuracy mode) load in 0.1 s; all n-grams take seconds and 0.9 GB.
-    codes = [getattr(IsoCode639_1, code.upper()) for code in languages]
-    return LanguageDetectorBuilder.from_iso_codes_639_1(*codes).with_low_accuracy_mode().build()
+    logs = trigram_logs(text, script, languages)
+    return {language: max(floor, log) for language, log in logs.items()}
 
 
 # Known words --------------------------------------------------------------------------------------
