@@ -336,10 +336,11 @@ class AdaptivePairs:
         self._shown_counts[[a, b], query] += 1
 
     def _hand_out(self, half: int, a: int, b: int) -> Pair:
-        """Return a pair of models a and b on a query of a half, and record that it was chosen.
+        """Choose a query on which to compare models a and b, and record the choice.
 
-        Of the queries on which the two models were not compared with each other, the query is
-        chosen on which they were compared least with any models.
+        The query is in the given half of the queries, and a and b have not been compared on it. Of
+        these queries, the method chooses the one with the fewest comparisons of a or b with any
+        model. Ties are broken at random.
         """
         comparisons = (
             self._shown_counts[a] + self._shown_counts[b] + self._rng.random(len(self.query_ids))

@@ -141,8 +141,8 @@ def judge_agreement(
     )
     if not any(pair.items for pair in pairs):
         raise JudgmentError(
-            f"agreement needs at least two judges on the same queries and models; the votes of "
-            f"{', '.join(map(repr, table.judges))} have no item in common"
+            "agreement needs valid votes of at least two judges on the same query and pair of "
+            f"models; there are none among the votes of {', '.join(map(repr, table.judges))}"
         )
     by_all = ~np.isnan(items.score).any(axis=1)
     labels = _labels(items.score[by_all])

@@ -408,7 +408,10 @@ class PairwiseJudge(NearNames):
     def _to_judged(
         self, voting: Voting, pairs: Sequence[Pair], skipped: tuple[Skipped, ...]
     ) -> Judged:
-        """Return the votes on these pairs with their judgments, and log missing votes."""
+        """Return the votes on these pairs and the judgments, and log missing votes.
+
+        :func:`judgments_of` combines the votes on a pair into judgments.
+        """
         votes = voting.votes_on(pairs)
         judgments = judgments_of(votes, self.votes)
         judged = Judged(tuple(sorted(votes, key=vote_order)), judgments, skipped)

@@ -22,9 +22,9 @@ def baseline(
         list[str],
         argument(
             "RESPONSES",
-            'JSON Lines {"query_id": ..., "text": ...}: FILE or NAME=FILE; - is standard input. '
-            "Three or more runs of one system, made on different days, include the noise between "
-            "runs.",
+            'JSON Lines {"query_id": ..., "text": ...}: FILE, or NAME=FILE to name the model; - '
+            "is standard input. Give three or more runs of one system, made on different days, so "
+            "that `mirage check` can account for noise between runs.",
         ),
     ],
     file: Annotated[

@@ -69,9 +69,10 @@ def describe(
     ],
     as_json: options.Json = False,
 ) -> None:
-    """Count the contents of datasets, and list their problems.
+    """Count the contents of datasets, and list problems.
 
-    The exit status is 1 if a dataset has a problem.
+    Counts queries, passages and labels. Problems are errors such as a repeated query id or an empty
+    passage. The exit status is 1 if a dataset has a problem.
     """
     surveys = list(map(_survey, sources))
     out_either("\n\n".join(map(str, surveys)), [each.to_dict() for each in surveys], as_json)

@@ -187,8 +187,8 @@ def _sentences(
     if len(codes) > 1:
         raise MirageError(
             f"labels in {', '.join(labelled.languages)} and sentences in "
-            f"{', '.join(sorted({row.query.language for row in sentences}))}: the risk holds only "
-            "for the language of the labels; give one file per language"
+            f"{', '.join(sorted({row.query.language for row in sentences}))}: --risk limits "
+            "errors only in the language of the labels; give labels and sentences of one language"
         )
     if not sentences:
         raise MirageError(f"{path}: the file has no sentence to label")

@@ -156,10 +156,10 @@ def finetune(
 
 
 def _recipe(name: str, settings: Iterable[str] | None) -> tuple[TuningRecipe, dict[str, Any]]:
-    """Return the recipe with the settings that ``--set`` replaces, and those of the schedule.
+    """Return the recipe, with the values of ``--set`` in place of its own, and the schedule.
 
-    The schedule is the number of steps, of examples per forward pass, and of steps between
-    checkpoints.
+    The schedule has the values that ``--set`` gives for the number of steps, the number of examples
+    per forward pass, and the number of steps between checkpoints.
     """
     from dataclasses import fields, replace
 

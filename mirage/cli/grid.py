@@ -184,9 +184,10 @@ def compare(
     limit: Limit = None,
     as_json: options.Json = False,
 ) -> None:
-    """Test differences between finished cells.
+    """Test differences between finished cells of a grid.
 
-    The tests are paired by query, and the p-values are corrected for multiple testing.
+    A cell is one combination of entries, such as a dataset, a retriever and a generator. The tests
+    are paired by query, and the p-values are corrected for multiple testing.
     """
     table = _grid(grid).table(limit=limit)
     differences = table.compare(

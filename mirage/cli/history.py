@@ -58,8 +58,8 @@ def history(
 ) -> None:
     """Show the features and the rank of a model over commits.
 
-    Marks the commits at which a feature has dropped for good since the first commit, or since the
-    last accepted one, on the same queries. At least four earlier commits are needed.
+    Marks the commits at which a feature shows a lasting drop on the same queries since the first
+    commit, or since the last accepted one. At least four earlier commits are needed.
     """
     from mirage.monitoring import History, compare_commits
 

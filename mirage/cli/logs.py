@@ -143,7 +143,7 @@ def watch(
             "reads standard input.",
         ),
     ],
-    language: options.Language = None,
+    language: options.RequiredLanguage = None,
     by: Annotated[
         str, option("PERIOD", "Length of the periods to compare: day, week or month.")
     ] = "day",
@@ -157,7 +157,7 @@ def watch(
     """Detect lasting drops in a growing log.
 
     Run it every day on the whole log: the probability of any false alarm stays below --alpha
-    however often you look. The command reports measures that have dropped for good, and since when.
+    however often you look. The command reports each measure with a lasting drop, and since when.
     Differences between days of the week raise no alarm.
 
     Exit status: 1 if a measure has dropped; 3 if there are too few periods, or no measure that can

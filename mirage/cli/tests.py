@@ -39,7 +39,7 @@ FaultKinds = Annotated[
     list[str] | None,
     option(
         "KIND",
-        "Insert this kind of fault, such as uncited; may be repeated.  [default: all kinds]",
+        "Insert only this kind of fault, such as uncited; may be repeated.  [default: all kinds]",
     ),
 ]
 
@@ -340,7 +340,8 @@ def write(
 ) -> None:
     """Write pytest tests that pass on a model's responses.
 
-    Also prints how many known faults the tests catch.
+    Also inserts known faults, such as removed citations, into the responses, and prints how many of
+    them the tests catch.
     """
     from mirage.testing.suites import write_tests
 

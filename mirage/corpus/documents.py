@@ -218,7 +218,8 @@ def _passage_fields(row: Mapping[str, Any]) -> dict[str, Any]:
 def _paragraphs(text: object) -> list[str] | None:
     """Return the paragraphs of a page of KILT, or ``None`` if the text is not a list.
 
-    On the hub, the list is the value of ``paragraph``.
+    In the copy of KILT on the Hugging Face hub, the text is a mapping instead, and the list is the
+    value of its key ``paragraph``.
     """
     listed = text.get("paragraph") if isinstance(text, Mapping) else text
     return list(map(str, listed)) if isinstance(listed, list) else None

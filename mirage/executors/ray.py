@@ -345,7 +345,10 @@ class _Actors:
         except self._ray.exceptions.RayError as error:
             self._failures += 1
             if self._failures >= _LOSSES:
-                raise ExecutorError(f"workers cannot start ({error})") from error
+                raise ExecutorError(
+                    f"{_LOSSES} Ray workers in a row could not start; check that Mirage and the "
+                    f"files of the model are on every machine; the last error: {error}"
+                ) from error
         else:
             self._failures = 0
             self._slots.append(slot)

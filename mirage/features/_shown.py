@@ -195,7 +195,11 @@ def _initials(words: str) -> str:
 
 @lru_cache(maxsize=512)
 def _sums(numbers: frozenset[float]) -> frozenset[float]:
-    """Return the sums and differences of all pairs of large numbers, and the half of each."""
+    """Return the sum and the difference of every pair of large numbers, and half of each number.
+
+    Large numbers are at least half of :data:`SMALLEST_SUM`. If there are more than
+    :data:`MOST_SUMMED`, the function uses the smallest of them.
+    """
     large = sorted(number for number in numbers if number >= SMALLEST_SUM / 2)[:MOST_SUMMED]
     return frozenset(result for a in large for b in large for result in (a + b, abs(a - b), a / 2))
 

@@ -91,8 +91,8 @@ def fact_recall(item: Answered) -> float | NotComputed:
 def fact_agreement(item: Answered) -> float | NotComputed:
     """Return how well the facts of the answer and the reference agree, from 0 to 1.
 
-    Nine tenths of the value are for shared facts. They are the sum of two shares, cut off at 1: the
-    share of the reference's informative content that occurs in the answer, and the share of the
+    The value is ``0.9 * min(1, a + b) + 0.1 * polarity``. Here ``a`` is the share of the
+    reference's informative content that occurs in the answer, and ``b`` is the share of the
     answer's informative content that occurs in the reference. A true answer may be shorter or
     longer than the reference, so that one share is low, but seldom are both. Numbers and content
     words are informative if they do not occur in the question. The weight of a word is its number
@@ -100,8 +100,8 @@ def fact_agreement(item: Answered) -> float | NotComputed:
     characters and single Chinese characters have the weight 1, and numbers 5. Another inflected
     form of a word counts in part.
 
-    The last tenth is for polarity: it is added if the first sentences of both texts contain a
-    negation, or if neither does. Then the value is reduced by the share of the reference's
+    ``polarity`` is 1 if the first sentences of both texts contain a negation, or if neither does,
+    and otherwise 0. Then the value is reduced by the share of the reference's
     sentences that the answer repeats with a negation added or removed. The value is 0 if the answer
     is empty, if one text begins with yes and the other with no, or if the answer repeats the
     reference with another number or name in place of a fact. Not computed without a reference, if

@@ -93,8 +93,8 @@ def check_name(name: object) -> None:
         is_valid = is_valid and name == name.encode("utf-8", "replace").decode()
     if not is_valid:
         raise DatasetError(
-            f"model must be a name in valid Unicode, got model={name!a}; pass the system itself as "
-            "the first argument"
+            f"model must be the name of the system, as a string of valid Unicode, got "
+            f"model={name!a}; pass the system itself as the first argument"
         )
 
 

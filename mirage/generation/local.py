@@ -373,7 +373,8 @@ def _check_bits(load_in: str, model: object) -> None:
         raise SettingError(f"load_in must be '4bit' or '8bit', got {load_in!r}")
     if isinstance(model, tuple):
         raise SettingError(
-            "load_in needs the name or folder of a model, but this model is loaded already"
+            "load_in can be set only if the model is given by name or folder, but this model is "
+            "loaded already"
         )
     check_bitsandbytes(f"load_in={load_in!r}")
 

@@ -199,7 +199,7 @@ class TrainedAnchors:
 
     @property
     def ranker_of_judged(self) -> SurrogateRanker | None:
-        """The surrogate to store with a ranking of further models by a judge."""
+        """The surrogate to store with a ranking in which a judge placed additional models."""
         return self.ranker
 
     def predicted_scores(self, table: FeatureTable, anchor_set: _judged.AnchorSet) -> Floats:

@@ -165,7 +165,7 @@ def _sentences(query: Query) -> Iterator[tuple[str, str]]:
 
 
 def _sentences_by_overlap(query: Query) -> list[tuple[str, str]]:
-    """Return the sentences of the passages, those with most words of the question first."""
+    """Return the sentences of the passages; those that share most words with the question first."""
     words = set(tokenize(query.text, query.language))
     return sorted(
         _sentences(query),
@@ -207,12 +207,12 @@ def splice(query: Query) -> str:
 
 
 def nearest_sentence(query: Query) -> str:
-    """Return a response that copies the sentence with most of the question's words."""
+    """Return a response that copies the sentence that shares most words with the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:1]))
 
 
 def nearest_sentences(query: Query) -> str:
-    """Return a response that copies the three sentences with most of the question's words."""
+    """Return a response that copies the three sentences that share most words with the question."""
     return _response(" ".join(f"{text} [{id_}]" for text, id_ in _sentences_by_overlap(query)[:3]))
 
 

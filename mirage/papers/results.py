@@ -384,8 +384,8 @@ class SettingRow(Row):
 def tau_b(logits: Floats, others: Floats) -> Floats:
     """Return Kendall's tau-b of each row of ``logits (..., models)`` with ``others (models,)``.
 
-    It equals :func:`mirage.statistics.ranks.kendall_tau`, but it is 0 instead of NaN if all values
-    of one order are equal.
+    It equals :func:`mirage.statistics.ranks.kendall_tau`, except that it is 0 instead of NaN if all
+    values of the row, or all ``others``, are equal.
     """
     return np.nan_to_num(kendall_tau(logits, others))
 

@@ -327,7 +327,7 @@ def _impurity_importances(ranker: SurrogateRanker, data: Data, seed: int) -> dic
 
 
 def surrogate_data(arenas: Mapping[str, Arena]) -> Data:
-    """Return the training data of a surrogate by language."""
+    """Convert arenas, by language code, to the training data of a surrogate."""
     tables = [table for arena in arenas.values() for table in arena.tables]
     return training_data(
         tables,

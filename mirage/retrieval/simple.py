@@ -38,9 +38,9 @@ def relevant_passages(queries: Iterable[Query], corpus: Corpus) -> dict[str, tup
     ids = set(chain.from_iterable(qrels.values()))
     if not ids:
         raise DatasetError(
-            "the oracle retrieves the passages that qrels name, but no query has qrels; systems "
-            "under test get queries without qrels, so make the run first (pipeline.run(dataset)) "
-            "and rank that"
+            "the oracle retriever needs queries with qrels, but no query has any. Leaderboards "
+            "hide the qrels from the systems that they call, so run the pipeline first, "
+            "run = pipeline.run(dataset), and rank that run"
         )
     if any(id_ in corpus for id_ in ids):
         return {

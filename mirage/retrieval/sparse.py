@@ -49,11 +49,11 @@ class SparseRetriever:
 
     The method is that of SPLADE (Formal et al. 2021, arXiv 2107.05720). For a question or a
     passage, the model predicts a weight for each term of its vocabulary, even if the text does not
-    contain the term. The score of a passage is the sum, over all terms, of its weight times that of
-    the question. Passages without a positive score are not retrieved; passages with equal scores
-    keep the order of the corpus. Weights are stored as SciPy sparse matrices, one per 1,024
-    passages, and a search reads one of them at a time. :meth:`build` builds an index, and
-    :meth:`open` opens one and explains ``verify``. Both need the model as ``embedder``.
+    contain the term. The score of a passage is the dot product of the term weights of the passage
+    and the question. Passages without a positive score are not retrieved; passages with equal
+    scores keep the order of the corpus. Weights are stored as SciPy sparse matrices, one per 1,024
+    passages, and a search reads one of them at a time. Create an index with :meth:`build`, and load
+    it with :meth:`open`, which explains ``verify``. Both take the model as ``embedder``.
     """
 
     name = "sparse"

@@ -103,11 +103,19 @@ def rise_evidence(
 def _likelihood_ratios(products: Floats, lengths: Floats, squares: Floats, degrees: int) -> Floats:
     """Return the likelihood ratio of a rise at each start against none, ``(starts, columns)``.
 
-    The size of the rise, in standard deviations, is half-normal with the variance ``g``, and the
-    standard deviation is integrated out. The ratio is then ``2 T(q) (1 + g l)^(-1/2) (S /
-    R)^(degrees / 2)``. Here ``l`` is the squared length of the step (0 before the start of the rise
-    and 1 after it), and ``S`` is the sum of squares of the values. ``T(q)`` is the probability that
-    the rise is above 0, and ``R`` is ``S - g product^2 / (1 + g l)``.
+    The size of the rise, in standard deviations, has a half-normal prior with the variance
+    ``g = _EFFECT``. The standard deviation is integrated out. With ``p`` for a product, ``l`` for a
+    length, ``S`` for a sum of squares and ``d`` for the degrees of freedom, the ratio is
+    ``2 T(q) (1 + g l)^(-1/2) (S / R)^(d / 2)``. Here ``R = S - g p^2 / (1 + g l)`` and
+    ``q = p sqrt(g d / ((1 + g l) R))``. ``T`` is the distribution function of Student's t with
+    ``d`` degrees of freedom, so ``T(q)`` is the probability that the rise is above 0.
+
+    Args:
+        products: Inner product of the values and the step of each start, ``(starts, columns)``. A
+            step is 0 before the start and 1 from it on. Values and steps are centred by group.
+        lengths: Squared length of the step of each start, ``(starts, 1)``.
+        squares: Sum of squares of the values, ``(columns,)``.
+        degrees: Degrees of freedom of the values.
     """
     from scipy.special import stdtr
 

@@ -174,9 +174,9 @@ def _draw_flips(
 
 
 def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of the swapped units and that of the others, the lower one first.
+    """Return the mean of the swapped units and that of the other units, the lower one first.
 
-    Both arrays have one row per way to swap and one column per comparison.
+    Both arrays have one row per permutation and one column per comparison.
     """
     signs = flips.astype(np.float64)
     swapped, counts = signs @ units, signs @ sizes
@@ -194,9 +194,15 @@ def _subset_means(flips: Flips, units: Floats, sizes: Floats) -> tuple[Floats, F
 def _set_results(
     tests: SignFlipTests, columns: Ints, units: Floats, ends: tuple[Floats, Floats], level: float
 ) -> None:
-    """Write the p-values and interval ends of some columns into ``tests``.
+    """Write the p-values and interval ends of the given columns into ``tests``.
 
-    ``ends`` are the results of :func:`_subset_means` for all ways to swap.
+    Args:
+        tests: The tests of all columns, which the function changes.
+        columns: Positions of the given columns in ``tests``.
+        units: Sum of the differences of each unit in the given columns, ``(units, columns)``.
+        ends: The lower and the higher means that :func:`_subset_means` returns, with one row per
+            permutation.
+        level: Confidence level of the intervals.
     """
     lower, upper = ends
     ways = len(lower)

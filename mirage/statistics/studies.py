@@ -134,7 +134,8 @@ def validate(
     * ``balanced accuracy``: interval of the balanced accuracy of a judge
       (:mod:`mirage.statistics.classification`).
     * ``agreement``: interval of Fleiss' kappa of two judges (:mod:`mirage.statistics.agreement`).
-    * ``plan``: the power that :func:`mirage.testing.plan` promises for a loss of the effect.
+    * ``plan``: the power that :func:`mirage.testing.plan` predicts for a loss as large as the
+      effect. The study compares it with the rate of the verdict ``worse``.
 
     Args:
         method: Name of a method. Or a function that gets a :class:`mirage.statistics.StudySample`

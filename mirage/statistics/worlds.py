@@ -135,10 +135,10 @@ class StudyDesign:
 
     @property
     def lost(self) -> float:
-        """Share of the queries without a tie whose scores drop to 0, so that the effect results.
+        """Share of the untied queries whose scores must drop to 0 to produce the effect.
 
         Raises:
-            SettingError: The effect is so large that more than all of these queries would drop.
+            SettingError: The effect is larger than a drop of the scores of all untied queries.
         """
         share = self.effect / (self.rate * (1 - self.ties))
         if share > 1:

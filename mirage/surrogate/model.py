@@ -314,7 +314,7 @@ def _mean_loss(data: Data, candidate: Candidate) -> float:
 
 
 def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
-    """Compute the residuals of a recipe on held-out models."""
+    """Fit the model that a recipe configures, and return its residuals on held-out models."""
     folds = _folds(data, seed)
     means = None
     if recipe.means:
@@ -331,7 +331,7 @@ def evaluate(data: Data, recipe: Recipe, *, seed: int) -> Candidate:
 def fit_model(
     data: Data, candidate: Candidate, *, seed: int, trees: TreeArrays | None = None
 ) -> FittedModel:
-    """Fit the model of a recipe to all training data.
+    """Fit the model that a candidate's recipe configures to all training data.
 
     The ridge regression of each language is trained on the residuals of the shared regressor on
     held-out models. Residuals on training models would be too small; for a forest they are almost

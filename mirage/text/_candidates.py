@@ -119,10 +119,10 @@ def _form_pattern(form: str, entry: Language) -> re.Pattern[str]:
 
 
 def _find_approximate(form: str, sentence: str, entry: Language) -> Iterator[Span]:
-    """Yield the start and end of each shortest sequence of words that mentions a spelling.
+    """Yield the start and end of each minimal sequence of words that approximately matches a form.
 
-    Both ends are found by bisection, because a longer sequence never matches less than a shorter
-    one.
+    A sequence is minimal if it no longer matches without its first or its last word. Both ends are
+    found by bisection, because adding words never makes the match worse.
     """
     pattern = _CHARACTERS if entry.tokens == "character" else _WORDS
     words = [match.span() for match in pattern.finditer(fold(sentence).text)]

@@ -71,9 +71,14 @@ _SHORT_GAP = 12  # most characters between two neighbouring candidates of a list
 
 
 class Mentioned(NamedTuple):
-    """The offsets of a mention of a candidate, and the number of the candidate's group.
+    """The position of a mention of a candidate answer, and the number of the answer's group.
 
-    Candidates of one group can be true together.
+    The candidate answers of one group can be true together.
+
+    Attributes:
+        start: Offset of the first character.
+        end: Offset behind the last character.
+        group: Number of the group of the candidate answer.
     """
 
     start: int

@@ -31,7 +31,12 @@ class FoldedText(NamedTuple):
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> FoldedText:
-    """Return the folded form of a text in NFC."""
+    """Fold a text in the Unicode form NFC: remove differences of case, accents and digits.
+
+    Letters become lower case and lose accents and vowel points, and digits become ASCII digits.
+    Full-width forms become ordinary letters. Letters that are interchangeable in Arabic scripts
+    become one letter.
+    """
     if text.isascii():
         return FoldedText(text.lower(), range(len(text)))
     letters: list[str] = []

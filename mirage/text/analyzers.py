@@ -22,16 +22,17 @@ Analyzer = Literal["words", "stop", "stems", "bigrams", "best"]
 
 ``words``: the tokens of :func:`mirage.text.tokenize`. ``stop``: words without function words.
 ``stems``: these words, reduced to stems by Snowball. ``bigrams``: the characters, and pairs of
-neighbouring characters, of scripts without spaces and of Hangul. ``best``: the one of these that
-was best for the language on judged topics.
+neighbouring characters, of scripts without spaces and of Hangul. ``best``: the analyzer
+with the highest mean nDCG@10 for the language on judged topics and bundled questions.
 """
 
 
 class Analysis(NamedTuple):
-    """An analyzer for one language; call it with a text to get its terms.
+    """An analyzer for texts in one language or in several; call it with a text to get its terms.
 
     Attributes:
-        analyzer: The name of the analyzer, never ``best``.
+        analyzer: The name of the analyzer. If ``best`` was requested, it is the name of the
+            analyzer that ``best`` selects for the language.
         language: The language, or ``None`` for texts in several languages.
 
     Example:

@@ -71,7 +71,7 @@ STANCES = tuple(Stance)
 
 
 class Mention(NamedTuple):
-    """One mention of a candidate.
+    """One mention of a candidate answer in a text.
 
     Attributes:
         candidate: Index of the candidate.
@@ -250,10 +250,10 @@ def _sigmoid(margin: float) -> float:
 
 
 def commit_signs(mentions: Sequence[Mention], groups: Sequence[int]) -> list[tuple[float, ...]]:
-    """Return the features that predict whether a text gives a group of candidates as its answer.
+    """Return one feature vector for each group of candidate answers that a text mentions.
 
-    Each mentioned group has one vector, sorted by group number. The features are in the order of
-    :data:`COMMIT_SIGNS`.
+    The features predict whether the text gives this group as its answer. They are in the order of
+    :data:`COMMIT_SIGNS`. The vectors are sorted by the number of the group.
     """
     numbers = sorted({groups[mention.candidate] for mention in mentions})
     return [_commit_signs(mentions, groups, number) for number in numbers]

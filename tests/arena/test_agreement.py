@@ -119,7 +119,7 @@ def test_judges_that_never_meet():
         ("judge1", "judge2"): 0,
     }
     assert str(result.pairs[1]).endswith("judge2: undefined, because they judged nothing in common")
-    with pytest.raises(JudgmentError, match=r"'judge0', 'judge2' have no item in common"):
+    with pytest.raises(JudgmentError, match="none among the votes of 'judge0', 'judge2'"):
         judge_agreement([v for v in half + apart if v.judge != "judge1"])
     with pytest.raises(JudgmentError, match="at least two judges"):
         judge_agreement([v for v in votes if v.judge == "judge0"])

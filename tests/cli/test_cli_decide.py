@@ -157,7 +157,7 @@ def test_what_decide_refuses(files: list[Path], tmp_path: Path) -> None:
     one = labels("one.jsonl", rows()[::2])
     assert "the labels are 'Supported'" in refusal("decide", one, files[1], *GIVEN)
     mixed = labels("mixed.jsonl", [*rows(), {**rows()[0], "language": "en", "query_id": "x"}])
-    assert "the risk holds only for the language of the labels" in refusal(
+    assert "--risk limits errors only in the language of the labels" in refusal(
         "decide", mixed, files[1], *GIVEN
     )
     named = labels("named.jsonl", [{**r, "label": r["label"][:1]} for r in rows()])

@@ -633,9 +633,9 @@ def test_an_invalid_model_name_is_refused_before_any_call(name: str) -> None:
         query_ids.append(query.id)
         return echo(query)
 
-    with pytest.raises(DatasetError, match="model must be a name in valid Unicode"):
+    with pytest.raises(DatasetError, match="model must be the name of the system"):
         respond(answer, QUERIES, name, progress=False)
-    with pytest.raises(DatasetError, match="model must be a name in valid Unicode"):
+    with pytest.raises(DatasetError, match="model must be the name of the system"):
         CallableGenerator(answer, name).run(QUERIES, progress=False)
     assert query_ids == []
 

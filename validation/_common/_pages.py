@@ -67,26 +67,36 @@ PAGES: Mapping[str, Page] = {
     "gate": Page(
         "coverage/gate_errors",
         "The gate",
-        "`worse` is wrong if the mean loss over all possible queries is 0, and `no worse` if it is "
-        "the margin, 0.1.",
+        "A verdict `worse` is an error if the mean loss over all possible queries is 0. A verdict "
+        "`no worse` is an error if this mean is the margin, 0.1.",
         (
             Section(
                 "Shapes of change",
-                "Losses of single queries are drawn from twelve distributions.",
+                "Losses of single queries are drawn from twelve distributions with the mean 0. For "
+                "false `no worse`, they are rescaled to the mean 0.1. A row gives the shares of "
+                "queries that lose or win, and how much. In the rows *skewed*, one side is at most "
+                "0.15, and the other has an exponential tail. In *normal, 0.1*, losses have a "
+                "normal distribution with a standard deviation of 0.1. *features* is the number of "
+                "independent features that the gate compares.",
                 VERDICTS,
                 ("shapes",),
             ),
             Section(
                 "Clusters",
-                "The queries of a cluster share a part of their loss. A design lists the sizes of "
-                "the clusters.",
+                "The queries of a cluster share a part of their loss. This part is normal, "
+                "takes one of three values, or is skewed. A row begins with the sizes of the "
+                "clusters: *10 of 4* are ten clusters of four queries. In *20 of 20 / rank*, "
+                "the first cluster has 20 queries and the k-th of the 20 clusters has 20 / k, "
+                "rounded down.",
                 VERDICTS,
                 ("clusters",),
             ),
             Section(
                 "Noise between runs",
-                "All answers of a run shift by a normal deviate on the logit scale. A baseline of "
-                "one run cannot include this noise; three runs can.",
+                "All answers of a run shift by a normal deviate on the logit scale. A row begins "
+                "with the standard deviation of this noise. *40 queries x 3* are three answers to "
+                "each of 40 queries. A baseline of one run cannot include the noise; three runs "
+                "can.",
                 VERDICTS,
                 ("days",),
             ),
@@ -124,7 +134,7 @@ PAGES: Mapping[str, Page] = {
                 "Series of 20 runs of simulated systems through `compare_commits`.",
                 (
                     Column("no change", "no change", ALPHA, share=0.45),
-                    Column("another manner", "another manner", ALPHA, share=0.45),
+                    Column("another manner", "change of style", ALPHA, share=0.45),
                     Column("a tenth lies", "found: a tenth lies", None, share=0.45),
                 ),
                 ("texts",),
@@ -191,9 +201,19 @@ PAGES: Mapping[str, Page] = {
     "intervals": Page(
         "coverage/intervals",
         "Logits, biases and agreement",
-        "Verdicts on one query are correlated. In the designs with clusters, five queries share a "
-        "cluster with the correlation in the name. In designs with *untold*, the library does not "
-        "get the clusters, and intervals are too narrow. Figures in bold there are expected.",
+        "Verdicts on one query are correlated. A row begins with the name of a design:\n\n"
+        "| design | how the verdicts on six models are drawn and used |\n"
+        "| --- | --- |\n"
+        "| no ties | all pairs of models are judged, without ties |\n"
+        "| half | 30 % of the verdicts are ties, which count as half a win |\n"
+        "| drop | 30 % of the verdicts are ties, which are dropped |\n"
+        "| davidson | verdicts follow Davidson's model, in which ties have a parameter |\n"
+        "| intransitive | preferences have a part that no order of the models explains |\n"
+        "| star | only the pairs of the first model with each other model are judged |\n"
+        "| clusters 0.2, 0.7 | as *no ties*, but five queries form a cluster with this "
+        "correlation |\n"
+        "| untold 0.2, 0.7 | the same, but the clusters are not passed to the library |\n\n"
+        "Without the clusters, intervals are too narrow, so figures in bold are expected there.",
         (
             Section(
                 "Logits of six models",
@@ -208,7 +228,10 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "Biases of judges",
-                "",
+                "Here the designs differ less. *half* and *davidson* have 30 % ties in the column "
+                "of the verbosity bias, and *star* has only its pairs there. For Fleiss' kappa, "
+                "all designs but *no ties* have ties. Otherwise the designs without clusters equal "
+                "*no ties*.",
                 (
                     Column("position", "position bias"),
                     Column("verbosity", "verbosity bias"),
@@ -225,7 +248,10 @@ PAGES: Mapping[str, Page] = {
             ),
             Section(
                 "The permutation test of the gate",
-                "Three features of two runs of one system.",
+                "Three features of two runs of one system, each 0 or 1 on a query. In *half*, "
+                "*drop* and *davidson*, half of the queries do not change. In *star*, half of the "
+                "values are missing. In *intransitive*, changes are skewed instead: a few "
+                "queries lose much, and many gain little.",
                 (Column("gate", "false positives", ALPHA),),
                 ("gate",),
             ),
@@ -309,6 +335,8 @@ def _results(page: Page) -> Path:
 def _text(page: Page, results: Mapping[str, Any]) -> str:
     number = simulations(results)
     file = _results(page).relative_to(ROOT).as_posix()
+    tables = [_table(section, results, number) for section in page.sections]
+    blank = " A cell without an interval is blank." if any("|  |" in t for t in tables) else ""
     parts = [
         f"# Validation: {page.title}",
         f"<!-- python validation/report.py -->\n\n{page.text}",
@@ -316,23 +344,25 @@ def _text(page: Page, results: Mapping[str, Any]) -> str:
         f"({results['date']}, commit {results['commit'][:7]}, "
         f"[all figures](https://github.com/mirage-rag/mirage/blob/main/{file})).",
         "Standard errors are in brackets, in units of the last digit. A figure in bold is worse "
-        "than its nominal rate by more than two standard errors. A cell without an interval is "
-        "blank.",
+        f"than its nominal rate by more than two standard errors.{blank}",
     ]
-    for section in page.sections:
-        figures = results["figures"]
-        for name in section.path:
-            figures = figures[name]
-        titles = [_title(column) for column in section.columns]
-        rows = [
-            (label, *(_cell(cell, column, number) for column in section.columns))
-            for label, cell in _cells(figures)
-            if any(cell.get(column.figure) is not None for column in section.columns)
-        ]
-        lines = [("", *titles), ("---",) * (len(titles) + 1), *rows]
-        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    for section, table in zip(page.sections, tables, strict=True):
         parts += [f"## {section.title}", *filter(None, [section.text]), table]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(section: Section, results: Mapping[str, Any], number: int) -> str:
+    figures = results["figures"]
+    for name in section.path:
+        figures = figures[name]
+    titles = [_title(column) for column in section.columns]
+    rows = [
+        (label, *(_cell(cell, column, number) for column in section.columns))
+        for label, cell in _cells(figures)
+        if any(cell.get(column.figure) is not None for column in section.columns)
+    ]
+    lines = [("design", *titles), ("---",) * (len(titles) + 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _title(column: Column) -> str:

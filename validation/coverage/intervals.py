@@ -1,11 +1,12 @@
 """Coverage of every kind of interval, and false alarms of the gate.
 
-Six models (two judges where judges are asked) on 5, 14, 50 and 250 queries. On a query each model
-is better or worse than usual by a normal deviate, so that verdicts on one query hang together.
-Designs: no ties; ties that count half, that are dropped, or that have a parameter of their own
-(Davidson); preferences that no order explains; a star, where one model meets all others; and five
-queries a cluster whose deviates have a correlation of 0.2 or 0.7, of which the library is told
-(``cluster=``), or is not. The truth is what 20,000 queries say. A row prints:
+Six models (two judges in the parts about judges) on 5, 14, 50 and 250 queries. On each query, a
+model is better or worse than usual by a normal deviate, so verdicts on one query are correlated.
+The designs are: no ties; ties that count as half a win (``half``), are dropped (``drop``) or have a
+parameter of their own (``davidson``); preferences that no order explains (``intransitive``); one
+model that is compared with all others (``star``); and clusters of five queries whose deviates have
+a correlation of 0.2 or 0.7, which are passed to the library (``clusters``) or not (``untold``). The
+true values are those of 20,000 queries. A row prints:
 
 * ``logit``: 95 % intervals of ``BradleyTerry.fit``, and so of a judged ranking; ``rank``: of ranks,
   which are whole numbers and so hold more than 95 %; ``wrong``: how often ``p_better`` is above
