@@ -161,7 +161,7 @@ def test_a_board_takes_a_pipeline(corpus: Corpus) -> None:
 
 
 def test_the_oracle_says_that_a_system_gets_no_gold(oracle: OracleRetriever) -> None:
-    with pytest.raises(DatasetError, match="queries without qrels"):
+    with pytest.raises(DatasetError, match="hide the qrels from the systems"):
         Leaderboard.bundled("en").rank(Pipeline(oracle, generator=first_sentence), progress=False)
 
 
