@@ -56,9 +56,7 @@ def main(quick: bool) -> None:
     """Print everything."""
     labels()
     agreement(200 if quick else 10_000)
-    judges(
-        200 if quick else 10_000, ("support_lexical",) if quick else FeatureSuite.offline().names
-    )
+    judges(("support_lexical",) if quick else FeatureSuite.default().names)
     false_positives(20 if quick else 2000)
     if not quick:
         duration()
