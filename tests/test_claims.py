@@ -149,7 +149,7 @@ def test_exchanged_answers_are_detected() -> None:
         for exchanged in exchange(query, bundled_texts(code)[query.id].true)
     ]
     assert len(verdicts) > 25
-    assert sum(verdicts) > 0.4 * len(verdicts)
+    assert sum(verdicts) > 0.6 * len(verdicts)
 
 
 def exchange(query: Query, texts: Iterable[str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ CLEARLY_WRONG = 0.7
 It is high because a false accusation is worse than a missed fault.
 """
 
-OUTWEIGHS_RIGHT = 0.9
+OUTWEIGHS_RIGHT = 0.8
 """Probability from which on a wrong answer outweighs a right one that nothing denies."""
 
 MOST_DOUBT = 0.4
