@@ -257,7 +257,7 @@ def _matches(terms: tuple[str, ...], text: str, language: str) -> list[float]:
     return [
         matches[term]
         if term in matches
-        else float(_holds(text, term, language) if term.isdecimal() else term in text)
+        else float(_states_number(text, term, language) if term.isdecimal() else term in text)
         for term in terms
     ]
 
@@ -327,10 +327,10 @@ def _replaces_fact(item: Answered, reference: str) -> bool:
     if isinstance(weights, NotComputed):
         return False
     answer, language = item.parsed.answer_text, item.query.language
+    lacking = weights.keys() - _held_terms(answer, tuple(weights), language)
     replaced: set[str] = set()
     for before, instead in replacements(reference, answer, language):
-        missing = {term for term in before if term in weights}
-        missing = {term for term in missing if not _holds(answer, term, language)}
+        missing = lacking.intersection(before)
         is_short = max(len(before), len(instead)) <= LONGEST_NAME[Language.of(language).tokens]
         if missing and is_short and _are_same_type(missing, instead, reference, item):
             replaced |= missing
@@ -354,16 +354,15 @@ def _are_same_type(
     entry, answer = Language.of(item.query.language), item.parsed.answer_text
     numerals = [term for term in instead if values_in(term, entry.code)]
     if any(values_in(term, entry.code) for term in missing) and numerals:
-        return not any(_holds(reference, term, entry.code) for term in numerals)
+        return not _held_terms(reference, tuple(numerals), entry.code)
     if entry.capitals != "none":
         strange = _capitalised_words(answer, entry).difference(words(item.query.text, entry.code))
         return not (
             _capitalised_words(reference, entry).isdisjoint(missing) or strange.isdisjoint(instead)
         )
     ordinary = lexicon(entry.code).function_words
-    names = [term for term in instead if term not in ordinary and term not in numerals]
-    passages = _passages(item.query)
-    return any(_holds(passage, name, entry.code) for name in names for passage in passages)
+    names = tuple(term for term in instead if term not in ordinary and term not in numerals)
+    return any(_held_terms(passage, names, entry.code) for passage in _passages(item.query))
 
 
 @lru_cache(maxsize=4096)
@@ -398,11 +397,6 @@ def _source_weights(text: str, query: Query, sources: tuple[str, ...]) -> dict[s
     return weights
 
 
-def _holds(text: str, term: str, language: str) -> bool:
-    """Return whether a term occurs in a text; see :func:`_held_terms`."""
-    return term in _held_terms(text, (term,), language)
-
-
 @lru_cache(maxsize=16384)
 def _held_terms(text: str, terms: tuple[str, ...], language: str) -> frozenset[str]:
     """Return those of some terms that occur in a text.
@@ -412,14 +406,14 @@ def _held_terms(text: str, terms: tuple[str, ...], language: str) -> frozenset[s
     """
     entry, text_words = Language.of(language), words(text, language)
     held = {term for term in terms if term.isdecimal() and _states_number(text, term, language)}
-    others = [term for term in terms if not term.isdecimal()]
+    text_terms = [term for term in terms if not term.isdecimal()]
     if entry.tokens == "character":
         pairs = frozenset(text_words)
-        held |= {term for term in others if _has_characters(term, pairs, entry)}
+        held |= {term for term in text_terms if _has_characters(term, pairs, entry)}
         return frozenset(held)
     joined = " ".join(text_words)
-    held |= {term for term in others if len(term) <= entry.gram_length and term in joined}
-    long = tuple(term for term in others if len(term) > entry.gram_length)
+    held |= {term for term in text_terms if len(term) <= entry.gram_length and term in joined}
+    long = tuple(term for term in text_terms if len(term) > entry.gram_length)
     shared, totals = shared_grams(long, text_words, entry.gram_length)
     are_held = (shared >= WORD_MATCH_SHARE * totals).tolist()
     return frozenset(held.union(compress(long, are_held)))

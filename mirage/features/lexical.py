@@ -30,6 +30,7 @@ from mirage.text.content import (
     content_words,
     function_words,
     match_table,
+    packed_grams,
 )
 from mirage.text.mentions import bare
 from mirage.text.numbers import numbers
@@ -53,7 +54,7 @@ PHRASING_WEIGHT, ELSEWHERE_WEIGHT = 0.5, 2.0
 """Weights of a missing word: one that no passage has, and one that only other passages have."""
 
 ELSEWHERE_MATCH = 0.75
-"""Value of :func:`word_match` from which on another passage has a word."""
+"""Value of :func:`mirage.text.content.best_matches` from which on another passage has a word."""
 
 NUMBER_LETTERS = 10
 """Weight of a number, in letters."""
@@ -76,6 +77,8 @@ human labels of MEMERAG, averaged over English, German and Spanish.
 
 GRAM_LENGTHS = (2, 3, 4, 5)
 """Lengths of the character n-grams that compare a query with a passage."""
+
+_RUN_GRAM = 3
 
 
 # Support ------------------------------------------------------------------------------------------
@@ -362,26 +365,17 @@ def _run_ends(text: str, source: str) -> NDArray[np.int64]:
     return np.array(ends, dtype=np.int64)
 
 
-_RUN_GRAM = 3
-
-
 def _shared_grams(text: str, source: str) -> list[bool]:
     """Return for each position whether the n-gram of three characters there is in the source."""
-    values = _packed_grams(text)
-    known = np.append(_distinct_grams(source), -1)
-    is_shared = known[np.searchsorted(known[:-1], values)] == values
+    values = packed_grams(text, _RUN_GRAM)
+    source_values = np.append(_distinct_grams(source), -1)
+    is_shared = source_values[np.searchsorted(source_values[:-1], values)] == values
     return [*is_shared.tolist(), False, False]
 
 
 @lru_cache(maxsize=4096)
 def _distinct_grams(text: str) -> NDArray[np.int64]:
-    return np.unique(_packed_grams(text))
-
-
-def _packed_grams(text: str) -> NDArray[np.int64]:
-    """Return the n-grams of three characters as integers, with 21 bits for each character."""
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
-    return codes[:-2] << 42 | codes[1:-1] << 21 | codes[2:]
+    return np.unique(packed_grams(text, _RUN_GRAM))
 
 
 # Relevance ----------------------------------------------------------------------------------------

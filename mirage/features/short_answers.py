@@ -28,7 +28,7 @@ from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import rouge_l
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text.mentions import stem
+from mirage.text.mentions import stems
 
 __all__ = [
     "bergen_char3_recall",
@@ -72,10 +72,8 @@ def qa_match(item: Answered) -> float | NotComputed:
     the query has no short answer with a letter or digit.
     """
     entry = Language.of(item.query.language)
-    answer = tuple(stem(token, entry) for token in _tokens(item.parsed.answer_text, entry))
-    return _mean_of_best(
-        item, lambda label: _occurs(tuple(stem(t, entry) for t in label), answer, entry)
-    )
+    answer = stems(_tokens(item.parsed.answer_text, entry), entry)
+    return _mean_of_best(item, lambda label: _occurs(stems(label, entry), answer, entry))
 
 
 def qa_exact(item: Answered) -> float | NotComputed:

@@ -24,7 +24,7 @@ from mirage.models import Query, Response, Run
 from mirage.statistics.clusters import cluster_names
 from mirage.text import abstains, parse, tokenize
 from mirage.text.abstentions import ABSTAINS_AT
-from mirage.text.content import content_words, word_match
+from mirage.text.content import best_matches, content_words
 from mirage.text.responses import ParsedResponse
 
 __all__ = ["NEW_WORDS", "TRAFFIC", "LogMeasures", "measure_log", "new_words", "traffic"]
@@ -217,10 +217,8 @@ def _question_match(query: Query, texts: tuple[str, ...]) -> float | NotComputed
     words = content_words(query.text, query.language)
     if not words:
         return _NO_WORDS
-    best = [
-        max((word_match(word, text, query.language) for text in texts), default=0.0)
-        for word in words
-    ]
+    matches = [best_matches(words, text, query.language) for text in texts]
+    best = np.array(matches).max(axis=0) if texts else np.zeros(len(words))
     return float(np.average(best, weights=[len(word) for word in words]))
 
 

@@ -22,7 +22,7 @@ from mirage.text import abstains, mention, parse, tokenize
 from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.citations import cite_by_id
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import MENTIONED_AT, stem
+from mirage.text.mentions import MENTIONED_AT, stems
 from mirage.text.quantities import Quantity, dates, days_in, quantities, values_in
 
 ItemKind = Literal["single", "list", "date", "two_passages", "comparison", "near_miss"]
@@ -480,7 +480,7 @@ def _tokens(text: str, entry: Language) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _word_set(text: str, entry: Language, common: frozenset[str]) -> frozenset[str]:
-    tokens = [stem(token, entry) for token in _tokens(text, entry)]
+    tokens = stems(_tokens(text, entry), entry)
     if entry.tokens == "character":
         return frozenset(map("".join, pairwise(tokens))) or frozenset(tokens)
     return frozenset(tokens) - common or frozenset(tokens)

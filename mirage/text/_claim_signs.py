@@ -20,7 +20,7 @@ from mirage.text._candidates import Span, sentence_spans
 from mirage.text._cues import CUES, Cue, cues
 from mirage.text._folding import fold
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import stem
+from mirage.text.mentions import stems
 from mirage.text.tokens import tokenize
 from mirage.text.words import IN_WORD
 
@@ -144,7 +144,7 @@ def _content_words(text: str, entry: Language) -> frozenset[str]:
     In a language whose tokens are characters, return pairs of neighbouring characters instead.
     """
     function_words = lexicon(entry.code).function_words
-    tokens = [stem(token, entry) for token in tokenize(text, entry)]
+    tokens = stems(tokenize(text, entry), entry)
     if entry.tokens == "character":
         return frozenset("".join(tokens[i : i + 2]) for i in range(len(tokens) - 1))
     length = 4 if entry.gram_length == 3 else 3

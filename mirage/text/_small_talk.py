@@ -22,7 +22,7 @@ from mirage.text._cues import CUES, cues
 from mirage.text._folding import fold
 from mirage.text.abstentions import ABSTAINS_AT, SIGNS, abstains, signs
 from mirage.text.lexicon import lexicon
-from mirage.text.mentions import bare, stem
+from mirage.text.mentions import bare, stems
 from mirage.text.recurring import is_recurring
 from mirage.text.tokens import tokenize
 from mirage.text.words import IN_WORD, WORD
@@ -209,7 +209,7 @@ def _fold_phrase(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _tokens(text: str, entry: Language) -> tuple[str, ...]:
-    return tuple(filter(None, (stem(token, entry) for token in tokenize(text, entry))))
+    return tuple(filter(None, stems(tokenize(text, entry), entry)))
 
 
 def _classify_words(text: str, words: Vocabulary) -> _WordClasses:

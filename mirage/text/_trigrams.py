@@ -61,6 +61,7 @@ _SHARED_LETTERS = {
     }.items()
     for letter in letters
 }
+_SPECIAL_LETTERS = frozenset(_UNIQUE_LETTERS) | frozenset(_SHARED_LETTERS)
 
 
 def trigram_logs(text: str, script: str, languages: Sequence[str]) -> Mapping[str, float]:
@@ -153,9 +154,6 @@ def _most_common(counts: Counter[str]) -> str | None:
     ranked = counts.most_common(2)
     tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
     return ranked[0][0] if ranked and not tied else None
-
-
-_SPECIAL_LETTERS = frozenset(_UNIQUE_LETTERS) | frozenset(_SHARED_LETTERS)
 
 
 # Tables -------------------------------------------------------------------------------------------

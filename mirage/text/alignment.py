@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mirage.languages import Language
 from mirage.text import tokenize
-from mirage.text.mentions import stem
+from mirage.text.mentions import stems
 from mirage.text.numbers import plain_numbers
 
 __all__ = ["Replacement", "replacements"]
@@ -78,5 +78,4 @@ def _words(tokens: tuple[str, ...], start: int, end: int, entry: Language) -> tu
 
 @lru_cache(maxsize=4096)
 def _tokens(text: str, entry: Language) -> tuple[str, ...]:
-    tokens = (stem(token, entry) for token in tokenize(plain_numbers(text), entry))
-    return tuple(token for token in tokens if token)
+    return tuple(filter(None, stems(tokenize(plain_numbers(text), entry), entry)))

@@ -20,8 +20,8 @@ __all__ = [
     "function_words",
     "grams",
     "match_table",
+    "packed_grams",
     "shared_grams",
-    "word_match",
     "words",
 ]
 
@@ -47,14 +47,6 @@ def content_words(text: str, code: str) -> tuple[str, ...]:
 def function_words(code: str) -> frozenset[str]:
     """Return the function words of a language, normalised like the results of :func:`words`."""
     return frozenset(word for text in lexicon(code).function_words for word in words(text, code))
-
-
-def word_match(word: str, passage: str, code: str) -> float:
-    """Return how well a passage matches a word, from 0 to 1.
-
-    It is the maximum of the word's row in :func:`match_table`.
-    """
-    return best_matches((word,), passage, code)[0]
 
 
 @lru_cache(maxsize=16384)
@@ -146,30 +138,45 @@ _SPACE = ord(" ")
 def _gram_table(words: tuple[str, ...], length: int) -> _Grams:
     """Return the n-grams of words, with the space before each word, as by :func:`grams`.
 
-    An n-gram has 2 or 3 characters of 21 bits, which fit into an integer. A word too short for an
-    n-gram is one itself, with 0 in place of the missing character.
+    A word too short for an n-gram is one itself, with a space in place of the missing character.
     """
     if not words:
         return _Grams(np.zeros(0, np.int64), np.zeros(0, np.int64))
     text = "".join(f" {word}" for word in words)
-    codes = np.frombuffer(f"{text} ".encode("utf-32-le"), np.uint32).astype(np.int64)
-    after = codes == _SPACE
-    starts = np.cumsum(after) - 1  # the number of the word at each position
-    second, is_whole = codes[1:], ~after[1:]
-    values = codes[:-1] << _CODE_POINT_BITS | second
+    codes = _code_points(text)
+    is_space = codes == _SPACE
+    numbers = np.cumsum(is_space) - 1  # the number of the word at each position
+    # An n-gram is within a word if only its first character is a space. A word of a single letter
+    # is shorter than an n-gram of three characters; its n-gram ends with a space.
+    padded = np.append(is_space, np.ones(length - 1, bool))
+    is_inside = ~padded[1 : len(text) + 1]
     if length > 2:
-        third = np.append(codes[2:], _SPACE)
-        is_letter = third != _SPACE
-        # A word of a single letter is shorter than an n-gram.
-        is_short = after[:-1] & ~is_letter
-        values = values << _CODE_POINT_BITS | np.where(is_short, 0, third)
-        is_whole &= is_letter | is_short
-    values, numbers = values[is_whole], starts[:-1][is_whole]
+        is_inside &= ~padded[2:] | is_space
+    values = packed_grams(text + " " * (length - 1), length)[is_inside]
+    numbers = numbers[is_inside]
     order = np.lexsort((numbers, values))
     values, numbers = values[order], numbers[order]
     is_first = np.ones(len(values), dtype=bool)
     is_first[1:] = (values[1:] != values[:-1]) | (numbers[1:] != numbers[:-1])
     return _Grams(values[is_first], numbers[is_first])
+
+
+def packed_grams(text: str, length: int) -> NDArray[np.int64]:
+    """Return the n-grams of a text in order, as integers with 21 bits for each character.
+
+    Args:
+        text: Text of any length.
+        length: Number of characters of an n-gram, 2 or 3.
+    """
+    codes = _code_points(text)
+    values = codes[: len(codes) - length + 1]
+    for offset in range(1, length):
+        values = values << _CODE_POINT_BITS | codes[offset : offset + len(values)]
+    return values
+
+
+def _code_points(text: str) -> NDArray[np.int64]:
+    return np.frombuffer(text.encode("utf-32-le"), np.uint32).astype(np.int64)
 
 
 def shared_grams(

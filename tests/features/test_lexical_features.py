@@ -18,7 +18,7 @@ from mirage.features.lexical import SUPPORTED_AT, _run_ends, sentence_support
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 from mirage.text import split_sentences
-from mirage.text.content import FULL_MATCH_SHARE, NO_MATCH_SHARE, grams, match_table, word_match
+from mirage.text.content import FULL_MATCH_SHARE, NO_MATCH_SHARE, best_matches, grams, match_table
 
 NILE = Query(
     id="q",
@@ -91,12 +91,12 @@ def test_content_score_worked_by_hand() -> None:
 
 def test_a_word_matches_another_form() -> None:
     # " da", "dar", "ark", "rke", "ker": "dark" has three of five.
-    assert word_match("darker", "Dark.", "en") == pytest.approx((3 / 5 - 0.3) / 0.4)
-    assert word_match("dark", "Darker.", "en") == 1
-    assert word_match("dark", "Arkansas", "en") < 0.5
+    assert best_matches(("darker",), "Dark.", "en")[0] == pytest.approx((3 / 5 - 0.3) / 0.4)
+    assert best_matches(("dark",), "Darker.", "en")[0] == 1
+    assert best_matches(("dark",), "Arkansas", "en")[0] < 0.5
     assert match_table(("dark",), "It is dark. It was day.", "en").tolist() == [[1, 0]]
-    assert word_match("河流", "长河流入大海。", "zh") == 1
-    assert word_match("河流", "河水流入大海。", "zh") == 0
+    assert best_matches(("河流",), "长河流入大海。", "zh")[0] == 1
+    assert best_matches(("河流",), "河水流入大海。", "zh")[0] == 0
 
 
 WORDS = st.text("abk가", min_size=1, max_size=6)
