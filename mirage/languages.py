@@ -40,6 +40,8 @@ class Language:
         analyzer: Analyzer that is best for lexical search, from
             ``validation/papers/judged_topics.py --analyzers``; see
             :data:`mirage.text.analyzers.Analyzer`.
+        spelling_variants: Pairs of letters that writers use for each other. Stems have the second
+            one instead of the first. A single letter is one that writers may leave out.
         digits: Digits 0 to 9 of the script; empty if it uses ASCII digits only.
         articles: Words that question answering metrics ignore in an answer.
         endings: Whether words take case endings or particles that dictionaries do not list.
@@ -73,7 +75,8 @@ class Language:
     gram_length: int = 3
     capitals: Literal["names", "nouns", "none"] = "names"
     stemmer: str = ""
-    analyzer: Literal["words", "stop", "stems", "bigrams"] = "stop"
+    analyzer: Literal["words", "stop", "stems", "trigrams", "bigrams"] = "stop"
+    spelling_variants: tuple[str, ...] = ()
     digits: str = ""
     articles: tuple[str, ...] = ()
     endings: bool = False
@@ -167,6 +170,7 @@ _TABLE = (
         code="bn",
         name="Bengali",
         native_name="বাংলা",
+        analyzer="trigrams",
         endings=True,
         capitals="none",
         script="Bengali",
@@ -184,7 +188,7 @@ _TABLE = (
         name="German",
         native_name="Deutsch",
         stemmer="german",
-        analyzer="words",
+        analyzer="trigrams",
         neighbours=("nl", "da"),
         capitals="nouns",
         inner_stops=r"\d{1,2}",
@@ -225,6 +229,7 @@ _TABLE = (
         code="fa",
         name="Persian",
         native_name="فارسی",
+        analyzer="trigrams",
         endings=True,
         capitals="none",
         script="Arabic",
@@ -243,7 +248,7 @@ _TABLE = (
         name="Finnish",
         native_name="suomi",
         stemmer="finnish",
-        analyzer="stems",
+        analyzer="trigrams",
         endings=True,
         neighbours=("et",),
         inner_stops=r"\d{1,2}",
@@ -270,6 +275,7 @@ _TABLE = (
         native_name="हिन्दी",
         stemmer="hindi",
         analyzer="stems",
+        spelling_variants=("़", "ँं", "ीि", "ईइ", "ूु", "ऊउ", "ैे", "ऐए", "ौो", "औओ"),
         capitals="none",
         script="Devanagari",
         neighbours=("mr",),
@@ -361,6 +367,7 @@ _TABLE = (
         code="te",
         name="Telugu",
         native_name="తెలుగు",
+        analyzer="trigrams",
         endings=True,
         capitals="none",
         script="Telugu",
@@ -394,7 +401,7 @@ _TABLE = (
         code="yo",
         name="Yoruba",
         native_name="Yorùbá",
-        analyzer="words",
+        analyzer="trigrams",
         reason_headings=_words("Ìdí, Idi"),
         answer_headings=_words("Ìdáhùn, Idahun"),
         passage_words=_words("Àyọkà, Ayoka, Ìwé, Iwe, Orísun, Orisun"),

@@ -632,7 +632,7 @@ class BM25Entry(_IndexEntry):
     kind: Literal["bm25"]
     k1: float = 0.9
     b: float = 0.4
-    analyzer: Literal["words", "stop", "stems", "bigrams", "best"] | None = None
+    analyzer: Literal["words", "stop", "stems", "trigrams", "bigrams", "best"] | None = None
 
     def embedder(self, budget: Budget | None) -> None:
         """Return ``None``, because BM25 needs no embedder."""

@@ -178,9 +178,11 @@ class BM25:
             analyzer: How a text becomes terms. ``"words"`` uses its tokens. ``"stop"`` leaves out
                 function words. ``"stems"`` leaves out function words and reduces the others to
                 their Snowball stems (for nine languages; it needs the package PyStemmer of the
-                extra ``retrieval``). ``"bigrams"`` uses characters and pairs of neighbouring
-                characters in Japanese, Chinese, Thai and Korean. ``"best"`` selects the one of
-                these that was best for the language on topics with relevance judgments.
+                extra ``retrieval``). ``"trigrams"`` leaves out function words and uses all
+                sequences of three characters of the others. ``"bigrams"`` uses characters and
+                pairs of neighbouring characters in Japanese, Chinese, Thai and Korean.
+                ``"best"`` selects the one of these that was best for the language on topics with
+                relevance judgments.
             n_jobs: The number of processes that tokenize passages, as in joblib.
             progress: Show a progress bar on stderr if that is a terminal.
 

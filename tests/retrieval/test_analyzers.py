@@ -46,6 +46,18 @@ def test_stop_words_are_left_out_unless_nothing_else_is_there() -> None:
     assert Analysis("stop", "zh")("他是") == ["他", "是"]
 
 
+def test_trigrams_leave_out_function_words_and_keep_short_words() -> None:
+    assert Analysis("trigrams", "en")("Is the Nile at Qus or Om?") == ["nil", "ile", "qus", "om"]
+    assert analysis("best", "te").analyzer == "trigrams"
+
+
+def test_stems_join_spelling_variants_of_hindi() -> None:
+    pytest.importorskip("Stemmer", reason="needs PyStemmer of the extra retrieval")
+    stems = analysis("stems", "hi")
+    assert stems("हिंदी ज़मीन") == stems("हिँदि जमिन")
+    assert stems("नदी") != stems("नाद")
+
+
 def test_stems_join_the_forms_of_a_word(tmp_path: Path) -> None:
     pytest.importorskip("Stemmer", reason="needs PyStemmer of the extra retrieval")
     corpus = Corpus.build(passages("Joet virtaavat", "Järvi"), language="fi")
@@ -68,9 +80,14 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("analyzer", "language", "message"),
     [
-        ("bigram", "ja", "analyzer must be one of words, stop, stems, bigrams, best, got"),
+        (
+            "bigram",
+            "ja",
+            "analyzer must be one of words, stop, stems, trigrams, bigrams, best, got",
+        ),
         ("stems", "sw", "no stems for sw, only for ar, de, en, es, fi, fr, hi, id, ru; use"),
         ("stop", None, "needs the language"),
+        ("trigrams", None, "needs the language"),
         ("stems", None, "needs the language"),
     ],
 )

@@ -2,7 +2,7 @@
 
     python validation/papers/judged_topics.py [LANGUAGE ...] [--store FOLDER]
     python validation/papers/judged_topics.py --cross-lingual [LANGUAGE ...] [--store FOLDER]
-    python validation/papers/judged_topics.py --analyzers [LANGUAGE ...]
+    python validation/papers/judged_topics.py --analyzers [LANGUAGE ...] [--lucene JAR]
 
 The passages are NoMIRACL's of one language, joined with MIRACL's relevance judgments by passage id:
 topics are those with a relevant passage among them. Few passages are judged for other topics, and
@@ -16,12 +16,16 @@ FOLDER, by default ``judged-topics`` in the user's cache folder, and a second ru
 
 With ``--analyzers`` the table has nDCG@10 of BM25 with each analyzer, on the judged topics of the
 languages that have at least five, and on the bundled questions in all languages. Stems need the
-package PyStemmer (extra ``retrieval``).
+package PyStemmer (extra ``retrieval``). ``--lucene JAR`` adds a column for Lucene with the analyzer
+that Anserini has for the language. JAR is Anserini's ``fatjar``, which the package ``pyserini``
+holds; it needs Java 21, named by ``--java``.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -118,10 +122,49 @@ def bundled_topics(code: str) -> Task:
     return Corpus.build(passages.values(), language=code), queries, qrels
 
 
-def analyzers(codes: Sequence[str]) -> None:
-    """Print nDCG@10 of each analyzer that a language has, and the one that ``best`` chooses."""
-    names = ("words", "stop", "stems", "bigrams")
-    print(f"{'':24}{'topics':>7}" + "".join(f"{name:>9}" for name in names) + "  best")
+def lucene_run(task: Task, command: Sequence[str]) -> RetrievalRun | None:
+    """Return what Anserini's BM25 retrieves; ``None`` if its analyzer returned no terms.
+
+    Args:
+        task: The corpus, in one language, and the questions.
+        command: The command that runs a class of Anserini.
+    """
+    corpus, queries, _ = task
+    language = queries[0].language
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "passages").mkdir()
+        rows = (corpus.at(row) for row in range(len(corpus)))
+        lines = (json.dumps({"id": p.id, "contents": p.titled_text}) + "\n" for p in rows)
+        (folder / "passages" / "passages.jsonl").write_text("".join(lines))
+        topics = "".join(f"{query.id}\t{query.text}\n" for query in queries)
+        (folder / "topics.tsv").write_text(topics)
+        settings = {"index": str(folder / "index"), "language": language}
+        input_ = {"collection": "JsonCollection", "input": str(folder / "passages")}
+        generator = {"generator": "DefaultLuceneDocumentGenerator", "threads": "1"}
+        _anserini(command, "index.IndexCollection", settings | input_ | generator)
+        topic_file = {"topics": str(folder / "topics.tsv"), "topicReader": "TsvString"}
+        output = {"output": str(folder / "run.txt"), "hits": str(DEPTH)}
+        _anserini(command, "search.SearchCollection", settings | topic_file | output, "-bm25")
+        run = folder / "run.txt"
+        return RetrievalRun.read(run) if run.stat().st_size else None
+
+
+def _anserini(command: Sequence[str], name: str, settings: dict[str, str], *flags: str) -> None:
+    options = [part for key, value in settings.items() for part in (f"-{key}", value)]
+    arguments = [*command, f"io.anserini.{name}", *options, *flags]
+    subprocess.run(arguments, check=True, capture_output=True)
+
+
+def analyzers(codes: Sequence[str], lucene: Sequence[str]) -> None:
+    """Print nDCG@10 of each analyzer that a language has, and the one that ``best`` chooses.
+
+    Args:
+        codes: The languages.
+        lucene: The command that runs a class of Anserini, or nothing.
+    """
+    names = ("words", "stop", "stems", "trigrams", "bigrams")
+    print(f"{'':24}{'topics':>7}" + "".join(f"{name:>9}" for name in (*names, "Lucene")) + "  best")
     tasks = [(code, "judged", judged_topics(code, None)) for code in codes if code in JUDGED]
     tasks += [(code, "bundled", bundled_topics(code)) for code in codes]
     for code, source, (corpus, queries, qrels) in tasks:
@@ -137,6 +180,11 @@ def analyzers(codes: Sequence[str]) -> None:
             mean = evaluate(index.retrieve(queries, DEPTH), qrels, ["nDCG@10"])["nDCG@10"].mean
             row += f"{mean:9.3f}"
             add_figure(mean, "analyzers", f"{code}, {source}", name)
+        lucene_result = lucene_run((corpus, queries, qrels), lucene) if lucene else None
+        if lucene_result:
+            mean = evaluate(lucene_result, qrels, ["nDCG@10"])["nDCG@10"].mean
+            add_figure(mean, "analyzers", f"{code}, {source}", "Lucene")
+        row += f"{mean:9.3f}" if lucene_result else f"{'':9}"
         print(f"{row}  {analysis('best', code).analyzer}", flush=True)
 
 
@@ -185,6 +233,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE")
     parser.add_argument("--cross-lingual", action="store_true")
     parser.add_argument("--analyzers", action="store_true")
+    parser.add_argument("--lucene", metavar="JAR", help="Anserini, with --analyzers")
+    parser.add_argument("--java", default="java", help="the command java by default")
     parser.add_argument(
         "--store", type=Path, metavar="FOLDER", default=user_cache_path("mirage") / "judged-topics"
     )
@@ -192,7 +242,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     codes, store = options.languages, options.store
     require_data("nomiracl", "miracl")
     if options.analyzers:
-        analyzers(codes or list(LEADERBOARD)[: 2 if options.quick else None])
+        lucene = [options.java, "-cp", options.lucene] if options.lucene else []
+        analyzers(codes or list(LEADERBOARD)[: 2 if options.quick else None], lucene)
         save(parser, options)
         return
     if options.quick:
