@@ -56,12 +56,22 @@ class Columns(NamedTuple):
         Raises:
             DatasetError: The column is damaged.
         """
-        begin, end = self.starts[number], self.starts[number + 1]
-        rows, impacts = self.rows[begin:end], self.impacts[begin:end]
-        sound = 0 <= begin <= end <= len(self.rows) and are_within(rows, size)
+        rows, impacts = self.unchecked_column(number)
+        sound = are_within(rows, size)
         if not sound or (len(impacts) and not (impacts.min() >= 0 and impacts.max() < np.inf)):
             raise _damage_error(number)
         return rows, impacts
+
+    def unchecked_column(self, number: int) -> tuple[NDArray[np.int32], Scores]:
+        """Return the rows and impacts of a column; only its start and end are checked.
+
+        Raises:
+            DatasetError: The column's start or end is damaged.
+        """
+        begin, end = self.starts[number], self.starts[number + 1]
+        if not 0 <= begin <= end <= min(len(self.rows), len(self.impacts)):
+            raise _damage_error(number)
+        return self.rows[begin:end], self.impacts[begin:end]
 
 
 def _damage_error(number: int) -> DatasetError:
@@ -83,7 +93,7 @@ def numpy_adder(columns: Columns) -> Add:
 def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integers]) -> Add:
     """Return a function that adds columns with numba, and gives the same sums as with numpy.
 
-    Compiling takes a second or two. If numba is not installed, the function of :func:`numpy_adder`
+    Compiling takes about a second. If numba is not installed, the function of :func:`numpy_adder`
     is returned. Long columns that several questions use are copied to dense arrays, with one entry
     per passage and 0 for passages without the term.
 
@@ -95,66 +105,61 @@ def compiled_adder(columns: Columns, size: int, question_columns: Sequence[Integ
     kernel = _kernel()
     if kernel is None:
         return numpy_adder(columns)
-    slots, dense = _dense_rows(columns, size, question_columns)
+    dense = _dense_columns(columns, size, question_columns) if len(question_columns) > 1 else {}
 
     def add(scores: Scores, numbers: Integers) -> None:
-        damaged = kernel(scores, *columns, numbers, slots, dense)
-        if damaged >= 0:
-            raise _damage_error(damaged)
+        for number in numbers.tolist():
+            if number in dense:
+                scores += dense[number]
+                continue
+            rows, impacts = columns.unchecked_column(number)
+            bits = impacts.view(np.uint32)
+            if not kernel(scores, rows.view(np.uint32), impacts, bits):
+                raise _damage_error(number)
 
     return add
 
 
-def _dense_rows(
+def _dense_columns(
     columns: Columns, size: int, question_columns: Sequence[Integers]
-) -> tuple[Integers, Scores]:
-    """Return dense copies of long columns that several questions use.
-
-    The first value has, for each column, the row of its copy in the matrix, or -1 if it has none.
-    The second value is the matrix, of shape ``(copies, passages)``.
-    """
-    slots = np.full(len(columns.starts) - 1, -1)
-    # The empty slice keeps np.concatenate from failing if there is no question.
-    numbers, counts = np.unique(np.concatenate([*question_columns, slots[:0]]), return_counts=True)
+) -> dict[int, Scores]:
+    """Return dense copies of long columns that several questions use, by the column's number."""
+    numbers, counts = np.unique(np.concatenate(question_columns), return_counts=True)
     lengths = columns.starts[numbers + 1] - columns.starts[numbers]
     wide = np.flatnonzero((lengths * WIDE >= size) & (counts > 1))
     most = wide[np.argsort(-(lengths * counts)[wide], kind="stable")][: ROOM // (4 * size)]
-    dense = np.zeros((len(most), size), np.float32)
-    for slot, number in enumerate(numbers[most].tolist()):
+    dense = {}
+    for number in numbers[most].tolist():
         rows, impacts = columns.column(number, size)
-        dense[slot, rows] = impacts
-        slots[number] = slot
-    return slots, dense
+        dense[number] = np.zeros(size, np.float32)
+        dense[number][rows] = impacts
+    return dense
 
 
 @cache
 def _kernel() -> Any:
-    """Return the compiled function that adds columns, or ``None`` if numba is not installed.
+    """Return the compiled function that adds a column, or ``None`` if numba is not installed.
 
-    The function returns -1, or the number of the first damaged column.
+    Its arguments are the scores, and the rows, impacts and the impacts' bits of a column. It returns
+    whether the column is sound.
     """
     try:
         from numba import njit
     except ImportError:
         return None
+    infinity = np.float32(np.inf).view(np.uint32)
 
-    def add(
-        scores: Any, starts: Any, rows: Any, impacts: Any, numbers: Any, slots: Any, dense: Any
-    ) -> int:
-        size, total = len(scores), min(len(rows), len(impacts))
-        for number in numbers:
-            slot = slots[number]
-            if slot >= 0:
-                scores += dense[slot]
-                continue
-            begin, end = starts[number], starts[number + 1]
-            if begin < 0 or end > total:
-                return int(number)
-            for entry in range(begin, end):
-                row, impact = rows[entry], impacts[entry]
-                if row < 0 or row >= size or not 0 <= impact < np.inf:
-                    return int(number)
-                scores[row] += impact
-        return -1
+    def add(scores: Any, rows: Any, impacts: Any, bits: Any) -> bool:
+        # Comparing integers is faster than comparing floats. As unsigned integers, negative rows
+        # are larger than any size, and the bits of infinity are the least of all that are not a
+        # finite number from 0 on.
+        size, highest = np.uint32(len(scores)), np.uint32(0)
+        for entry in range(len(rows)):
+            row = rows[entry]
+            if row >= size:
+                return False
+            highest = max(highest, bits[entry])
+            scores[row] += impacts[entry]
+        return bool(highest < infinity)
 
     return njit(add)

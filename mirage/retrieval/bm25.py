@@ -49,9 +49,9 @@ Each takes 8 bytes.
 """
 
 COMPILED = 100_000_000
-"""numba is used if the number of questions times the number of passages is at least this.
+"""numba is used once the number of questions times the number of passages is at least this.
 
-If it is smaller, compiling (a second or two) takes longer than it saves.
+If it is smaller, compiling (about a second) takes longer than it saves.
 """
 
 Scores = NDArray[np.float32]
@@ -122,7 +122,7 @@ class BM25:
                 "stop words; build it again"
             )
         self._terms, self._columns = self._arrays()
-        self._add = numpy_adder(self._columns)
+        self._scored = 0  # questions so far times passages
 
     def _arrays(self) -> tuple[NDArray[np.uint64], Columns]:
         """Map the index files into memory: the hashes of all terms, and the inverted index.
@@ -243,17 +243,15 @@ class BM25:
     def retrieve(self, queries: Iterable[Query], k: int) -> RetrievalRun:
         """Return the best ``k`` passages for each query; see :class:`mirage.retrieval.Retriever`.
 
-        If numba is installed, large batches of queries are faster, with identical results. They
-        then need up to 64 MiB more memory, for copies of the index entries of frequent terms.
+        If numba is installed, many queries are faster, with identical results. Large batches then
+        need up to 64 MiB more memory, for copies of the index entries of frequent terms.
 
         Raises:
             SettingError: ``k`` is below 1.
         """
         batch = list(queries)
         questions = [self._numbers(query.text) for query in batch]
-        many = len(batch) * len(self) >= COMPILED
-        add = compiled_adder(self._columns, len(self), questions) if many else self._add
-        sums = self._sums()
+        add, sums = self._adder(questions), self._sums()
         results = (self._best(question, k, sums, add) for question in questions)
         return RetrievalRun(
             {query.id: self._hits(*best) for query, best in zip(batch, results, strict=True)},
@@ -269,7 +267,8 @@ class BM25:
         Raises:
             SettingError: ``k`` is below 1.
         """
-        rows, scores = self._best(self._numbers(question), k, self._sums(), self._add)
+        columns = self._numbers(question)
+        rows, scores = self._best(columns, k, self._sums(), self._adder([columns]))
         passages = map(self.corpus.at, rows.tolist())
         return [Hit(*pair) for pair in zip(passages, scores.tolist(), strict=True)]
 
@@ -288,7 +287,8 @@ class BM25:
         rows = [self.corpus.row(passage_id) for passage_id in passage_ids]
         sums = self._sums()
         sums.fill(0)
-        self._add(sums, self._numbers(question))
+        columns = self._numbers(question)
+        self._adder([columns])(sums, columns)
         return [float(score) for score in sums[rows]]
 
     def _hits(self, rows: NDArray[np.int64], scores: Scores) -> Hits:
@@ -304,6 +304,13 @@ class BM25:
         rows = top_rows(sums, k)
         rows = rows[sums[rows] > 0]
         return rows, sums[rows]
+
+    def _adder(self, questions: Sequence[NDArray[np.int64]]) -> Add:
+        """Return a function that adds columns of the index to scores, for these questions."""
+        self._scored += len(questions) * len(self)
+        if self._scored < COMPILED:
+            return numpy_adder(self._columns)
+        return compiled_adder(self._columns, len(self), questions)
 
     def _sums(self) -> Scores:
         """Return an uninitialized array for the scores of all passages, to reuse for questions."""

@@ -190,6 +190,19 @@ def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.Monk
     assert list(index.retrieve([], 10)) == []
 
 
+def test_single_questions_use_numba_after_many(
+    bundled: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("numba", reason="numba is not installed")
+    index, query = BM25.build(bundled), next(iter(MirageDataset.bundled("sw")))
+    monkeypatch.setattr(bm25, "COMPILED", 3 * len(index))
+    hits = [index.search(query.text, 10) for _ in range(2)]
+    monkeypatch.setattr(bm25, "numpy_adder", None)
+    assert index.search(query.text, 10) == hits[0]
+    ids = [hit.passage.id for hit in hits[0]]
+    assert index.scores(query.text, ids) == [hit.score for hit in hits[1]]
+
+
 @pytest.mark.parametrize(
     ("starts", "rows", "impacts"),
     [
@@ -198,6 +211,9 @@ def test_numba_gives_identical_results(bundled: Corpus, monkeypatch: pytest.Monk
         ([0, 1, 2], [0, -1], [1.0, 1.0]),
         ([0, 1, 2], [0, 1], [1.0, np.nan]),
         ([0, 1, 2], [0, 1], [1.0, -1.0]),
+        ([0, 1, 2], [0, 1], [1.0, np.inf]),
+        ([0, 1, 2], [0], [1.0]),
+        ([0, 1, -1], [0, 1], [1.0, 1.0]),
     ],
 )
 def test_numba_refuses_damaged_columns(
