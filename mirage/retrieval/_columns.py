@@ -140,8 +140,8 @@ def _dense_columns(
 def _kernel() -> Any:
     """Return the compiled function that adds a column, or ``None`` if numba is not installed.
 
-    Its arguments are the scores, and the rows, impacts and the impacts' bits of a column. It returns
-    whether the column is sound.
+    Its arguments are the scores, and the rows, the impacts and the impacts' bits of a column. It
+    returns whether the column is sound.
     """
     try:
         from numba import njit
