@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from mirage.languages import Language
@@ -52,7 +53,7 @@ def negation_faults(
         passages: The texts from which the sentences may be taken.
         code: ISO 639-1 code of the language.
     """
-    sources = [source for passage in passages for source in _sentences(passage, code)]
+    sources = _index_sentences(tuple(passages), code)
     for start, end in places:
         sentence_words = _word_set(text[start:end], code)
         for sentence in _likely_sources(sentence_words, sources):
@@ -68,20 +69,19 @@ def negates(text: str, code: str) -> bool:
     return any(token.negates for token in _tokens(text, code))
 
 
-def _likely_sources(
-    sentence_words: frozenset[str], sources: Sequence[tuple[frozenset[str], str]]
-) -> Iterator[str]:
-    """Yield up to two source sentences from which a sentence may be taken.
+def _likely_sources(sentence_words: frozenset[str], sources: _SentenceIndex) -> list[str]:
+    """Return up to two source sentences from which a sentence may be taken.
 
     The source sentence and the sentence must share most words of the shorter one of them.
     """
+    holders = (sources.holders.get(word, ()) for word in sentence_words)
     near = []
-    for words, sentence in sources:
+    for number, shared in Counter(chain.from_iterable(holders)).items():
+        words, sentence = sources.sentences[number]
         shorter = min(len(words), len(sentence_words))
-        shared = len(words & sentence_words) if shorter >= SHORTEST_SENTENCE else 0
-        if shared and shared >= SOURCE_SHARE * shorter:
+        if shorter >= SHORTEST_SENTENCE and shared >= SOURCE_SHARE * shorter:
             near.append((shared, sentence))
-    yield from (sentence for _, sentence in sorted(near, reverse=True)[:2])
+    return [sentence for _, sentence in sorted(near, reverse=True)[:2]]
 
 
 def _negation_differences(
@@ -119,6 +119,28 @@ def _negation_differences(
         if fits and bool(negations) != bool(source_negations):
             first, last = (a, b) if negations else (max(a - 1, 0), min(b + 1, len(tokens)))
             yield tokens[first].start, tokens[last - 1].end
+
+
+class _SentenceIndex(NamedTuple):
+    """The sentences of some passages with their words, and for each word who holds it.
+
+    Attributes:
+        sentences: The words and the text of each sentence.
+        holders: For each word, the numbers of the sentences that contain it.
+    """
+
+    sentences: Sequence[tuple[frozenset[str], str]]
+    holders: dict[str, list[int]]
+
+
+@lru_cache(maxsize=512)
+def _index_sentences(passages: tuple[str, ...], code: str) -> _SentenceIndex:
+    sentences = [row for passage in passages for row in _sentences(passage, code)]
+    holders: dict[str, list[int]] = {}
+    for number, (words, _) in enumerate(sentences):
+        for word in words:
+            holders.setdefault(word, []).append(number)
+    return _SentenceIndex(sentences, holders)
 
 
 @lru_cache(maxsize=2048)

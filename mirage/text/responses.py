@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mirage.languages import Language
 from mirage.text._layout import (
@@ -110,11 +111,26 @@ def parse(
         >>> parsed.answer_text, parsed.citations, parsed.well_formed
         ('It is the Nile.', ('nile#0',), True)
     """
+    named = tuple(titles.items()) if titles else ()
     entry = Language.of(language)
+    return _parse(text, entry, tuple(shown), named, question, tuple(passages), recurring)
+
+
+@lru_cache(maxsize=2048)
+def _parse(
+    text: str,
+    entry: Language,
+    shown: tuple[str, ...],
+    titles: tuple[tuple[str, str], ...],
+    question: str,
+    passages: tuple[str, ...],
+    recurring: frozenset[str],
+) -> ParsedResponse:
+    """Return the result of :func:`parse`; findings, spans and features parse the same responses."""
     # Footnotes may be defined anywhere in the response, so they are read before its sections.
-    passage_index = Passages.of(shown, titles).with_footnotes(text, entry)
+    passage_index = Passages.of(shown, dict(titles)).with_footnotes(text, entry)
     context = (
-        Context(entry, nfc(question), tuple(passages), recurring)
+        Context(entry, nfc(question), passages, recurring)
         if entry.board and (question or passages)
         else None
     )
