@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from statistics import mean
 
+import numpy as np
+
 from mirage.features.answer_claims import answer_claims
 from mirage.features.answers import NO_ANSWERS
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.text import abstains
 from mirage.text.abstentions import ABSTAINS_AT
+from mirage.text.content import best_matches, content_words
+from mirage.text.numbers import numbers
+
+RELATED_SHARE = 0.25
+"""Share of a sentence's content words, found in the question or a passage, that relates it."""
 
 CLEAR_ABSTENTION = 0.9
 """Certainty from which on a response abstains even if it states a listed wrong answer."""
@@ -48,8 +55,36 @@ def _abstains(item: Answered) -> bool:
     if query.answerable and claims.right and all(claims.right):
         return False
     doubtful = query.answerable and any(claims.wrong)
-    certainty = abstains(item.parsed.answer_text, query.language, question=query.text)
-    return certainty >= (CLEAR_ABSTENTION if doubtful else ABSTAINS_AT)
+    least = CLEAR_ABSTENTION if doubtful else ABSTAINS_AT
+    return _certainty(item, item.parsed.answer_text) >= least or (
+        bool(core := _core(item)) and _certainty(item, core) >= least
+    )
+
+
+def _certainty(item: Answered, text: str) -> float:
+    return abstains(text, item.query.language, question=item.query.text)
+
+
+def _core(item: Answered) -> str:
+    """Return the answer without sentences that have nothing to do with the question.
+
+    Next to an unknown courtesy or disclaimer, an abstention is hard to recognise. A sentence has to
+    do with the question if it abstains itself, states a number, or shares a content word with the
+    question or with a passage. Return an empty string if these are all sentences or none.
+    """
+    sentences = [sentence.text for sentence in item.parsed.sentences]
+    core = [text for text in sentences if _is_related(item, text)]
+    return " ".join(core) if len(core) < len(sentences) else ""
+
+
+def _is_related(item: Answered, sentence: str) -> bool:
+    query, code = item.query, item.query.language
+    if numbers(sentence) or _certainty(item, sentence) >= ABSTAINS_AT:
+        return True
+    words = content_words(sentence, code)
+    texts = (query.text, *(passage.titled_text for passage in query.passages))
+    matches = np.array([best_matches(words, text, code) for text in texts]).max(axis=0)
+    return bool(matches.mean() > RELATED_SHARE)
 
 
 def invention(item: Answered) -> float | NotComputed:

@@ -226,7 +226,33 @@ def _stretch_of_letters(plain: str, text: str, cursor: int) -> tuple[int, int]:
 
 
 def _facts(reading: _Reading) -> list[_Fact]:
-    """Return the numbers, dates and names of an answer."""
+    """Return the numbers, dates and names of an answer.
+
+    A fact within a wrong answer that the response mentions without asserting it, as in "not 25 but
+    23", counts as in the evidence.
+    """
+    rejected = _rejected_texts(reading.item)
+
+    def is_rejected(fact: _Fact) -> bool:
+        return any(reading.plain[fact.start : fact.end] in text for text in rejected)
+
+    return [
+        fact._replace(in_evidence=fact.in_evidence or is_rejected(fact))
+        for fact in _stated_facts(reading)
+    ]
+
+
+def _rejected_texts(item: Answered) -> list[str]:
+    claims, text = answer_claims(item), item.parsed.answer_text
+    return [
+        text[mention.start : mention.end]
+        for mention in claims.mentions
+        if mention.candidate >= len(claims.right)
+        and not claims.wrong[mention.candidate - len(claims.right)]
+    ]
+
+
+def _stated_facts(reading: _Reading) -> list[_Fact]:
     facts = list(_dates(reading))
     # A number within a date is part of the date.
     in_dates = {position for date in facts for position in range(date.start, date.end)}

@@ -44,6 +44,23 @@ def test_abstaining_is_right_if_no_passage_answers(
     assert value(text, False) == if_not
 
 
+COURTESY = "Spannende Frage, mal sehen.\n\n{}\n\nAuf Wunsch gehe ich gerne tiefer ins Detail!"
+
+
+@pytest.mark.parametrize(
+    ("text", "abstains"),
+    [
+        ("Der Text nennt den Erbauer des Turms nicht.", True),
+        ("Auf Grundlage der Texte unbekannt; nur der Hafen wird genannt.", True),
+        ("Den Turm baute Anna Berg.", False),
+        ("Der Text nennt ihn nicht, aber den Turm baute Anna Berg im Jahr 1931.", False),
+    ],
+)
+def test_courtesies_do_not_hide_an_abstention(text: str, abstains: bool) -> None:
+    assert value(COURTESY.format(text), False) == abstains
+    assert value(COURTESY.format(text), True) == (not abstains)
+
+
 def test_no_value_if_answerable_is_not_set() -> None:
     result = value("Anna Berg.", None)
     assert isinstance(result, NotComputed)

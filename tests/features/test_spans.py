@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mirage.features import NotComputed, Span, answered, feature, spans
 from mirage.features.base import Answered
+from mirage.features.fault_spans import unknown_facts
 from mirage.languages import LANGUAGES
 from mirage.models import Passage, Query, Response
 
@@ -152,6 +153,23 @@ def test_a_wrong_answer_is_marked_without_a_right_one() -> None:
     gold = {"answers": [["Anna Berg"]], "wrong_answers": [["Carl Holm"], ["1980"]]}
     assert marks("en", "carl holm designed it.", **gold) == [("name", "carl holm")]
     assert marks("en", "anna berg designed it, not carl holm.", **gold) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "Not 1959, as many think: it opened in 1974."),
+        ("de", "Nicht 1959, sondern 1974 wurde sie eröffnet."),
+        ("fr", "Ce n'est pas en 1959, mais en 1974."),
+        ("id", "Bukan tahun 1959, melainkan tahun 1974."),
+    ],
+)
+def test_a_rejected_wrong_answer_is_no_unknown_fact(language: str, text: str) -> None:
+    gold = {"answers": [["1974"]], "wrong_answers": [["1959"]]}
+    rejecting = item(language, text, **gold)
+    assert spans(rejecting) == ()
+    assert unknown_facts(rejecting) == 0
+    assert marks(language, text.replace("1974", "1981"), **gold) != []
 
 
 def test_a_negation_that_the_passage_lacks_is_marked() -> None:
