@@ -6,13 +6,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
-from mirage.cli._inputs import file_of, input_files, language_of, log_fields, log_of
+from mirage.cli._inputs import (
+    check_folder,
+    executor_of,
+    file_of,
+    input_files,
+    language_of,
+    log_fields,
+    log_of,
+)
 from mirage.cli._logs import (
     drift_plain,
     log_plain,
     log_text,
     measured_logs,
     model_logs,
+    streamed_plain,
     watch_plain,
 )
 from mirage.cli._output import out_either, say
@@ -32,6 +41,7 @@ commands = group("logs", "Measure production logs, and detect drift.")
     epilog=example(
         "mirage logs features log.jsonl --language sw",
         "mirage logs features log.jsonl --language sw --field answer=output.text",
+        "mirage logs features log.parquet --language sw --jobs -1 --out values.parquet",
     )
 )
 def features(
@@ -47,7 +57,9 @@ def features(
     feature: options.Features = None,
     cluster: options.LogCluster = None,
     field: options.Fields = None,
+    out: options.ValueFile = None,
     jobs: options.Jobs = 1,
+    executor: options.Executor = None,
     as_json: options.Json = False,
 ) -> None:
     """Score the answers in logs by features.
@@ -56,10 +68,48 @@ def features(
     the reason for each feature that could not be measured.
     """
     code = language_of(language)
+    if executor is not None and out is None:
+        raise MirageError("--executor needs --out FILE, the file of the values")
+    if out is not None:
+        _write(code, logs, log_fields(field, cluster), feature, out, jobs, executor, as_json)
+        return
     parts = model_logs(code, input_files(logs), log_fields(field, cluster))
     sides = measured_logs(parts, feature, jobs)
     text = "\n\n".join(log_text(log, side) for log, side in zip(parts, sides, strict=True))
     out_either(text, list(map(log_plain, sides)), as_json)
+
+
+def _write(
+    language: str,
+    logs: list[str],
+    fields: dict[str, str],
+    features: list[str] | None,
+    path: Path,
+    jobs: int,
+    executor: str | None,
+    as_json: bool,
+) -> None:
+    """Write the values to a file, reading the log block by block, and print the means."""
+    from mirage.features import FeatureSuite
+    from mirage.monitoring.log_streams import measure_log_file
+
+    if len(logs) != 1:
+        raise MirageError(f"--out needs a single log, got {len(logs)}; run one command for each")
+    check_folder(path)
+    ((name, file),) = input_files(logs).items()
+    with executor_of(executor) as workers:
+        measured = measure_log_file(
+            file,
+            path,
+            language=language,
+            fields=fields,
+            model=name,
+            suite=FeatureSuite(features) if features else None,
+            n_jobs=jobs,
+            executor=workers,
+        )
+    text = "\n\n".join(log_text(log, log.measures) for log in measured)
+    out_either(text, list(map(streamed_plain, measured)), as_json)
 
 
 @commands.command(

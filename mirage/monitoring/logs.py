@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from mirage._base.files import table_rows
 from mirage._base.logs import logger
@@ -61,6 +61,8 @@ If it leaves fewer, the questions are clustered by session alone (:func:`regroup
 
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
 """How questions are grouped into clusters: by a field, by equal text, or by user or session."""
+
+N = TypeVar("N")
 
 _LOG = logger("mirage.sources")
 _NO_ANSWER = "the log has no answer"
@@ -177,8 +179,16 @@ class Log(NamedTuple):
         )
 
 
-class _Line(NamedTuple):
-    """One line of a log, after parsing."""
+class LogLine(NamedTuple):
+    """One line of a log, after parsing.
+
+    Attributes:
+        entry: The question, with the passages that were shown.
+        response: The answer.
+        time: When the question was asked.
+        cluster: Name of its cluster, if the line has one.
+        session: Name of its user or session, if the line has one.
+    """
 
     entry: Asked
     response: Response
@@ -244,34 +254,9 @@ def read(
         >>> [response.text for response in log.run], log.run.model
         (['Ada.'], 'bot')
     """
-    path, code, names = Path(path), Language.of(language).code, _names(fields)
-    lines: list[_Line] = []
-    first_places: dict[str, str] = {}
-    empty: list[str] = []
-    for where, row in table_rows(path):
-        line = _line(where, row, names, code)
-        if line is None:
-            empty.append(where)
-            continue
-        first = first_places.setdefault(line.entry.query.id, where)
-        if first != where:
-            raise DatasetError(
-                f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
-                f"the id of {first.rpartition(', ')[2]}; each line needs its own id or none (name "
-                "another field, as in id=request_id)"
-            )
-        lines.append(line)
-    if empty:
-        _LOG.warning(
-            "%s: %d lines were skipped because their question is empty; the first is %s",
-            path, len(empty), empty[0].rpartition(", ")[2],
-        )  # fmt: skip
-    if not lines:
-        raise DatasetError(
-            f"{path}: no line has a question; give a file with one answered question per line"
-        )
-    _check_fields(path, fields, lines)
-    clustering = _clustering(lines)
+    path, code = Path(path), Language.of(language).code
+    lines = list(log_lines(path, code, fields))
+    clustering = clustering_of(lines)
     clusters = _clusters(lines, clustering)
     queries = [
         line.entry.query.model_copy(update={"cluster": cluster})
@@ -291,6 +276,46 @@ def read(
         clustering,
         _sessions(lines) if clustering == "questions and sessions" else {},
     )
+
+
+def log_lines(
+    path: Path, language: str, fields: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[LogLine]:
+    """Yield the lines of a log that have a question; see :func:`read`."""
+    names = _names(fields)
+    unseen = set(fields)
+    first_lines: dict[str, int] = {}
+    empty: list[str] = []
+    for where, row in table_rows(path):
+        line = _line(where, row, names, language)
+        part, _, number = where.rpartition(", ")[2].rpartition(" ")
+        if line is None:
+            empty.append(f"{part} {number}")
+            continue
+        first = first_lines.setdefault(line.entry.query.id, int(number))
+        if first != int(number):
+            raise DatasetError(
+                f"{where}, field {_used_name(row, names['id'])!r}: {line.entry.query.id!r} is also "
+                f"the id of {part} {first}; each line needs its own id or none (name another "
+                "field, as in id=request_id)"
+            )
+        unseen = {name for name in unseen if not _has_value(line, name)}
+        yield line
+    if empty:
+        _LOG.warning(
+            "%s: %d lines were skipped because their question is empty; the first is %s",
+            path, len(empty), empty[0],
+        )  # fmt: skip
+    if not first_lines:
+        raise DatasetError(
+            f"{path}: no line has a question; give a file with one answered question per line"
+        )
+    # A field that the user named and that is in no line may be misspelt.
+    for name in fields:
+        if name in unseen:
+            raise SettingError(
+                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
+            )
 
 
 # Fields -------------------------------------------------------------------------------------------
@@ -347,7 +372,7 @@ def _label(where: str, row: Mapping[str, Any], names: Sequence[str]) -> str | No
 
 def _line(
     where: str, row: Mapping[str, Any], names: Mapping[str, Sequence[str]], code: str
-) -> _Line | None:
+) -> LogLine | None:
     question = _text(where, row, names["question"])
     if question is None:
         raise DatasetError(
@@ -377,7 +402,7 @@ def _line(
         error=error,
         shown=None if texts is None or entry.shown == query.passage_ids != () else entry.shown,
     )
-    return _Line(
+    return LogLine(
         entry._replace(query=query),
         response,
         _time(where, row, names["time"]),
@@ -486,20 +511,17 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
         ) from None
 
 
-def _check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[_Line]) -> None:
-    """Raise an error if a field that the user named is in no line, because it may be misspelt."""
-    has: Mapping[str, Callable[[_Line], object]] = {
-        "passages": lambda line: line.entry.query.passages or line.response.shown is not None,
-        "time": lambda line: line.time,
-        "model": lambda line: line.entry.query.metadata,
-        "cluster": lambda line: line.cluster,
-        "session": lambda line: line.session,
-    }
-    for name in fields.keys() & has.keys():
-        if not any(map(has[name], lines)):
-            raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
-            )
+def _has_value(line: LogLine, name: str) -> bool:
+    """Return whether a line has a value for a field, or the field is checked elsewhere."""
+    match name:
+        case "passages":
+            return bool(line.entry.query.passages) or line.response.shown is not None
+        case "model":
+            return bool(line.entry.query.metadata)
+        case "time" | "cluster" | "session":
+            return getattr(line, name) is not None
+        case _:
+            return True
 
 
 # Clusters -----------------------------------------------------------------------------------------
@@ -535,48 +557,62 @@ def _cluster_by_session(log: Log) -> Log:
     return log._replace(dataset=dataset, clustering="sessions", joined=_cluster_count(log))
 
 
-def _clustering(lines: Sequence[_Line]) -> Clustering:
+def clustering_of(lines: Sequence[LogLine]) -> Clustering:
+    """Return how the questions of these lines are grouped into clusters."""
     if any(line.cluster for line in lines):
         return "field"
     has_sessions = any(line.session is not None for line in lines)
     return "questions and sessions" if has_sessions else "questions"
 
 
-def _clusters(lines: Sequence[_Line], clustering: Clustering) -> list[str | None]:
+def _clusters(lines: Sequence[LogLine], clustering: Clustering) -> list[str | None]:
     """Return the cluster of each line; ``None`` for a line that is a cluster by itself."""
     if clustering == "field":
         return [line.cluster for line in lines]
-    # Union-find: questions and sessions are nodes, and a root names the cluster.
-    roots: dict[str, str] = {}
+    sessions = [None if line.session is None else f"session {line.session}" for line in lines]
+    return join_clusters(list(map(question_name, lines)), sessions)
 
-    def root(node: str) -> str:
+
+def join_clusters(questions: Sequence[N], sessions: Sequence[N | None]) -> list[N | None]:
+    """Return the cluster of each line; ``None`` for a line that is a cluster by itself.
+
+    Lines with the same question or the same session are in one cluster.
+
+    Args:
+        questions: Name of each line's question.
+        sessions: Name of each line's session, if it has one; no question has this name.
+    """
+    # Union-find: questions and sessions are nodes, and a root names the cluster.
+    roots: dict[N, N] = {}
+
+    def root(node: N) -> N:
         while roots.setdefault(node, node) != node:
             roots[node] = roots[roots[node]]
             node = roots[node]
         return node
 
-    questions = list(map(_question_name, lines))
-    for line, question in zip(lines, questions, strict=True):
-        if line.session is not None:
-            roots[root(question)] = root(f"session {line.session}")
+    for question, session in zip(questions, sessions, strict=True):
+        if session is not None:
+            roots[root(question)] = root(session)
     names = [root(question) for question in questions]
     # A cluster of one line needs no name.
     sizes = Counter(names)
     return [name if sizes[name] > 1 else None for name in names]
 
 
-def _sessions(lines: Sequence[_Line]) -> dict[str, str]:
+def _sessions(lines: Sequence[LogLine]) -> dict[str, str]:
     """Return the cluster that each question would have if only sessions counted, by query id.
 
     Equal questions of lines without a session form one cluster.
     """
     return {
         line.entry.query.id: (
-            _question_name(line) if line.session is None else f"session {line.session}"
+            question_name(line) if line.session is None else f"session {line.session}"
         )
         for line in lines
     }
 
 
-def _question_name(line: _Line) -> str:
+def question_name(line: LogLine) -> str:
+    """Return a name that equal questions share."""
     return f"question {plain_text(line.entry.query.text).casefold()}"
