@@ -354,6 +354,7 @@ def test_the_command_writes_the_same_values(folder: Path, whole: bytes, tmp_path
     ]
     for memory, file in zip(*both, strict=True):
         assert file.pop("not_computed") is not None
+        assert sorted(file.pop("failed")) == sorted(memory["failed"])
         assert file == {name: memory[name] for name in file}
 
 
