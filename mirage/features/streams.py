@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,10 +26,10 @@ from mirage.dataset import DatasetLike, MirageDataset, as_dataset
 from mirage.errors import FeatureError, SettingError
 from mirage.executors import Executor
 from mirage.executors.base import in_order
-from mirage.features._run_files import Item, RunFiles
 from mirage.features._scoring import BATCH, Pair, in_processes, log_exclusions, score_job
 from mirage.features.base import GIVEN, Facts, Feature, Need, NotComputed
 from mirage.features.registry import facts
+from mirage.features.run_files import Item, RunFiles
 from mirage.features.suite import FeatureSuite, average_repeats
 from mirage.features.table import FeatureTable
 from mirage.models import Query, Response
@@ -104,7 +105,7 @@ class ScoredRun(NamedTuple):
 def score_files(
     dataset: str | Path | DatasetLike,
     runs: Mapping[str, str | Path],
-    out: str | Path,
+    values_path: str | Path,
     *,
     suite: FeatureSuite | None = None,
     cluster: str | None = None,
@@ -120,8 +121,9 @@ def score_files(
     Args:
         dataset: Path of the queries, as for :meth:`mirage.MirageDataset.load`, or the queries.
         runs: Paths of responses by model name, as for :meth:`mirage.Run.load`.
-        out: The file to write: Parquet (extra ``retrieval``) if the suffix is ``.parquet``, else
-            JSON Lines, which ``.gz`` compresses. It has one row per query and model.
+        values_path: The file to write: Parquet (extra ``retrieval``) if the suffix is
+            ``.parquet``, else JSON Lines, which ``.gz`` compresses. It has one row per query and
+            model.
         suite: The features. By default those of :meth:`mirage.FeatureSuite.default` that the
             dataset has the data for.
         cluster: Key of the queries' metadata with the name of the cluster; by default
@@ -136,8 +138,8 @@ def score_files(
 
     Raises:
         SettingError: ``n_jobs`` is 0.
-        DatasetError: A file is invalid or cannot be written, or ``out`` has unfinished rows of
-            other responses, queries or features.
+        DatasetError: A file is invalid or cannot be written, or ``values_path`` has unfinished rows
+            of other responses, queries or features.
         FeatureError: A run answers a query that the dataset does not have, no feature can be
             computed, or a feature fails.
         UnknownNameError: No query has the key ``cluster`` in its metadata.
@@ -157,7 +159,7 @@ def score_files(
     files = {model: Path(path) for model, path in runs.items()}
     with RunFiles(source, files, cluster=cluster) as stream:
         return score_stream(
-            stream, suite, Path(out), n_jobs=n_jobs, executor=executor, progress=progress
+            stream, suite, Path(values_path), n_jobs=n_jobs, executor=executor, progress=progress
         )
 
 
@@ -170,7 +172,7 @@ def _dataset_of(dataset: str | DatasetLike) -> Path | MirageDataset:
 def score_stream(
     stream: Stream,
     suite: FeatureSuite | None,
-    out: Path,
+    path: Path,
     *,
     applicable: bool = False,
     measures: Measures | None = None,
@@ -184,7 +186,7 @@ def score_stream(
         stream: The queries and responses.
         suite: The features; by default those of :meth:`mirage.FeatureSuite.default` that the
             queries have the data for.
-        out: The file to write.
+        path: The file to write.
         applicable: Whether to leave out the features of ``suite`` that the queries lack data for.
         measures: Further columns.
         n_jobs: Number of processes.
@@ -193,7 +195,7 @@ def score_stream(
     """
     if n_jobs == 0:
         raise SettingError("n_jobs must be a number of processes, or -1 for one per core, got 0")
-    check_writable(out)
+    check_writable(path)
     contexts = _survey(stream)
     features, unmet = _applicable(suite, contexts, applicable or suite is None)
     names = (*(item.name for item in features), *(measures.facts if measures else ()))
@@ -201,7 +203,7 @@ def score_stream(
         raise FeatureError(f"a feature of a file cannot be called {wrong[0]!r}; rename it")
     work = partial(_score_items, features, measures, contexts)
     label = contexts[0].model if len(contexts) == 1 else f"{len(contexts)} models"
-    with BlockFile(out, _digest(stream, names)) as file:
+    with BlockFile(path, _digest(stream, names)) as file:
         items = islice(stream.items(), BATCH * file.blocks, None)
         done = sum(1 for _ in file.rows())
         with progress_bar(stream.answers, f"features of {label}", progress, done=done) as bar:
@@ -217,9 +219,8 @@ def score_stream(
 
 
 def _digest(stream: Stream, names: Sequence[str]) -> str:
-    from mirage import __version__
-
-    parts = [__version__, *names, stream.digest()]
+    version = sys.modules["mirage"].__version__  # another version may compute other values
+    parts = [version, *names, stream.digest()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

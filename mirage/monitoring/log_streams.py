@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from mirage.executors import Executor
-from mirage.features._run_files import Item, check_regular, file_digest
+from mirage.features.run_files import Item, check_regular, file_digest
 from mirage.features.streams import Measures, score_stream
 from mirage.features.suite import FeatureSuite
 from mirage.languages import Language
@@ -45,7 +45,7 @@ class MeasuredLog(NamedTuple):
 
 def measure_log_file(
     path: str | Path,
-    out: str | Path,
+    values_path: str | Path,
     *,
     language: str,
     fields: Mapping[str, str] = MappingProxyType({}),
@@ -62,7 +62,7 @@ def measure_log_file(
 
     Args:
         path: The log, as for :func:`mirage.monitoring.logs.read`.
-        out: The file to write, as for :func:`mirage.features.streams.score_files`.
+        values_path: The file to write, as for :func:`mirage.features.streams.score_files`.
         language: ISO 639-1 code of the language that the questions should be in.
         fields: Names of fields in the log.
         model: Name of the model if no line, or each line, names the same one; by default the file's
@@ -82,7 +82,7 @@ def measure_log_file(
     scored = score_stream(
         stream,
         suite or FeatureSuite(LOG_FEATURES, code),
-        Path(out),
+        Path(values_path),
         applicable=True,
         measures=Measures(TRAFFIC, question_measures),
         n_jobs=n_jobs,
