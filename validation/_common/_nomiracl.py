@@ -23,7 +23,7 @@ REFUSAL = ("abstention", "invention")
 
 @dataclass(frozen=True)
 class Arena:
-    """Features, tournaments and judgments of one language."""
+    """The features, tournaments and judgments of one language."""
 
     tables: list[FeatureTable]
     tournaments: Tournaments
@@ -31,7 +31,7 @@ class Arena:
 
 
 def arena(code: str) -> Arena:
-    """One language of NoMIRACL."""
+    """Return the arena of one language of NoMIRACL."""
     dataset, runs, records = nomiracl.load(DATA / "nomiracl", code)
     suite = FeatureSuite((*FEATURES, *REFUSAL), code)
     judgments = Judgments.from_records(records)

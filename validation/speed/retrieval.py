@@ -1,11 +1,11 @@
 """BM25 from disk beside bm25s in memory: time of a query, checked ids, time to build.
 
     python validation/speed/retrieval.py [PASSAGES] [--build-only]
-    python validation/speed/retrieval.py PASSAGES --merge   # only merges shards, of drawn numbers
+    python validation/speed/retrieval.py PASSAGES --merge   # only merges shards of random numbers
     python validation/speed/retrieval.py --trec       # reads a run file of 1.7 million lines
 
-Passages are 100 words drawn by Zipf's law from 200,000, questions eight words of a passage. bm25s
-is in the extra ``test``; its numba backend is timed where numba is installed.
+Passages are 100 words drawn by Zipf's law from 200,000. Questions are eight words of a passage.
+bm25s is in the extra ``test``; its numba backend is timed if numba is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WORDS, LENGTH, QUESTIONS, K = 200_000, 100, 300, 50
 
 
 def passages(n: int, seed: int = 0) -> Iterator[Passage]:
-    """Passages of words that are numbers, the common ones often."""
+    """Yield passages of words that are numbers, frequent ones often."""
     rng = np.random.default_rng(seed)
     for start in range(0, n, 10_000):
         words = np.minimum(rng.zipf(1.3, (min(10_000, n - start), LENGTH)), WORDS)
@@ -42,7 +42,7 @@ def passages(n: int, seed: int = 0) -> Iterator[Passage]:
 
 
 def questions(corpus: Corpus, n: int) -> list[Query]:
-    """Eight different words of a passage each."""
+    """Return questions of eight different words of a passage."""
     rng = np.random.default_rng(1)
     rows = rng.integers(0, len(corpus), n)
     texts = [sorted(set(corpus.at(int(row)).text.split())) for row in rows]
@@ -53,7 +53,7 @@ def questions(corpus: Corpus, n: int) -> list[Query]:
 
 
 def milliseconds(ask: Callable[[Query], object], asked: list[Query]) -> float:
-    """Return the median over questions, each asked once before."""
+    """Return the median over questions, each of which was asked once before."""
     times = []
     for query in asked:
         ask(query)
@@ -79,7 +79,7 @@ print(f"resident: {opened} MiB opened, {resident()} MiB after 20 questions")
 
 
 def peers(corpus: Corpus, asked: list[Query]) -> dict[str, float]:
-    """Milliseconds a question of bm25s, by backend."""
+    """Return the milliseconds per question of bm25s, by backend."""
     import bm25s
 
     numbers: dict[str, int] = {}
@@ -102,10 +102,10 @@ def peers(corpus: Corpus, asked: list[Query]) -> dict[str, float]:
 
 
 def trec(queries: int = 34_000) -> None:
-    """Print the seconds of one core to read a run file, ours and ir_measures' (no check, no order).
+    """Print the seconds of one core to read a run file, with Mirage and with ir_measures.
 
-    Fields are parted by tabs, ranks begin at 0, scores are tied: the shape of the runs that BERGEN
-    published.
+    ir_measures neither checks nor sorts. Fields are separated by tabs, ranks begin at 0, and
+    scores are tied, as in the runs that BERGEN published.
     """
     import ir_measures
 
@@ -132,7 +132,7 @@ def trec(queries: int = 34_000) -> None:
 
 
 def batch_rate(index: BM25, asked: list[Query], size: int) -> float:
-    """Print and return how many questions a second are answered in batches."""
+    """Print and return the number of questions per second in batches."""
     times = -(-COMPILED // (size * len(asked)))  # so many that numba is used, if there
     index.retrieve(asked * times, K)
     start = time.process_time()
@@ -144,7 +144,7 @@ def batch_rate(index: BM25, asked: list[Query], size: int) -> float:
 
 
 def bm25(n: int, build_only: bool, quick: bool) -> None:
-    """Print a line a figure."""
+    """Print a line for each figure."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         corpus = Corpus.build(passages(n), Path(folder) / "corpus", language="en")
