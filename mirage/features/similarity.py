@@ -77,7 +77,7 @@ class SimilarityFeature:
         ]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, Vector | NotComputed]:
-        """Return the unit vector of each of these distinct texts, or why a text has none."""
+        """Return the unit vector of each distinct text, or the reason why it has none."""
         vectors: dict[str, Vector | NotComputed] = {
             text: self._cache[text] for text in texts if text in self._cache
         }
