@@ -77,7 +77,8 @@ def check(
     """
     from mirage._base.files import write_text
     from mirage.monitoring import History
-    from mirage.testing import FellShortError, comments, read_baseline
+    from mirage.testing import FellShortError, comments
+    from mirage.testing.baseline import read_baseline
     from mirage.testing.regressions import (
         check_comparison,
         compare_with_baseline,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from mirage.features.base import Answered, Definition, Facts, NotComputed
 from mirage.features.overlap import reference_answer
-from mirage.neural import Embedder
-from mirage.neural.embedders import embed
+from mirage.neural.embedders import Embedder, embed
 
 # Vectors in memory. The same references recur with every model, so their vectors are cached.
 _CACHE_SIZE = 20_000

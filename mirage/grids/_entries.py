@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from mirage.generation import Generator
     from mirage.llm import LLM, Budget
     from mirage.models import Passage, Run
-    from mirage.neural import Embedder, SparseEmbedder
+    from mirage.neural import SparseEmbedder
+    from mirage.neural.embedders import Embedder
     from mirage.retrieval import ContextProcessor, Retriever
     from mirage.retrieval.rewriting import QueryRewriter
 

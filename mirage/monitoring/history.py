@@ -86,7 +86,7 @@ class History:
         """Add the measurements of a commit.
 
         Args:
-            baseline: The features, as :func:`mirage.testing.read_baseline` returns them.
+            baseline: The features, as :func:`mirage.testing.baseline.read_baseline` returns them.
             commit: SHA of the commit, or another name for it.
             rank: Rank of the model, if there is a ranking.
             clusters: Cluster of each query, by query id; by default those of the baseline.

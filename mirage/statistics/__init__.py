@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from mirage.statistics.paired import paired_means
     from mirage.statistics.permutation import holm
     from mirage.statistics.prediction_powered import powered_mean
-    from mirage.statistics.studies import Study, validate
+    from mirage.statistics.studies import validate
     from mirage.statistics.two_sample import mean_differences
-    from mirage.statistics.worlds import StudyDesign, StudySample
+    from mirage.statistics.worlds import StudyDesign
 
 __all__ = [
-    "Study",
     "StudyDesign",
-    "StudySample",
     "calibration",
     "cohen_kappa",
     "fleiss_kappa",
@@ -46,9 +44,9 @@ _NAMES = {
     "mirage.statistics.paired": ("paired_means",),
     "mirage.statistics.permutation": ("holm",),
     "mirage.statistics.prediction_powered": ("powered_mean",),
-    "mirage.statistics.studies": ("Study", "validate"),
+    "mirage.statistics.studies": ("validate",),
     "mirage.statistics.two_sample": ("mean_differences",),
-    "mirage.statistics.worlds": ("StudySample", "StudyDesign"),
+    "mirage.statistics.worlds": ("StudyDesign",),
 }
 
 __getattr__, __dir__ = lazy(__name__, _NAMES)

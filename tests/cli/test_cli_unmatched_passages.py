@@ -15,7 +15,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import FeatureError
 from mirage.features import FeatureSuite
 from mirage.models import Run
-from mirage.testing import baseline, comments, read_baseline, save_baseline
+from mirage.testing import baseline, comments, save_baseline
+from mirage.testing.baseline import read_baseline
 from mirage.testing.mutation import suggested_bounds
 from mirage.testing.regressions import compare_with_baseline, result_table, summary
 from mirage.testing.suites import write_tests

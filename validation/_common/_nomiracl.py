@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from _shared import DATA
 
-from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments, Tournaments
+from mirage import BradleyTerry, FeatureSuite, FeatureTable, Judgments
+from mirage.arena import Tournaments
 from mirage.sources import nomiracl
 
 LANGUAGES = ("ar", "de", "en", "es", "fa", "id", "sw", "zh")

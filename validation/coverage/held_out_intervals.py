@@ -25,7 +25,8 @@ from _nomiracl import LANGUAGES, arena
 from _results import add_figure, save, script_parser, seeded
 from _shared import DATA
 
-from mirage import FeatureTable, SurrogateRanker, Tournaments
+from mirage import FeatureTable, SurrogateRanker
+from mirage.arena import Tournaments
 from mirage.surrogate.ranker import deal_splits, shared_models
 from mirage.surrogate.training import TrainingData, training_data
 

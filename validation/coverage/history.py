@@ -42,7 +42,7 @@ from mirage.monitoring import Commit, compare_commits
 from mirage.statistics.alarms import rise_evidence
 from mirage.surrogate.pretraining import simulated_runs
 from mirage.surrogate.simulation import system_name
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 from mirage.testing.gate import gated, mean_of_pairs
 
 Floats = NDArray[np.float64]

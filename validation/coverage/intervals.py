@@ -40,8 +40,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, known_mean, save, script_parser, seeded
 from held_out_intervals import NOISES
 
-from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker, Tournaments
-from mirage.arena import biases
+from mirage import BradleyTerry, FeatureTable, Judgments, SurrogateRanker
+from mirage.arena import Tournaments, biases
 from mirage.errors import JudgmentError
 from mirage.statistics import classification as cl
 from mirage.statistics.agreement import ac1_of, alpha_of, fleiss_of, terms

@@ -43,8 +43,8 @@ from mirage.statistics.bounds import weighted_means
 from mirage.statistics.clusters import cluster_sums
 from mirage.statistics.permutation import single_step_p_values
 from mirage.statistics.power import simulated_verdicts
-from mirage.testing import Baseline, plan
-from mirage.testing.baseline import fingerprint
+from mirage.testing import plan
+from mirage.testing.baseline import Baseline, fingerprint
 from mirage.testing.comparison import FEWEST, FEWEST_CLUSTERS
 
 Floats = NDArray[np.float64]

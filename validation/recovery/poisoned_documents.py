@@ -33,8 +33,8 @@ from poisons import (
 
 from mirage import MirageDataset
 from mirage.languages import LANGUAGES
-from mirage.testsets import ItemSet
 from mirage.testsets.instructions import find_instructions
+from mirage.testsets.item_sets import ItemSet
 
 
 def report_poisonings(

@@ -26,7 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
-from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker, Tournaments
+from mirage import BradleyTerry, FeatureTable, Judgments, Ranking, SurrogateRanker
+from mirage.arena import Tournaments
 from mirage.ranking import Entry
 from mirage.statistics.ranks import ranks
 

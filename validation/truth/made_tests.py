@@ -37,9 +37,10 @@ from mirage import LLM, MirageDataset
 from mirage._base.journal import Journal
 from mirage.languages import LANGUAGES, Language
 from mirage.retrieval import BM25
-from mirage.testsets import build_test_set, read_rejected
+from mirage.testsets import build_test_set
 from mirage.testsets.item_checks import Draft
 from mirage.testsets.item_questions import Asker, LLMReply, Slot
+from mirage.testsets.item_sets import read_rejected
 from mirage.testsets.test_sets import ItemBuilder
 
 DESIGNED_ON = ("en", "sw", "ru", "ar", "hi", "zh")
