@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
-    from mirage.statistics.agreement import cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha
+    from mirage.statistics.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
     from mirage.statistics.bounds import upper_bounds
     from mirage.statistics.classification import calibration
     from mirage.statistics.paired import paired_means
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "StudyDesign",
     "calibration",
-    "cohen_kappa",
     "fleiss_kappa",
     "gwet_ac1",
     "holm",
@@ -33,12 +32,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "mirage.statistics.agreement": (
-        "cohen_kappa",
-        "fleiss_kappa",
-        "gwet_ac1",
-        "krippendorff_alpha",
-    ),
+    "mirage.statistics.agreement": ("fleiss_kappa", "gwet_ac1", "krippendorff_alpha"),
     "mirage.statistics.bounds": ("upper_bounds",),
     "mirage.statistics.classification": ("calibration",),
     "mirage.statistics.paired": ("paired_means",),

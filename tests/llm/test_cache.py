@@ -55,7 +55,10 @@ def filled(path: Path, count: int) -> None:
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
     """Start a process that runs a script, which can use ``Cache``, ``key`` and ``answer``."""
     head = "import itertools, os, random, sys, threading\nfrom typing import Any\n"
-    head += f"from mirage.llm.cache import Cache\n{inspect.getsource(key)}{inspect.getsource(answer)}"
+    head += "from mirage.llm.cache import Cache\n"
+    head += inspect.getsource(key) + inspect.getsource(answer)
+        f"from mirage.llm.cache import Cache\n{inspect.getsource(key)}{inspect.getsource(answer)}"
+    )
     return subprocess.Popen(
         [sys.executable, "-c", head + script, *map(str, arguments)],
         stdin=subprocess.PIPE,
