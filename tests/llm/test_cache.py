@@ -57,8 +57,6 @@ def python(script: str, *arguments: object) -> subprocess.Popen[str]:
     head = "import itertools, os, random, sys, threading\nfrom typing import Any\n"
     head += "from mirage.llm.cache import Cache\n"
     head += inspect.getsource(key) + inspect.getsource(answer)
-        f"from mirage.llm.cache import Cache\n{inspect.getsource(key)}{inspect.getsource(answer)}"
-    )
     return subprocess.Popen(
         [sys.executable, "-c", head + script, *map(str, arguments)],
         stdin=subprocess.PIPE,
