@@ -31,7 +31,7 @@ from pydantic import (
 from mirage._base.inputs import files_below
 from mirage._base.quoting import utf8_text
 from mirage.errors import DatasetError, MirageError, SettingError
-from mirage.grids import _own
+from mirage.grids import _user_parts
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
 
@@ -223,7 +223,7 @@ class OwnEntry(Entry):
         section, _, key = name.partition(".")
         self._part = parts.get(key)
         if self._part is not None:
-            _own.check(section, self._part)
+            _user_parts.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
             raise SettingError(
                 "results of a component of your own are stored under its version: set "
@@ -261,11 +261,13 @@ class OwnEntry(Entry):
     @property
     def has_prompt(self) -> bool:
         """Whether the user's generator is a function that gets the prompt of the cell."""
-        return _own.takes_prompt(self.part())
+        return _user_parts.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
         """Return the user's object, wrapped for use in a pipeline."""
-        return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
+        return _user_parts.ADAPTERS[self._name.partition(".")[0]](
+            self.part(), self._name, **context
+        )
 
 
 class EndpointEntry(Entry):
