@@ -1,4 +1,4 @@
-"""Commands and gates on a bot whose passage ids are not those of the dataset."""
+"""Commands and gates on a system with other passage ids than the dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMES = ("citation_recall@10", "citation_map@10", "support_lexical")
 
 
 def renamed(text: str) -> str:
-    """A response whose citations name passages as another index does."""
+    """Return a response whose citations have the passage ids of another index."""
     for query in DATASET:
         for passage in query.passages:
             text = text.replace(f"[{passage.id}]", f"[{passage.id.replace('#', '.rst:')}]")
