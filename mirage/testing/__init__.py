@@ -13,7 +13,7 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
-    from mirage.testing.baseline import save_baseline
+    from mirage.testing.baseline import read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.mutation import mutation_score
     from mirage.testing.planning import plan
@@ -28,13 +28,14 @@ __all__ = [
     "assert_ranks",
     "mutation_score",
     "plan",
+    "read_baseline",
     "save_baseline",
     "write_tests",
 ]
 
 _NAMES = {
     "mirage.testing._shortfalls": ("FellShortError",),
-    "mirage.testing.baseline": ("save_baseline",),
+    "mirage.testing.baseline": ("read_baseline", "save_baseline"),
     "mirage.testing.feature_bounds": ("assert_feature",),
     "mirage.testing.mutation": ("mutation_score",),
     "mirage.testing.planning": ("plan",),
