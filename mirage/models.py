@@ -50,6 +50,9 @@ Forms = Annotated[
 
 Verdict = Literal["a", "b", "tie"]
 
+SETTLED = "settled"
+"""The rater or judge whose label is final, because it settles a conflict between people."""
+
 
 class Record(BaseModel):
     """A row of a file. Fields cannot be changed, and unknown fields are rejected."""
