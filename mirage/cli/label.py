@@ -105,21 +105,25 @@ def label(
             raise MirageError("give either --rater NAME, or --settle to settle conflicts")
         check_folder(file)
         check_folder(page)
-        drawn = _items(
+        if collect is not None:
+            existing(collect)
+        drawn, note = _items(
             responses, language, dataset, pairs, feature, None if settle else items, seed
         )
         labels = scale.split(",")
         with open_session(
             drawn, file, rater=rater or "", scale=labels, seed=seed, settle=settle
         ) as session:
-            if not session.items:
+            if settle and not session.items:
                 say("no item has a conflict to settle")
             elif page is not None:
+                say(note)
                 _write_page(session, page)
                 return
             elif collect is not None:
                 _import(session, collect)
             else:
+                say(note)
                 _serve(session, port)
     summary = summarise_labels(existing(file))
     plain: dict[str, Any] = {
@@ -138,8 +142,8 @@ def _items(
     feature: str,
     size: int | None,
     seed: int,
-) -> Sequence[Item]:
-    """Return the items to label; all items without a ``size``, else a random sample."""
+) -> tuple[Sequence[Item], str]:
+    """Return the items to label, and a note on their choice; all items without a ``size``."""
     from mirage.labelling.items import answer_items, draw, pair_items, scores_of, sentence_items
 
     if _is_sentences(responses):
@@ -163,20 +167,15 @@ def _items(
             candidates, left_out = answer_items(queries, runs)
             kind = "answers"
     total, size = len(candidates), min(size or len(candidates), len(candidates))
-    positions = (
-        range(total) if size == total else draw(scores_of(candidates, feature), size, seed=seed)
-    )
-    say(
-        f"{size} of {total} {kind}, each with probability {size / total:.3g}"
-        + (f"; {left_out} without an answer left out" if left_out else "")
-    )
-    return [candidates[position] for position in positions]
+    positions = draw(scores_of(candidates, feature), size, seed=seed)
+    note = f"{size} of {total} {kind}, each with probability {size / total:.3g}"
+    return [candidates[position] for position in positions], note + _left_out(left_out)
 
 
 def _pairs_with_board(
     responses: list[str], language: str | None, size: int | None, seed: int
-) -> Sequence[Item]:
-    """Return the pairs that `mirage rank --judge` would draw, with the bundled leaderboard."""
+) -> tuple[Sequence[Item], str]:
+    """Return the pairs that `mirage rank --judge` would draw, and a note on them."""
     from mirage.cli._inputs import leaderboard_of
     from mirage.labelling.items import pair_items
 
@@ -184,11 +183,12 @@ def _pairs_with_board(
     (run,) = runs_of(board.dataset.language, responses)
     runs, pairs = board.judged_pairs(run, judgments=size, seed=seed)
     items, left_out = pair_items(board.dataset, runs, pairs)
-    say(
-        f"{len(items)} pairs with models of the leaderboard, as `mirage rank --judge` draws them"
-        + (f"; {left_out} without an answer left out" if left_out else "")
-    )
-    return items
+    note = f"{len(items)} pairs with models of the leaderboard, as `mirage rank --judge` draws them"
+    return items, note + _left_out(left_out)
+
+
+def _left_out(count: int) -> str:
+    return f"; {count} without an answer left out" if count else ""
 
 
 def _is_sentences(responses: list[str]) -> bool:
