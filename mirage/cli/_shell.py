@@ -24,7 +24,7 @@ FELL_SHORT, BAD_INPUT, INCONCLUSIVE, INTERRUPTED, BROKEN_PIPE = 1, 2, 3, 130, 14
 
 SECTIONS = {
     "Rank and score": ("rank", "features", "generate"),
-    "Judge": ("judge", "fit", "metaeval", "decide"),
+    "Judge": ("judge", "fit", "label", "metaeval", "decide"),
     "Test": ("baseline", "check", "plan", "history", "tests"),
     "Monitor": ("logs",),
     "Build pipelines": ("index", "retrieve", "rerank", "eval-run", "grid", "finetune"),
