@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from mirage._base.files import read_rows, validated
+from mirage._base.files import read_rows, validated, write_text
 from mirage.boards.records import (
     SURROGATE,
     BoardFile,
@@ -103,7 +103,7 @@ class BoardFolder:
     @cached_property
     def datasets(self) -> Mapping[str, MirageDataset]:
         """The queries of each language: those of ``queries/CODE.jsonl``, or the bundled ones."""
-        return {code: _dataset(self.path, code) for code in self.file.versions}
+        return {code: dataset_in(self.path, code) for code in self.file.versions}
 
     def votes_path(self, code: str) -> Path:
         """Return the path of the votes in a language."""
@@ -150,7 +150,8 @@ def current_version(file: BoardFile, dataset: MirageDataset) -> Version:
     return Version(data=fingerprint(dataset), judge=judge)
 
 
-def _dataset(path: Path, code: str) -> MirageDataset:
+def dataset_in(path: Path, code: str) -> MirageDataset:
+    """Return the queries of a language: those in the folder of a board, or the bundled ones."""
     file = path / "queries" / f"{code}.jsonl"
     if not file.exists():
         return MirageDataset.bundled(code)
@@ -199,6 +200,4 @@ def _answers(path: Path) -> Iterator[Answer]:
 
 def write_json(path: Path, value: object) -> None:
     """Write a value as JSON that people and Git can read."""
-    from mirage._base.files import write_text
-
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2) + "\n")

@@ -26,7 +26,13 @@ def save(page: str, path: str | Path) -> None:
 
 
 def whole(
-    title: str, lead: str, navigation: Element, main: Element, data: Any, *scripts: str
+    title: str,
+    lead: str,
+    navigation: Element,
+    main: Element,
+    data: Any,
+    *scripts: str,
+    connects: bool = False,
 ) -> str:
     """Return the HTML text of a page.
 
@@ -37,13 +43,16 @@ def whole(
         main: The content.
         data: Data for the scripts, which read it as JSON.
         scripts: File names of scripts to add to those that all pages have.
+        connects: Whether the scripts may load further data from the server of the page.
     """
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))
     code, code_hash = elements.script("".join(map(_asset, scripts)))
-    # Only the style and the scripts with these hashes may run, and nothing may be loaded.
+    # Only the style and the scripts with these hashes may run, and nothing else may be loaded.
+    connect = "connect-src 'self'; " if connects else ""
     policy = (
-        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
+        f"default-src 'none'; {connect}style-src {sheet_hash}; script-src {code_hash}; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
         "trusted-types 'none'"
     )
