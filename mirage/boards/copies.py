@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from mirage.boards.folders import Entry
 from mirage.dataset import MirageDataset
 from mirage.models import Query, Run
-from mirage.text import tokenize
+from mirage.text import split_sentences, tokenize
 
 _WORDS = 5  # words of a phrase
 _PHRASES = 3  # fewest phrases that only the reference has, to compare a response with it
 _COPIED = 0.5  # share of these phrases that makes a response a copy
 _FEWEST = 3  # copied responses that make a problem
+_SAME = 0.8  # share of a response's own sentences that makes it equal to another one
 _LONG = 40  # letters and digits of a response that two systems do not write by chance
 _GOLD_FIELD = re.compile(r"[\"'](?:relevant|reference|answerable|wrong_answers)[\"']\s*:")
 _SPELLINGS = 3  # fewest spellings of an answer whose complete list gives the gold data away
@@ -49,7 +50,13 @@ class Copies:
 
     def __init__(self, dataset: MirageDataset) -> None:
         self._dataset = dataset
-        self._holders: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self._queries = {query.id: query for query in dataset}
+        self._shown = {
+            query.id: _letters(" ".join([query.text, *(p.titled_text for p in query.passages)]))
+            for query in dataset
+        }
+        self._holders: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._own_counts: dict[tuple[str, str], int] = {}
         self._phrases = {
             query.id: phrases
             for query in dataset
@@ -71,12 +78,12 @@ class Copies:
         ]
         return copied if len(copied) >= max(_FEWEST, len(self._phrases) / 10) else []
 
-    def of_earlier(
-        self, entry: Entry, *, share: float = REFUSED
-    ) -> Iterator[tuple[str, int, int]]:
+    def of_earlier(self, entry: Entry, *, share: float = REFUSED) -> Iterator[tuple[str, int, int]]:
         """Yield earlier submissions with the same responses, and add this one for later calls.
 
-        Responses with fewer than 40 letters are not distinctive, and do not count.
+        Two responses to a query are the same if they have the same letters and digits, or if they
+        share most sentences that no passage has, of the response with fewer of them. Texts with
+        fewer than 40 letters are not distinctive, and do not count.
 
         Args:
             entry: The submission.
@@ -86,17 +93,39 @@ class Copies:
             The id of the earlier submission, the number of equal responses, and the number of
             distinctive responses.
         """
-        texts = {
-            (answer.response.query_id, letters)
-            for answer in entry.answers[self._dataset.language]
-            if len(letters := _letters(answer.response.text or "")) >= _LONG
-        }
-        same = Counter(holder for text in texts for holder in self._holders[text])
-        for text in texts:
-            self._holders[text].append(entry.id)
+        same: Counter[str] = Counter()
+        distinctive = 0
+        for answer in entry.answers[self._dataset.language]:
+            query = self._queries.get(answer.response.query_id)
+            text = answer.response.text
+            if query is None or text is None or len(whole := _letters(text)) < _LONG:
+                continue
+            distinctive += 1
+            sentences = self._own_sentences(text, query)
+            shared = Counter(
+                holder for part in sentences for holder in self._holders[query.id, part]
+            )
+            equal = {
+                id_
+                for id_, count in shared.items()
+                if count >= _SAME * min(len(sentences), self._own_counts[query.id, id_])
+            }
+            same.update(equal | self._holders[query.id, whole])
+            self._own_counts[query.id, entry.id] = len(sentences)
+            for part in {whole, *sentences}:
+                self._holders[query.id, part].add(entry.id)
         for holder, count in sorted(same.items()):
-            if count >= max(_FEWEST, share * len(texts)):
-                yield holder, count, len(texts)
+            if holder != entry.id and count >= max(_FEWEST, share * distinctive):
+                yield holder, count, distinctive
+
+    def _own_sentences(self, text: str, query: Query) -> set[str]:
+        """Return the distinctive sentences of a response that neither question nor passages have.
+
+        A sentence is represented by its letters and digits.
+        """
+        shown = self._shown[query.id]
+        parts = map(_letters, split_sentences(text, query.language))
+        return {part for part in parts if len(part) >= _LONG and part not in shown}
 
 
 def _letters(text: str) -> str:

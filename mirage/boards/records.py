@@ -26,7 +26,7 @@ _LINK = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:/[!-~]*)?")
 def _check_handle(name: str) -> str:
     if not _HANDLE.fullmatch(name):
         raise ValueError(
-            f"{ascii(name)} must have 1 to 80 ASCII letters, digits, spaces or ._/+:@()-, so that "
+            f"{name!a} must have 1 to 80 ASCII letters, digits, spaces or ._/+:@()-, so that "
             "it cannot look like another name"
         )
     return name

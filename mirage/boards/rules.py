@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 
 from mirage._base.files import read_rows
@@ -29,7 +29,7 @@ RULES = (
     "Answers use the shown passages, and come from neither references nor other submissions.",
     "Every number comes from one version of the queries and of the judge, which stands beside it. "
     "Submissions to another version are listed without a rank.",
-    "Ranges of ranks and intervals come first. Overlapping ranges mean that the order is not known.",
+    "Ranges of ranks and intervals come first. If ranges overlap, the order is not known.",
 )
 """Rules that every board has, as the page prints them."""
 
@@ -60,8 +60,12 @@ def check_board(
         for code in entry.record.data:
             problems += _check_data(board, entry, code)
     problems += _check_names(board)
-    if not problems:  # the next checks compare responses query by query
-        problems += _check_copies(board)
+    problems += [
+        f"{board.path / BOARD_FILE}, field 'removed': {removal.id!r} still has a folder"
+        for removal in board.file.removed
+        if (board.path / "submissions" / removal.id).exists()
+    ]
+    problems += _check_copies(board)
     if previous is not None:
         problems += _check_history(board, previous)
     return problems
@@ -73,18 +77,20 @@ def check_board(
 def _check_data(board: BoardFolder, entry: Entry, code: str) -> Iterator[str]:
     """Yield problems of the responses of a submission in one language."""
     where = f"{entry.path}/submission.json, field 'data.{code}'"
-    if code not in board.file.versions:
-        yield f"{where}: the board has no such language, only {', '.join(board.file.versions)}"
-        return
-    digest = entry.record.data[code]
-    if digest != board.file.versions[code].data:
-        if not any(
+    digest, version = entry.record.data[code], board.file.versions.get(code)
+    if version is None or digest != version.data:
+        was_valid = any(
             (old.language, old.data) == (code, digest) and entry.record.date <= old.until
             for old in board.file.earlier
-        ):
+        )
+        if was_valid:
+            return
+        if version is None:
+            yield f"{where}: the board has no such language, only {', '.join(board.file.versions)}"
+        else:
             yield (
                 f"{where}: the responses answer other queries ({digest[:12]}) than the board "
-                f"({board.file.versions[code].data[:12]}); answer those of the board"
+                f"({version.data[:12]}); answer those of the board"
             )
         return
     queries = {query.id: query for query in board.datasets[code]}
@@ -206,13 +212,15 @@ def _check_history(board: BoardFolder, previous: Manifest) -> Iterator[str]:
     """Yield what changed in silence since an earlier state of the board."""
     where = board.path / BOARD_FILE
     now = board.manifest()
-    removed = {removal.id for removal in board.file.removed}
+    removed = {(removal.id, removal.model, removal.submitter) for removal in board.file.removed}
     for id_, mark in previous.submissions.items():
         if id_ not in now.submissions:
-            if id_ not in removed and not (board.path / "submissions" / id_).exists():
+            is_listed = (id_, mark.model, mark.submitter) in removed
+            if not is_listed and not (board.path / "submissions" / id_).exists():
                 yield (
-                    f"{where}, field 'removed': submission {id_!r} ({mark.model}, {mark.date}) is "
-                    "gone; restore it, or list it with the day and the reason"
+                    f"{where}, field 'removed': submission {id_!r} ({mark.model} of "
+                    f"{mark.submitter}, {mark.date}) is gone; restore it, or list it with the day "
+                    "and the reason"
                 )
         elif now.submissions[id_].digest != mark.digest:
             yield (
@@ -251,6 +259,13 @@ def tries(board: BoardFolder) -> Mapping[str, tuple[int, int]]:
     return numbers
 
 
+_TO_A_JUDGE = re.compile(r"\[\[(?:[ABC]|tie|\d+)\]\]|<\|[^|\s]{1,40}\|>|\[/?INST\]", re.IGNORECASE)
+_SUSPICIOUS: Mapping[str, Callable[[str], bool]] = {
+    "hidden characters": lambda text: visible(text) != text,
+    "verdicts or control tokens, as if to a judge": lambda text: bool(_TO_A_JUDGE.search(text)),
+}
+
+
 def marks(board: BoardFolder, code: str) -> Mapping[str, list[str]]:
     """Return remarks on submissions in a language, for readers of the page, by id."""
     copies = Copies(board.datasets[code])
@@ -259,7 +274,8 @@ def marks(board: BoardFolder, code: str) -> Mapping[str, list[str]]:
         for other, same, of in copies.of_earlier(entry, share=copies.SHOWN):
             remarks[entry.id].append(f"{same} of {of} distinctive responses equal those of {other}")
         texts = [answer.response.text or "" for answer in entry.answers[code]]
-        hidden = sum(visible(text) != text for text in texts)
-        if hidden:
-            remarks[entry.id].append(f"{hidden} responses contain hidden characters")
+        for words, is_suspicious in _SUSPICIOUS.items():
+            count = sum(map(is_suspicious, texts))
+            if count:
+                remarks[entry.id].append(f"{count} responses contain {words}")
     return remarks

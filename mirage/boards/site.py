@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 
 from mirage._base.files import make_folder, write_text
 from mirage.boards.exports import write_exports
-from mirage.boards.folders import BOARD_FILE, BoardFolder, write_json
+from mirage.boards.folders import BOARD_FILE, BoardFolder, Entry
 from mirage.boards.records import SURROGATE, Removal, Version
 from mirage.boards.rules import RULES, marks, tries
 from mirage.boards.scores import pooled
@@ -173,7 +173,7 @@ def _site(board: BoardFolder, rankings: Mapping[str, Ranking]) -> Site:
                 entry.record.date.isoformat(),
                 *numbers[entry.id],
                 entry.record.link,
-                sorted(entry.record.data) if entry.record.show_responses else (),
+                [code for code in board.file.versions if _is_shown(board, entry, code)],
             )
             for entry in board.entries
         ],
@@ -196,10 +196,17 @@ def _unranked(
     """Yield submissions that have no rank in a language that they answered, with the reason."""
     for entry in board.entries:
         for code, digest in entry.record.data.items():
-            if digest != board.file.versions[code].data:
+            version = board.file.versions.get(code)
+            if version is None or digest != version.data:
                 yield entry.id, code, f"answers an earlier version of the queries, {digest[:12]}"
             elif code not in rankings or entry.id not in rankings[code]:
                 yield entry.id, code, "not judged yet"
+
+
+def _is_shown(board: BoardFolder, entry: Entry, code: str) -> bool:
+    """Return whether the site has the responses of a submission to the current queries."""
+    is_current = entry.record.data.get(code) == board.file.versions[code].data
+    return is_current and entry.record.show_responses
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -252,7 +259,7 @@ def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _listing_columns(listings: Sequence[Listing]) -> dict[str, list[Any]]:
-    """Return the submissions as columns; ``shown`` has positions in ``sets``, which repeats less."""
+    """Return the submissions as columns; ``shown`` has positions in ``sets``."""
     columns = {name: [getattr(row, name) for row in listings] for name in Listing._fields}
     sets = list(dict.fromkeys(map(tuple, columns["shown"])))
     positions = {languages: position for position, languages in enumerate(sets)}
@@ -269,9 +276,7 @@ def _compact(value: object) -> str:
 
 def _write_responses(board: BoardFolder, code: str, out: Path) -> None:
     """Write the responses that may be shown, one file per submission, and the questions."""
-    shown = [
-        entry for entry in board.entries if entry.record.show_responses and code in entry.answers
-    ]
+    shown = [entry for entry in board.entries if _is_shown(board, entry, code)]
     if not shown:
         return
     make_folder(out / "data" / "queries")
@@ -336,17 +341,15 @@ def _main(site: Site) -> Element:
         )
     )
     if site.unranked:
-        rows = [
-            (id_, f"{Language.of(code).name}: {reason}") for id_, code, reason in site.unranked
-        ]
+        rows = [(id_, f"{Language.of(code).name}: {reason}") for id_, code, reason in site.unranked]
         parts.append(_section("unranked", "Not ranked", ("Submission", "Reason"), rows))
     if site.removed:
-        rows = [
+        gone_rows = [
             (gone.id, gone.model, gone.submitter, gone.date.isoformat(), gone.reason)
             for gone in site.removed
         ]
         heads = ("Submission", "Model", "Submitter", "Removed", "Reason")
-        parts.append(_section("removed", "Removed", heads, rows))
+        parts.append(_section("removed", "Removed", heads, gone_rows))
     return tag(
         "main",
         tag("div", parts, id="overview"),
@@ -406,11 +409,7 @@ def _board(site: Site) -> list[Child]:
     ]
 
 
-def _section(
-    id_: str, title: str, heads: Iterable[str], rows: Iterable[Sequence[str]]
-) -> Element:
-    cells = (
-        tag("tr", (tag("td", tag("bdi", cut(text, 500)[0])) for text in row)) for row in rows
-    )
+def _section(id_: str, title: str, heads: Iterable[str], rows: Iterable[Sequence[str]]) -> Element:
+    cells = (tag("tr", (tag("td", tag("bdi", cut(text, 500)[0])) for text in row)) for row in rows)
     body = table((column(head, class_="name") for head in heads), cells)
     return tag("section", tag("h2", title, id=id_), *scrolling(body, title, ""))

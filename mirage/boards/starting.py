@@ -8,7 +8,7 @@ from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
 
-from mirage._base.files import make_folder, write_text
+from mirage._base.files import make_folder, validated, write_text
 from mirage.boards.folders import (
     BOARD_FILE,
     BoardFolder,
@@ -53,7 +53,7 @@ def start_board(
     }
     shared = {"judge": judge} | ({"prompt": prompt} if prompt else {})
     record = {"title": title, **shared, "versions": versions, "rules": [], "removed": []}
-    BoardFile.model_validate(record)
+    validated(BoardFile, record, "the board")
     make_folder(path / "submissions")
     for name, target in JOBS.items():
         job = (resources.files("mirage.boards") / "jobs" / name).read_text(encoding="utf-8")
@@ -83,9 +83,12 @@ def add_submission(
         if code not in board.file.versions:
             raise UnknownNameError("language of the board", code, board.file.versions)
     data = {code: board.file.versions[code].data for code in files}
-    record = Submission(model=model, submitter=submitter, date=day, link=link, data=data)
+    row = {"model": model, "submitter": submitter, "date": day, "link": link, "data": data}
+    record = validated(Submission, row, "the submission")
     runs = {code: Run.load(file, language=code, model=model) for code, file in files.items()}
-    folder = _new_folder(path / "submissions", f"{day.isoformat()}-{_slug(submitter)}-{_slug(model)}")
+    folder = _new_folder(
+        path / "submissions", f"{day.isoformat()}-{_slug(submitter)}-{_slug(model)}"
+    )
     make_folder(folder)
     for code, run in runs.items():
         run.save(folder / f"{code}.jsonl")
@@ -101,6 +104,4 @@ def _slug(name: str) -> str:
 def _new_folder(parent: Path, name: str) -> Path:
     """Return the path of a folder that does not exist, with a number if it is needed."""
     numbers = ("", *(f".{number}" for number in range(2, 1000)))
-    return next(
-        folder for number in numbers if not (folder := parent / f"{name}{number}").exists()
-    )
+    return next(folder for number in numbers if not (folder := parent / f"{name}{number}").exists())
