@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mirage.cli import _options as options
 from mirage.cli._inputs import existing, file_of, named_texts
-from mirage.cli._output import out
+from mirage.cli._output import out, out_either
 from mirage.cli._shell import argument, example, fall_short, group, option
 
 if TYPE_CHECKING:
@@ -88,14 +88,18 @@ def submit(
 
 
 @commands.command(epilog=example("mirage board check board --previous ../base"))
-def check(folder: Folder, previous: Previous = None) -> None:
+def check(folder: Folder, previous: Previous = None, as_json: options.Json = False) -> None:
     """Check the submissions to a board.
 
     Exit status: 0 if the board may be published, and 1 if there is a problem. Each problem is
     printed with its file and line.
     """
-    board = _checked(folder, previous)
-    out(f"{folder}: {len(board.entries)} submissions, no problem")
+    board, problems = _problems(folder, previous)
+    if as_json or not problems:
+        text = f"{folder}: {len(board.entries)} submissions, no problem"
+        plain = {"submissions": [entry.id for entry in board.entries], "problems": problems}
+        out_either(text, plain, as_json)
+    fall_short(problems)
 
 
 @commands.command(epilog=example("mirage board build board --out site"))
@@ -113,18 +117,19 @@ def build(
     from mirage.boards.site import write_board
 
     manifest = site / "board.json"
-    board = _checked(folder, manifest if previous is None and manifest.exists() else previous)
+    earlier = manifest if previous is None and manifest.exists() else previous
+    board, problems = _problems(folder, earlier)
+    fall_short(problems)
     written = write_board(board, rank_submissions(board, n_jobs=jobs), site)
     counts = (f"{view} {len(rows)}" for view, rows in written.views.items())
     out(f"{site / 'index.html'}: {len(board.entries)} submissions ({', '.join(counts)})")
 
 
-def _checked(folder: Path, previous: Path | None) -> BoardFolder:
-    """Return the board in a folder; end the command if it has problems."""
+def _problems(folder: Path, previous: Path | None) -> tuple[BoardFolder, list[str]]:
+    """Return the board in a folder, and its problems."""
     from mirage.boards.folders import BoardFolder, read_manifest
     from mirage.boards.rules import check_board
 
     board = BoardFolder(existing(folder))
     earlier = None if previous is None else read_manifest(existing(previous))
-    fall_short(check_board(board, earlier))
-    return board
+    return board, check_board(board, earlier)

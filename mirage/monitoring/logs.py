@@ -23,7 +23,8 @@ from mirage.dataset import MirageDataset
 from mirage.errors import DatasetError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Run
-from mirage.monitoring._lines import (
+from mirage.monitoring.exports import export_rows
+from mirage.monitoring.lines import (
     FIELDS,
     Line,
     check_fields,
@@ -32,7 +33,6 @@ from mirage.monitoring._lines import (
     look_up,
     parse_line,
 )
-from mirage.monitoring.exports import export_rows
 
 __all__ = ["FEWEST_JOINED", "FIELDS", "PERIODS", "Clustering", "Log", "is_log", "read", "regroup"]
 

@@ -20,7 +20,8 @@ from hostile import STRINGS
 from mirage.boards.folders import BoardFolder
 from mirage.boards.records import Version
 from mirage.boards.scores import rank_submissions
-from mirage.boards.site import ALL, Listing, Row, Site, write_board, write_site
+from mirage.boards.site import write_board, write_site
+from mirage.boards.views import ALL, Listing, Row, Site
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the extra dev is not installed: playwright"

@@ -58,7 +58,7 @@ from _shared import DATA
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
 from mirage.monitoring.drifts import shifts_between
-from mirage.monitoring._lines import Line
+from mirage.monitoring.lines import Line
 from mirage.monitoring.logs import Log, _clusters, _sessions, regroup
 from mirage.monitoring.traffic import NEW_WORDS, measure_log, new_words
 from mirage.sources import memerag, nomiracl

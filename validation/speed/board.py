@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser
 
 from mirage.boards.records import Version
-from mirage.boards.site import ALL, Listing, Row, Site, write_site
+from mirage.boards.site import write_site
+from mirage.boards.views import ALL, Listing, Row, Site
 from mirage.errors import install_command
 from mirage.languages import LANGUAGES
 

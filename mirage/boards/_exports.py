@@ -11,14 +11,12 @@ import math
 from datetime import UTC, datetime, time
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mirage._base.files import make_folder
 from mirage.boards.folders import BoardFolder, Entry, write_json
+from mirage.boards.views import Row, Site
 from mirage.languages import Language
-
-if TYPE_CHECKING:
-    from mirage.boards.site import Row, Site
 
 SCHEMA = "0.2.2"
 
