@@ -42,7 +42,7 @@ FLOORS = (
     {"papers"},
     {"report"},
     {"testing", "integrations", "labelling"},
-    {"monitoring"},
+    {"monitoring", "boards"},
     {"cli"},
 )
 # The package itself names everything and is imported by nobody below the shell.

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mirage._base.logs import logger
 from mirage._base.quoting import utf8_text
@@ -232,22 +232,35 @@ def run_of(language: str, text: str) -> Run:
     return runs_of(language, [text])[0]
 
 
-def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
-    """Return, for each field, the key under which the log has it.
+class LogReading(NamedTuple):
+    """How to read a log: see :func:`mirage.monitoring.logs.read`."""
+
+    fields: Mapping[str, str]
+    form: str | None
+    skip_damaged: bool
+
+
+def log_reading(
+    fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
+) -> LogReading:
+    """Return how to read a log, from the options of a command.
 
     Args:
-        texts: Values of ``--field``, such as ``question=input.text``.
+        fields: Values of ``--field``, such as ``question=input.text``.
         cluster: Value of ``--cluster``.
+        form: Value of ``--format``.
+        skip_damaged: Value of ``--skip-damaged``.
     """
-    fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
-    return fields if cluster is None else {**fields, "cluster": cluster}
+    names = named_texts("--field", fields or (), "FIELD=NAME, such as question=input.text")
+    names = names if cluster is None else {**names, "cluster": cluster}
+    return LogReading(names, form, skip_damaged)
 
 
-def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
+def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Log:
     """Return the log in a file."""
     from mirage.monitoring import logs
 
-    return logs.read(path, language=language, fields=fields, model=name)
+    return logs.read(path, language=language, model=name, **reading._asdict())
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:

@@ -27,6 +27,7 @@ SECTIONS = {
     "Judge": ("judge", "fit", "label", "metaeval", "decide"),
     "Test": ("baseline", "check", "plan", "history", "tests"),
     "Monitor": ("logs",),
+    "Share": ("board",),
     "Build pipelines": ("index", "retrieve", "rerank", "eval-run", "grid", "finetune"),
     "Data and set-up": ("data", "surrogate", "hub", "doctor"),
 }

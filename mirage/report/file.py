@@ -48,11 +48,13 @@ def whole(
     sheet, sheet_hash = elements.style(_asset("report.css"))
     scripts = ("page.js", *(("cards.js", *scripts) if scripts else ()))
     code, code_hash = elements.script("".join(map(_asset, scripts)))
-    # Only the style and the scripts with these hashes may run, and nothing may be loaded.
+    # Only the style and the scripts with these hashes may run, and nothing else may be loaded.
+    source = "connect-src 'self'; " if connect else ""
     policy = (
-        f"default-src 'none'; style-src {sheet_hash}; script-src {code_hash}; img-src data:; "
+        f"default-src 'none'; {source}style-src {sheet_hash}; script-src {code_hash}; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
-        "trusted-types 'none'" + ("; connect-src 'self'" if connect else "")
+        "trusted-types 'none'"
     )
     head = tag(
         "head",
