@@ -50,6 +50,9 @@ Forms = Annotated[
 
 Verdict = Literal["a", "b", "tie"]
 
+SETTLED = "settled"
+"""The rater or judge whose label is final, because it settles a conflict between people."""
+
 
 if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
     _NearModel = BaseModel

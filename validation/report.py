@@ -123,6 +123,11 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
         ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
     ),
+    "speed/board": (
+        ("page, MB", "", ("page, MB",), ".1f"),
+        ("first view, ms", "", ("first view, ms",), ".0f"),
+        ("change of view, ms", "", ("change of view, loaded before, ms",), ".0f"),
+    ),
     "speed/features": (
         ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
         ("four features, times the peers' rate", "", ("4 features, times the peers' rate",), ".2f"),

@@ -56,7 +56,8 @@ from _shared import DATA
 
 from mirage import FeatureSuite, FeatureTable, MirageDataset, Query, Run, SurrogateRanker, respond
 from mirage.monitoring.drifts import shifts_between
-from mirage.monitoring.logs import Log, _clusters, _Line, _sessions, regroup
+from mirage.monitoring.lines import Line
+from mirage.monitoring.logs import Log, _clusters, _sessions, regroup
 from mirage.monitoring.traffic import NEW_WORDS, measure_log, new_words
 from mirage.sources import memerag, nomiracl
 from mirage.sources.contexts import Asked
@@ -178,7 +179,7 @@ def shared_log(
     values[:, 2] = values[:, 2] > 0.1
     values[:, 1] *= rng.random(len(values)) >= fall
     lines = [
-        _Line(Asked(Query(id=str(i), language="en", text=name), ()), None, None, None, str(user))
+        Line(Asked(Query(id=str(i), language="en", text=name), ()), None, None, None, str(user))
         for i, (name, user) in enumerate(zip(names, sessions.tolist(), strict=True))
     ]
     queries = [
