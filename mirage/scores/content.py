@@ -115,9 +115,7 @@ def _of_json(value: Any, source: str) -> Content:
     if isinstance(value, list):
         return Content(source, _entries(value, source))
     if not isinstance(value, Mapping):
-        raise DatasetError(
-            f"{source}: expected a JSON object or array, got {type(value).__name__}"
-        )
+        raise DatasetError(f"{source}: expected a JSON object or array, got {type(value).__name__}")
     columns = list(value.values())
     if columns and all(isinstance(each, dict) for each in columns):
         names = columns[0].keys()  # pandas writes a frame as one object for each column

@@ -48,9 +48,7 @@ def read(content: Content) -> ScoreFile:
     return finish(content.source, "deepeval", _entries(rows, wheres, named=named))
 
 
-def _entries(
-    rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool
-) -> Iterator[Entry]:
+def _entries(rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool) -> Iterator[Entry]:
     for row, where in zip(rows, wheres, strict=True):
         scores: dict[str, float] = {}
         metrics = row.get("metricsData", row.get("metrics_data"))

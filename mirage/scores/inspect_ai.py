@@ -46,9 +46,7 @@ def read(content: Content) -> ScoreFile:
         header, samples = _unpack(content.archive)
     about = check_object(header.get("eval"), content.source, "eval")
     model = about.get("model")
-    return finish(
-        content.source, "inspect_ai", _entries(samples, content.source, str(model or ""))
-    )
+    return finish(content.source, "inspect_ai", _entries(samples, content.source, str(model or "")))
 
 
 def _unpack(path: Path) -> tuple[Mapping[str, Any], list[Any]]:

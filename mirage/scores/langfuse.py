@@ -66,7 +66,12 @@ def _entries(
         for value in check_list(row.get(key) or [], where, key):
             score = check_object(value, where, "a score")
             name = check_text(score, "name", where)
-            if isinstance(score.get("value"), str) and not is_score(score["value"]):
+            is_number = score.get("dataType", "TEXT") in ("NUMERIC", "BOOLEAN")
+            if (
+                not is_number
+                and isinstance(score.get("value"), str)
+                and not is_score(score["value"])
+            ):
                 skipped[name] = _TEXTS
             elif name in scores:
                 raise DatasetError(f"{where}: has two scores with the name {name!r}")

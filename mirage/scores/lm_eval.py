@@ -35,8 +35,12 @@ def read(content: Content) -> ScoreFile:
         DatasetError: A sample is not valid.
     """
     skipped: dict[str, str] = {}
-    entries = _entries(content, skipped)
-    return finish(content.source, "lm_eval", list(entries), skipped)
+    entries = list(_entries(content, skipped))
+    mixed = next((entry for entry in entries if skipped.keys() & entry.scores.keys()), None)
+    if mixed is not None:
+        name = min(skipped.keys() & mixed.scores.keys())
+        raise DatasetError(f"{mixed.where}: {name!r} is a number here, but a list in other samples")
+    return finish(content.source, "lm_eval", entries, skipped)
 
 
 def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:

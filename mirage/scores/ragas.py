@@ -45,8 +45,9 @@ def read(content: Content) -> ScoreFile:
 
 
 def _is_metric(content: Content, name: str) -> bool:
-    """Return whether a column has numbers or gaps, but at least one number or no text."""
-    return all(is_score(row.get(name)) for _, row in content.rows)
+    """Return whether most values of a column are numbers or gaps, so that the others are errors."""
+    values = [row.get(name) for _, row in content.rows]
+    return sum(map(is_score, values)) > len(values) / 2
 
 
 def _entries(content: Content, metrics: list[str]) -> Iterator[Entry]:

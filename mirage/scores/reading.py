@@ -46,9 +46,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "inspect_ai": Format(
             "inspect_ai, .eval and .json logs", inspect_ai.recognises, inspect_ai.read
         ),
-        "lm_eval": Format(
-            "lm-evaluation-harness, --log_samples", lm_eval.recognises, lm_eval.read
-        ),
+        "lm_eval": Format("lm-evaluation-harness, --log_samples", lm_eval.recognises, lm_eval.read),
         "ragas": Format("ragas, frames as CSV or JSON", ragas.recognises, ragas.read),
         "deepeval": Format("DeepEval, test runs as JSON", deepeval.recognises, deepeval.read),
         "promptfoo": Format("promptfoo, eval --output", promptfoo.recognises, promptfoo.read),

@@ -63,7 +63,9 @@ def scores_of(file: ScoreFile, metric: str) -> Scores:
 
 def all_scores(*sides: Scores) -> Floats:
     """Return all scores of several sides in one array."""
-    return np.array([score for side in sides for row in side.values() for score in row], dtype=float)
+    return np.array(
+        [score for side in sides for row in side.values() for score in row], dtype=float
+    )
 
 
 def check_common_items(before: ScoreFile, after: ScoreFile) -> None:
