@@ -13,8 +13,10 @@ from mirage.scores.records import Entry, ScoreFile, answer_of, finish, is_score,
 
 NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "item": ("item", "item_id", "id", "query_id", "question_id", "example_id", "sample_id")
-        + ("question", "query", "input"),
+        "item": (
+            *("item", "item_id", "id", "query_id", "question_id", "example_id", "sample_id"),
+            *("question", "query", "input"),
+        ),
         "score": ("score", "value"),
         "metric": ("metric", "metric_name"),
         "system": ("system", "model"),

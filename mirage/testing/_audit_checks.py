@@ -30,9 +30,10 @@ LENGTH = 0.4
 WIDER = 1.2
 """Ratio of the interval's width with clusters to that without from which it is a finding."""
 
+_FAR = 3.9  # standard errors, for a two-sided p-value of 0.0001
 _FEWEST = 10  # items for shares and correlations
-_SIGNIFICANT = 0.01
-_PERMUTATIONS = 999
+_SIGNIFICANT = 0.001
+_PERMUTATIONS = 2999
 
 
 def fewest_items(margin: float, alpha: float) -> int:
@@ -243,7 +244,7 @@ def length(side: Side) -> Iterator[Finding]:
     rho = float(spearmanr(x, y).statistic)
     # Fisher's transformation: the standard error is 1.03 / sqrt(n - 3) for ranks (Fieller 1957).
     z = abs(math.atanh(np.clip(rho, -0.999999, 0.999999))) * math.sqrt((len(x) - 3) / 1.06)
-    if abs(rho) < LENGTH or z < 3.29:
+    if abs(rho) < LENGTH or z < _FAR:
         return
     middle = np.median(x)
     short, long = y[x <= middle].mean(), y[x > middle].mean() if (x > middle).any() else math.nan
@@ -251,10 +252,10 @@ def length(side: Side) -> Iterator[Finding]:
         "length",
         side.label,
         side.metric,
-        f"scores correlate with the number of characters of the answers (rank correlation {rho:+.2f} "
-        f"over {len(x)} items)",
-        f"the mean is {short:.3f} for the shorter and {long:.3f} for the longer half; a system that "
-        "writes more or less changes it without another quality",
+        "scores correlate with the number of characters of the answers (rank correlation "
+        f"{rho:+.2f} over {len(x)} items)",
+        f"the mean is {short:.3f} for the shorter and {long:.3f} for the longer half; a system "
+        "that writes more or less changes it without another quality",
     )
 
 

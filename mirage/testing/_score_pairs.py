@@ -21,7 +21,7 @@ Failures = Literal["worst", "skip"]
 """How failures count: as the worst score of the scale, or not at all."""
 
 COLUMN = "the metric"
-"""Name of the only column in the tables. It is no feature's name, so no rule of features applies."""
+"""Name of the only column in the tables; it is no feature's name, so no feature's rule applies."""
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -36,6 +36,8 @@ class MetricPairs(NamedTuple):
         failed: Number of failed scores before and after.
         incomplete: Number of items that have failed scores before and after.
         unscored: Items without a score on either side, to which the metric does not apply.
+        absent: Number of items that the later side lacks; they are in the tables, without a later
+            score.
     """
 
     before: FeatureTable
@@ -44,6 +46,15 @@ class MetricPairs(NamedTuple):
     failed: tuple[int, int]
     incomplete: tuple[int, int]
     unscored: int
+    absent: int
+
+    def common(self) -> tuple[FeatureTable, FeatureTable]:
+        """Return both tables with only the items that both sides have."""
+        if not self.absent:
+            return self.before, self.after
+        present = ~np.isnan(self.after.values[:, 0])
+        items = [item for item, there in zip(self.after.query_ids, present, strict=True) if there]
+        return self.before.select(items), self.after.select(items)
 
 
 def scores_of(file: ScoreFile, metric: str) -> Scores:
@@ -126,6 +137,7 @@ def pair_scores(
     sides = [{item: [*side[item]] or [math.nan] for item in items} for side in (before, after)]
     failed = tuple(sum(map(math.isnan, all_scores(side))) for side in sides)
     incomplete = tuple(sum(any(map(math.isnan, row)) for row in side.values()) for side in sides)
+    absent = 0
     if failures == "worst":
         worst = facts.worst(all_scores(before, after))
         for side in sides:
@@ -134,6 +146,7 @@ def pair_scores(
         for item in (item for item in before if item not in after and before[item]):
             row = [worst if math.isnan(score) else score for score in before[item]]
             sides[0][item], sides[1][item] = row, [math.nan]
+            absent += 1
     else:
         complete = [
             item
@@ -151,6 +164,7 @@ def pair_scores(
         (failed[0], failed[1]),
         (incomplete[0], incomplete[1]),
         unscored,
+        absent,
     )
 
 

@@ -13,7 +13,6 @@ from mirage.dataset import MirageDataset
 from mirage.statistics.paired import gap_interval
 from mirage.testing._shortfalls import Finding, format_change, format_value, shorten
 from mirage.testing.planning import ExtraQueries
-from mirage.testing.score_changes import ScoreComparison
 from mirage.testing.regressions import (
     BaselineComparison,
     lost_queries,
@@ -21,6 +20,7 @@ from mirage.testing.regressions import (
     table_notes,
     worse_than_before,
 )
+from mirage.testing.score_changes import ScoreComparison
 
 __all__ = ["comment", "junit", "score_comment"]
 

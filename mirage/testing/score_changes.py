@@ -70,6 +70,8 @@ class MetricChange:
         interval: 95 % confidence interval of the difference; NaN if there are too few items.
         p: P-value of a loss, corrected for the number of metrics by Holm's method.
         p_better: P-value of a gain, corrected in the same way.
+        lost_at_most: Upper bound of the mean loss, as a share of the scale; infinite without a
+            scale.
         items: Number of items that both sides have.
         clusters: Number of clusters; equal to ``items`` if no items share a cluster.
         worse: Number of items whose score got worse.
@@ -90,6 +92,7 @@ class MetricChange:
     interval: Interval
     p: float
     p_better: float
+    lost_at_most: float
     items: int
     clusters: int
     worse: int
@@ -100,11 +103,6 @@ class MetricChange:
     verdict: Verdict
     is_better: bool
     comparison: Comparison
-
-    @property
-    def lost_at_most(self) -> float:
-        """Upper bound of the mean loss, as a share of the scale; infinite without a scale."""
-        return self.comparison.changes[0].lost_at_most
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -184,7 +182,8 @@ class ScoreComparison(Printed):
         better = [change.metric for change in self.changes if change.is_better]
         also = f", and better in {', '.join(better)}" if better else ""
         if self.verdict == "no worse":
-            return f"{name} is no worse than {other}: no metric lost {self.margin:g} of its scale{also}"
+            lost = f"no metric lost {self.margin:g} of its scale"
+            return f"{name} is no worse than {other}: {lost}{also}"
         unsure = [change.metric for change in self.changes if change.verdict == "inconclusive"]
         return (
             f"inconclusive: {', '.join(unsure)} of {name} may have lost more than {self.margin:g} "
@@ -194,14 +193,12 @@ class ScoreComparison(Printed):
     @property
     def notes(self) -> tuple[str, ...]:
         """All facts behind the verdict: failures, gaps, directions, and how many items decide."""
-        return tuple(
-            [
-                *self._failure_notes(),
-                *self._item_notes(),
-                *self._metric_notes(),
-                *self.remarks,
-                *(f"not compared, {name}: {why}" for name, why in self.not_compared.items()),
-            ]
+        return (
+            *self._failure_notes(),
+            *self._item_notes(),
+            *self._metric_notes(),
+            *self.remarks,
+            *(f"not compared, {name}: {why}" for name, why in self.not_compared.items()),
         )
 
     def _failure_notes(self) -> list[str]:
@@ -257,8 +254,10 @@ class ScoreComparison(Printed):
         return notes
 
     def _tables(self) -> tuple[Table, ...]:
-        header = ("metric", "verdict", "before", "after", "change", "95 % interval")
-        header += ("p (worse)", "lost ≤", "items", "clusters")
+        header = (
+            *("metric", "verdict", "before", "after", "change", "95 % interval"),
+            *("p (worse)", "lost ≤", "items", "clusters"),
+        )
         rows = tuple(_cells(change) for change in self.changes)
         marked = tuple(change.verdict == "worse" for change in self.changes)
         title = f"{self.summary} (alpha {self.alpha:g})"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
-import numpy as np
-
+from mirage._base.arrays import Floats
 from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features import FeatureTable
 from mirage.scores.metrics import MetricFacts, metric_facts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile
@@ -60,8 +60,8 @@ def compare_scores(
     ``validation/coverage/compared_scores.py``.
 
     A failed score counts as the worst score of its scale. Otherwise the mean of a system that fails
-    more often would rise. An item that only ``before`` has counts as a complete loss for the verdict
-    ``no worse``, and does not count for ``worse``.
+    more often would rise. An item that only ``before`` has counts as a complete loss for the
+    verdict ``no worse``, and does not count for ``worse``.
 
     Args:
         before: Earlier scores: a file of ragas, DeepEval, promptfoo, inspect_ai,
@@ -200,29 +200,45 @@ def _remarks(files: Sequence[ScoreFile], labels: Sequence[str]) -> list[str]:
 
 
 def _measure_changes(
-    rows: Sequence[tuple[str, MetricFacts, MetricPairs, np.ndarray]], alpha: float, margin: float
+    rows: Sequence[tuple[str, MetricFacts, MetricPairs, Floats]], alpha: float, margin: float
 ) -> tuple[MetricChange, ...]:
     comparisons = [_compare_both_ways(facts, pairs, alpha, margin) for _, facts, pairs, _ in rows]
-    worse, better = (holm([_p_value(each) for each in side]) for side in zip(*comparisons))
+    worse = holm([_p_value(each.forward) for each in comparisons])
+    better = holm([_p_value(each.backward) for each in comparisons])
     return tuple(
         _change(name, facts, pairs, scores, comparison, float(p), float(gain))
-        for (name, facts, pairs, scores), (comparison, _), p, gain in zip(
+        for (name, facts, pairs, scores), comparison, p, gain in zip(
             rows, comparisons, worse, better, strict=True
         )
     )
 
 
+class _Comparisons(NamedTuple):
+    """Comparisons of one metric.
+
+    Attributes:
+        forward: The comparison on the items that both sides have.
+        backward: The same with the sides exchanged, for gains.
+        whole: The comparison in which items that the later side lacks are complete losses.
+    """
+
+    forward: Comparison
+    backward: Comparison
+    whole: Comparison
+
+
 def _compare_both_ways(
     facts: MetricFacts, pairs: MetricPairs, alpha: float, margin: float
-) -> tuple[Comparison, Comparison]:
-    """Return the comparison, and the comparison with the roles exchanged, for gains."""
+) -> _Comparisons:
     lower = (COLUMN,) if facts.lower_is_better else ()
-    sides = (pairs.before, pairs.after)
-    forward, backward = (
-        compare(*each, lower, clusters=pairs.clusters, alpha=alpha, margin=margin)
-        for each in (sides, sides[::-1])
-    )
-    return forward, backward
+
+    def compared(before: FeatureTable, after: FeatureTable) -> Comparison:
+        return compare(before, after, lower, clusters=pairs.clusters, alpha=alpha, margin=margin)
+
+    before, after = pairs.common()
+    forward, backward = compared(before, after), compared(after, before)
+    whole = compared(pairs.before, pairs.after) if pairs.absent else forward
+    return _Comparisons(forward, backward, whole)
 
 
 def _p_value(comparison: Comparison) -> float:
@@ -235,16 +251,16 @@ def _change(
     name: str,
     facts: MetricFacts,
     pairs: MetricPairs,
-    scores: np.ndarray,
-    comparison: Comparison,
+    scores: Floats,
+    comparisons: _Comparisons,
     p: float,
     p_better: float,
 ) -> MetricChange:
+    comparison, whole = comparisons.forward, comparisons.whole
     [change] = comparison.changes
-    codes = comparison.codes
-    gaps = pairs.after.values - pairs.before.values
-    [difference] = paired_means(gaps, codes)
-    is_certain = not comparison.inconclusive and comparison.evidence.is_enough
+    gaps = comparison.after.values - comparison.before.values
+    [difference] = paired_means(gaps, comparison.codes)
+    is_certain = not whole.inconclusive and comparison.evidence.is_enough
     is_worse = p <= comparison.alpha
     return MetricChange(
         metric=name,
@@ -255,8 +271,9 @@ def _change(
         interval=difference.interval,
         p=p,
         p_better=p_better,
+        lost_at_most=whole.changes[0].lost_at_most,
         items=change.queries,
-        clusters=len(np.unique(codes[~np.isnan(gaps[:, 0])])),
+        clusters=comparison.clusters,
         worse=change.worse,
         better=change.better,
         failed=pairs.failed,

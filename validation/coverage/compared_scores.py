@@ -68,7 +68,7 @@ SHAPES: Mapping[str, Shape] = {
 
 
 class Design(NamedTuple):
-    """Sizes of clusters, which are repeated as needed, number of repeats, and whether gaps occur."""
+    """Sizes of clusters, repeated as needed; number of repeats; whether gaps occur."""
 
     clusters: tuple[int, ...] = (1,)
     repeats: int = 1
@@ -203,7 +203,7 @@ def settings(items: tuple[int, ...]) -> Iterator[tuple[tuple[str, str, str], int
 def main() -> None:
     """Print a line per cell."""
     parser = script_parser(__doc__, seed=True)
-    parser.add_argument("--repeats", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=1000)
     options = parser.parse_args()
     repeats, checked = (20, 1) if options.quick else (options.repeats, CHECKED)
     high = THRESHOLD + SLACK * np.sqrt(THRESHOLD * (1 - THRESHOLD) / repeats)
