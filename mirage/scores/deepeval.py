@@ -45,7 +45,23 @@ def read(content: Content) -> ScoreFile:
     rows = [check_object(case, where, key) for case, where in zip(cases, wheres, strict=True)]
     names = [str(row.get("name") or "") for row in rows]
     named = len(set(names)) == len(names) and not any(map(_DEFAULT_NAME.fullmatch, names))
-    return finish(content.source, "deepeval", _entries(rows, wheres, named=named))
+    entries = list(_entries(rows, wheres, named=named))
+    return finish(content.source, "deepeval", entries, lower=_directions(rows))
+
+
+def _directions(rows: list[Mapping[str, Any]]) -> dict[str, bool]:
+    """Return whether scores below the threshold pass, by metric.
+
+    Versions differ: the score of hallucination, for example, was once the share of violations.
+    """
+    seen: dict[str, set[bool]] = {}
+    for row in rows:
+        for metric in row.get("metricsData", row.get("metrics_data")) or ():
+            score, threshold = metric.get("score"), metric.get("threshold")
+            passed = metric.get("success")
+            if None not in (score, threshold, passed) and score != threshold:
+                seen.setdefault(metric["name"], set()).add((score < threshold) == passed)
+    return {name: min(directions) for name, directions in seen.items() if len(directions) == 1}
 
 
 def _entries(rows: list[Mapping[str, Any]], wheres: list[str], *, named: bool) -> Iterator[Entry]:

@@ -14,12 +14,12 @@ from mirage._base.arrays import Floats
 from mirage.errors import SettingError
 
 _LOWER = (
-    *("hallucination", "bias", "toxicity", "misuse", "harm", "noise sensitivity"),
+    *("noise sensitivity", "noise sensitivity relevant", "noise sensitivity irrelevant"),
     *("perplexity", "word perplexity", "byte perplexity", "bits per byte", "nll", "loss"),
     *("wer", "word error rate", "cer", "character error rate", "ter", "error rate", "brier score"),
     *("mse", "mae", "rmse", "edit distance", "levenshtein distance"),
     *("latency", "latencyms", "latency ms", "duration", "cost", "total cost", "total tokens"),
-    *("hallucination rate", "failure rate", "refusal rate", "toxicity rate"),
+    *("hallucination rate", "failure rate", "refusal rate", "toxicity rate", "bias rate"),
 )
 _HIGHER = (
     *("score", "value", "accuracy", "acc", "acc norm", "exact match", "exact", "match", "includes"),
@@ -90,6 +90,7 @@ def metric_facts(
     lower: Iterable[str] = (),
     higher: Iterable[str] = (),
     scale: tuple[float, float] | None = None,
+    by_file: Iterable[bool] = (),
 ) -> MetricFacts:
     """Return direction and scale of a metric.
 
@@ -101,13 +102,14 @@ def metric_facts(
         lower: Names of metrics for which smaller is better.
         higher: Names of metrics for which larger is better.
         scale: Lowest and highest possible score.
+        by_file: Whether smaller is better, as each file shows that does.
 
     Raises:
-        SettingError: A score is not on the scale, or the name suggests an error rate or a cost but
-            the metric is not known.
+        SettingError: Files disagree on the direction, a score is not on the scale, or the name
+            suggests an error rate or a cost but the metric is not known.
 
     Example:
-        >>> metric_facts("toxicity", np.array([0.0, 0.2])).lower_is_better
+        >>> metric_facts("perplexity", np.array([0.0, 0.2])).lower_is_better
         True
     """
     words = " ".join(re.split(r"[\s_@/.:-]+", _PARENTHESES.sub("", name).casefold().strip()))
@@ -117,6 +119,13 @@ def metric_facts(
         is_lower = True
     elif name in higher:
         is_lower = False
+    elif directions := set(by_file):
+        if len(directions) > 1:
+            raise SettingError(
+                f"metric {name!r}: smaller scores pass in one file and larger ones in the other; "
+                "were they written by different versions?"
+            )
+        [is_lower] = directions
     elif stem in _KNOWN:
         is_lower = _KNOWN[stem]
     elif _OFTEN_LOWER.search(stem):

@@ -139,7 +139,7 @@ def _renamed(file: ScoreFile, names: Mapping[str, Sequence[str]]) -> ScoreFile:
                 raise DatasetError(f"{entry.where}: field {name!r} is empty; it names the {key}")
             values[key] = name_of(value)
         entries.append(entry._replace(**values))
-    return finish(file.source, file.format, entries, file.skipped)
+    return finish(file.source, file.format, entries, file.skipped, file.lower)
 
 
 __all__ = ["FORMATS", "OVERRIDES", "TABLE", "Entry", "Format", "ScoreFile", "read_scores"]

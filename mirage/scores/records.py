@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from mirage._base.rows import is_missing
@@ -56,12 +56,14 @@ class ScoreFile:
         format: Name of the format.
         entries: The scores, one entry for each answer.
         skipped: Metrics that are not compared, each with the reason.
+        lower: Whether smaller scores are better, for metrics whose direction the file shows.
     """
 
     source: str
     format: str
     entries: tuple[Entry, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    lower: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class ScoreFile:
         if name not in self.systems:
             raise UnknownNameError(f"system in {self.source}", name, self.systems)
         entries = tuple(entry for entry in self.entries if entry.system == name)
-        return ScoreFile(self.source, self.format, entries, self.skipped)
+        return replace(self, entries=entries)
 
 
 def score_of(value: Any, where: str, name: str) -> float:
@@ -181,14 +183,18 @@ def answer_of(value: Any) -> str | None:
 
 
 def finish(
-    source: str, form: str, entries: Iterable[Entry], skipped: Mapping[str, str] | None = None
+    source: str,
+    form: str,
+    entries: Iterable[Entry],
+    skipped: Mapping[str, str] | None = None,
+    lower: Mapping[str, bool] | None = None,
 ) -> ScoreFile:
     """Return the entries as a score file.
 
     Raises:
         DatasetError: There is no entry, or no entry has a score.
     """
-    file = ScoreFile(source, form, tuple(entries), skipped or {})
+    file = ScoreFile(source, form, tuple(entries), skipped or {}, lower or {})
     if not file.entries:
         raise DatasetError(f"{source}: has no items")
     if not any(math.isfinite(value) for entry in file.entries for value in entry.scores.values()):

@@ -117,6 +117,7 @@ def audit_scores(
             lower=lower_is_better,
             higher=higher_is_better,
             scale=scales.get(name),
+            by_file=[part.lower[name] for part in parts if name in part.lower],
         )
         sides = [
             Side(label, part, name, row, facts)

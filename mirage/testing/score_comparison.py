@@ -123,6 +123,7 @@ def compare_scores(
             lower=lower_is_better,
             higher=higher_is_better,
             scale=scales.get(name),
+            by_file=[file.lower[name] for file in files if name in file.lower],
         )
         pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
         if not len(pairs.before):

@@ -203,7 +203,7 @@ def settings(items: tuple[int, ...]) -> Iterator[tuple[tuple[str, str, str], int
 def main() -> None:
     """Print a line per cell."""
     parser = script_parser(__doc__, seed=True)
-    parser.add_argument("--repeats", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=500)
     options = parser.parse_args()
     repeats, checked = (20, 1) if options.quick else (options.repeats, CHECKED)
     high = THRESHOLD + SLACK * np.sqrt(THRESHOLD * (1 - THRESHOLD) / repeats)
