@@ -40,6 +40,7 @@ from mirage.ranking._rendering import (
     uncontrolled_cell,
     winner_notes,
 )
+from mirage.ranking.comparison import SystemComparison, compare_systems
 from mirage.ranking.entries import Entry, Evidence
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
@@ -340,6 +341,42 @@ class Ranking(Presentable):
 
     def __str__(self) -> str:
         return self.to_text()
+
+    def compare(self, a: str, b: str) -> SystemComparison:
+        """Compare two systems query by query, by the faults of their responses.
+
+        Two systems that were ranked together answered the same queries, so the difficulty of the
+        queries and the error of the surrogate do not matter for their comparison. A response has
+        the utility of its faults (:attr:`findings`) in :mod:`mirage.surrogate.utilities`. The
+        difference of two utilities gives the expected share of verdicts that the first response
+        wins. Faults that no feature measures are not compared.
+
+        ``validation/coverage/compared_systems.py`` measures how often a difference is found, and
+        how often two manners of writing the same texts are taken for a difference.
+
+        Args:
+            a: Name of a system whose responses were ranked; no anchor.
+            b: Name of another one.
+
+        Returns:
+            The probability that ``a`` is better, the difference with its interval, and the queries
+            on which the two differ.
+
+        Raises:
+            UnknownNameError: a or b is not in the ranking.
+            MirageError: The ranking has no responses of one of them, or they share no query.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> board = Leaderboard.bundled("en")
+            >>> right = {query.id: query.reference for query in board.dataset}
+            >>> cautious = right | dict.fromkeys(("q01", "q02", "q03"), "I do not know.")
+            >>> ranking = board.rank_many({"a": right, "b": cautious}, progress=False)
+            >>> print(ranking.compare("a", "b"))
+            True
+        """
+        self[a], self[b]  # raises an error for unknown names
+        return compare_systems(self.evidence or Evidence(), self.findings, a, b)
 
     def p_better(self, a: str, b: str) -> float:
         """Return the confidence that a's logit is larger than b's, from 0 to 1.
