@@ -1,72 +1,72 @@
-"""Comparison of two systems of one ranking query by query, by the faults of their responses."""
+"""Comparison of two systems of one ranking, query by query."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirage._base.arrays import Floats, Ints
-from mirage.dataset import clusters_of
 from mirage.errors import MirageError
 from mirage.statistics.bootstrap import Interval
 from mirage.statistics.clusters import cluster_codes, cluster_sums
 from mirage.statistics.paired import paired_means
-from mirage.surrogate.utilities import UTILITIES
 
 if TYPE_CHECKING:
-    from mirage.dataset import MirageDataset
-    from mirage.features.findings import Finding, Kind
+    from mirage.features import FeatureTable
+    from mirage.ranking.accuracy import Accuracy, Outcome
     from mirage.ranking.entries import Evidence
+    from mirage.surrogate import SurrogateRanker
 
-__all__ = ["QueryDifference", "SystemComparison", "compare_systems"]
+__all__ = ["QueryDifference", "SystemComparison", "compare_systems", "is_comparable"]
 
-FAULTS: Mapping[Kind, str] = MappingProxyType(
+MANNER: Mapping[str, float] = MappingProxyType(
     {
-        "wrong fact": "lying",
-        "invention": "answered-anyway",
-        "refusal": "refusal",
-        "language": "wrong-language",
-        "missing answer": "undecided",
-        "part of the answer": "half-right",
-        "nothing of the reference": "off-topic",
-        "no citation": "uncited",
-        "wrong citation": "wrongly-cited",
-        "misplaced citation": "over-cited",
-        "denial": "hallucinated",
-        "unknown fact": "hallucinated",
-        "no response": "garbled",
+        "target_language": 0.15,
+        "english_language": 0.15,
+        "answer_bleu": 0.05,
+        "answer_rougeL": 0.12,
+        "answer_char3": 0.12,
+        "answer_length": np.inf,
+        "support_lexical": 0.35,
+        "relevance_lexical": 0.2,
+        "reference_recall": 0.2,
+        "fact_agreement": 0.2,
+        "fact_precision": 0.35,
+        "passage_coverage": 0.03,
     }
 )
-"""The fault of :mod:`mirage.surrogate.utilities` that has the cost of each kind of finding."""
+"""Difference of a feature that two responses with the same content may have.
 
-MISTAKEN = 0.01
-"""Share of responses in which a fault is reported by mistake, in one of two manners of writing.
-
-``python validation/coverage/compared_systems.py`` shows how often two manners of the same texts
-are taken for systems of different quality.
+The manner of writing changes these features: layout, courtesies, and other words for the same
+facts. A difference of at most this much counts as no difference.
+``validation/coverage/compared_systems.py`` shows what this costs and what it prevents.
 """
 
-_DRAWS = 10_000
+NEGLIGIBLE = 0.01
+"""Advantage below which two responses count as equal."""
+
+DRAWS = 10_000
+"""Number of draws of the Bayesian bootstrap."""
 
 
 @dataclass(frozen=True)
 class QueryDifference:
-    """A query on which two systems differ in their faults.
+    """A query on which one of two systems has the better response.
 
     Attributes:
         query_id: Id of the query.
-        advantage: Expected share of the simulated judge's verdicts for the first system, minus 0.5;
-            from -0.5 to 0.5.
-        faults: Descriptions of the faults of the first system's response, and of the second's.
+        advantage: Expected share of verdicts that the first system's response wins, minus 0.5; from
+            -0.5 to 0.5.
+        outcomes: Outcomes of the two responses, such as ``("right", "declined")``.
     """
 
     query_id: str
     advantage: float
-    faults: tuple[tuple[str, ...], tuple[str, ...]]
+    outcomes: tuple[Outcome, Outcome]
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,23 @@ class SystemComparison:
     Attributes:
         models: Names of the two systems.
         p_better: Probability that the first system is better, from 0 to 1.
-        difference: Mean advantage of the first system over all queries, from -0.5 to 0.5.
-        interval: 95 % confidence interval of the difference; NaN with too few clusters of queries.
-        queries: The queries on which the systems differ, those with the largest advantage of the
+        difference: Mean advantage of the first system over all queries: the expected share of
+            verdicts that it wins, minus 0.5.
+        interval: 95 % confidence interval of the difference; NaN with fewer than ten clusters of
+            queries, or if no response differs.
+        queries: Queries on which one system is better, those with the largest advantage of the
             first system first.
-        n: Number of queries that were compared.
+        n: Number of queries that both systems were asked.
+
+    Example:
+        >>> from mirage import Leaderboard
+        >>> board = Leaderboard.bundled("en")
+        >>> right = {query.id: query.reference for query in board.dataset}
+        >>> cautious = right | dict.fromkeys(board.dataset.query_ids[:6], "I do not know.")
+        >>> ranking = board.rank_many({"a": right, "b": cautious}, progress=False)
+        >>> comparison = ranking.compare("a", "b")
+        >>> comparison.better, comparison.worse, comparison.p_better > 0.9
+        (6, 0, True)
     """
 
     models: tuple[str, str]
@@ -90,96 +102,155 @@ class SystemComparison:
     queries: tuple[QueryDifference, ...]
     n: int
 
-    def __str__(self) -> str:
-        better = sum(query.advantage > 0 for query in self.queries)
+    @property
+    def better(self) -> int:
+        """Number of queries on which the first system is better."""
+        return sum(query.advantage > 0 for query in self.queries)
+
+    @property
+    def worse(self) -> int:
+        """Number of queries on which the first system is worse."""
+        return len(self.queries) - self.better
+
+    def swapped(self) -> SystemComparison:
+        """Return the comparison of the second system with the first one."""
         low, high = self.interval
-        ends = "" if np.isnan(low) else f", 95 % interval [{low:.3f}, {high:.3f}]"
-        return (
-            f"{self.models[0]} is better than {self.models[1]} on {better} of {self.n} queries and "
-            f"worse on {len(self.queries) - better}: P(better) = {self.p_better:.2f}, difference "
-            f"{self.difference:.3f}{ends}"
+        return SystemComparison(
+            (self.models[1], self.models[0]),
+            1 - self.p_better,
+            -self.difference,
+            (-high, -low),
+            tuple(
+                QueryDifference(row.query_id, -row.advantage, (row.outcomes[1], row.outcomes[0]))
+                for row in reversed(self.queries)
+            ),
+            self.n,
         )
+
+    def __str__(self) -> str:
+        a, b = self.models
+        low, high = self.interval
+        ends = "" if np.isnan(low) else f", 95 % interval {low:+.3f} to {high:+.3f}"
+        return (
+            f"{a} against {b}, query by query: better on {self.better} of {self.n}, worse on "
+            f"{self.worse}; P(better) = {self.p_better:.2f}, mean advantage "
+            f"{self.difference:+.3f}{ends}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as a dictionary for JSON; NaN values are ``None``."""
+        return {
+            "models": list(self.models),
+            "p_better": self.p_better,
+            "difference": self.difference,
+            "interval": [None if np.isnan(end) else end for end in self.interval],
+            "n": self.n,
+            "better": self.better,
+            "worse": self.worse,
+            "queries": [
+                {
+                    "query_id": query.query_id,
+                    "advantage": query.advantage,
+                    "outcomes": list(query.outcomes),
+                }
+                for query in self.queries
+            ],
+        }
+
+
+def is_comparable(evidence: Evidence | None, a: str, b: str) -> bool:
+    """Return whether two systems can be compared query by query: there are features of both."""
+    return evidence is not None and evidence.ranker is not None and {a, b} <= evidence.tables.keys()
 
 
 def compare_systems(
-    evidence: Evidence, findings: Mapping[str, tuple[Finding, ...]], a: str, b: str
+    evidence: Evidence | None, accuracies: Mapping[str, Accuracy], a: str, b: str
 ) -> SystemComparison:
-    """Compare two systems by the faults of their responses to the same queries.
+    """Compare the responses of two systems to the same queries.
 
     See :meth:`mirage.ranking.Ranking.compare`.
 
+    Args:
+        evidence: The features of both systems and the surrogate.
+        accuracies: Outcomes of the responses, by model name.
+        a: Name of the first system.
+        b: Name of the second system.
+
     Raises:
-        MirageError: The responses of a system are not known, or the systems share no query.
+        MirageError: There are no features of one of them, or they share no query.
     """
-    for model in (a, b):
-        if evidence.dataset is None or model not in findings:
-            raise MirageError(
-                f"the responses of {model!r} are not in the ranking, so it cannot be compared "
-                "query by query; compare systems whose responses were ranked in one call"
-            )
-    dataset = evidence.dataset
-    assert dataset is not None  # checked above
-    ids = _shared_ids(dataset, evidence, a, b)
-    faults = [_faults_by_query(findings[model]) for model in (a, b)]
-    gains = np.array([_advantage(faults[0].get(id_, {}), faults[1].get(id_, {})) for id_ in ids])
-    queries = [query for query in dataset if query.id in set(ids)]
-    codes = cluster_codes(ids, clusters_of(queries))
-    result = paired_means(gains[:, None], codes)[0]
-    rows = [
-        QueryDifference(
-            id_, float(gain), (tuple(faults[0].get(id_, ())), tuple(faults[1].get(id_, ())))
+    if not is_comparable(evidence, a, b):
+        raise MirageError(
+            f"{a!r} and {b!r} cannot be compared query by query: the responses of two systems "
+            "have to be ranked in one call of rank_many, and anchors have none"
         )
-        for id_, gain in zip(ids, gains, strict=True)
+    assert evidence is not None  # checked above, as the next
+    assert evidence.ranker is not None
+    first, second = evidence.tables[a], evidence.tables[b]
+    ids = [id_ for id_ in first.query_ids if id_ in set(second.query_ids)]
+    if not ids:
+        raise MirageError(f"{a!r} and {b!r} share no query, so they cannot be compared")
+    gains = advantages(evidence.ranker, first.select(ids), second.select(ids))
+    codes = cluster_codes(ids, first.clusters)
+    result = paired_means(gains[:, None], codes)[0]
+    outcomes = [accuracies[model].outcomes for model in (a, b)]
+    rows = [
+        QueryDifference(id_, gain, (outcomes[0][id_], outcomes[1][id_]))
+        for id_, gain in zip(ids, gains.tolist(), strict=True)
         if gain
     ]
     rows.sort(key=lambda row: -row.advantage)
     return SystemComparison(
-        (a, b), _p_better(gains, codes), result.difference, result.interval, tuple(rows), len(ids)
+        (a, b), p_positive(gains, codes), result.difference, result.interval, tuple(rows), len(ids)
     )
 
 
-def _shared_ids(dataset: MirageDataset, evidence: Evidence, a: str, b: str) -> list[str]:
-    shared = set(evidence.tables[a].query_ids) & set(evidence.tables[b].query_ids)
-    ids = [query.id for query in dataset if query.id in shared]
-    if not ids:
-        raise MirageError(f"{a!r} and {b!r} answered no query in common, so they are not compared")
-    return ids
+def advantages(ranker: SurrogateRanker, first: FeatureTable, second: FeatureTable) -> Floats:
+    """Return the advantage of the first system on each query.
 
+    It is the share of verdicts that the first response is expected to win, minus 0.5, by the
+    difference of the surrogate's scores (:meth:`mirage.SurrogateRanker.scores`). Differences that
+    the manner of writing may cause (:data:`MANNER`) are first removed from the features: both
+    responses get the mean of their two values. A missing response loses against any response.
 
-def _faults_by_query(findings: tuple[Finding, ...]) -> dict[str, dict[str, Kind]]:
-    """Return the faults on each query, as kinds by description."""
-    faults: dict[str, dict[str, Kind]] = {}
-    for finding in findings:
-        for id_ in finding.query_ids:
-            faults.setdefault(id_, {})[finding.words] = finding.kind
-    return faults
-
-
-def _advantage(first: Mapping[str, Kind], second: Mapping[str, Kind]) -> float:
-    """Return the share of verdicts that a response with the first faults wins, minus 0.5."""
-    utilities = [
-        UTILITIES.of(map(FAULTS.__getitem__, faults.values())) for faults in (first, second)
+    Args:
+        ranker: The surrogate.
+        first: Features of the first system.
+        second: Features of the second system on the same queries.
+    """
+    first, second = first.columns(ranker.features), second.columns(ranker.features)
+    missing = [np.isnan(table.values).all(axis=1) for table in (first, second)]
+    limits = np.array([MANNER.get(name, 0.0) for name in ranker.features])
+    same = np.abs(first.values - second.values) <= limits
+    means = (first.values + second.values) / 2
+    scores = [
+        ranker.scores(replace(table, values=np.where(same, means, table.values)))
+        for table in (first, second)
     ]
-    return 0.5 * float(np.tanh((utilities[0] - utilities[1]) / 2))
+    gains = 0.5 * np.tanh((scores[0] - scores[1]) / 2)  # the logistic function, minus 0.5
+    gains = np.where(np.abs(gains) < NEGLIGIBLE, 0.0, gains)
+    return np.where(missing[0] | missing[1], (missing[1] - 1.0 * missing[0]) / 2, gains)
 
 
-def _p_better(gains: Floats, codes: Ints) -> float:
+def p_positive(gains: Floats, codes: Ints) -> float:
     """Return the probability that the mean gain over all queries of this kind is above 0.
 
-    It is the share of draws of a Bayesian bootstrap over clusters (Rubin 1981, Annals of Statistics
-    9, 130-134) in which the mean is above 0. Two further clusters, with the largest gain and its
-    negative, stand for what was not observed. Without clusters and with equal gains, the result is
-    that of a uniform prior for the share of differing queries on which the first system is better:
-    0.94 for three of three. The weight of the added clusters grows with the number of queries, since
-    some faults are reported by mistake.
+    It is the share of draws of a Bayesian bootstrap over clusters (Rubin 1981, The Bayesian
+    Bootstrap, Annals of Statistics 9, 130-134) in which the mean is above 0. Two clusters are
+    added, one with the geometric mean of all gains in absolute terms and one with its negative,
+    since queries that were not asked may differ either way. With equal gains and without clusters,
+    this is a uniform prior for the share of differing queries on which the first system is better:
+    the result is 0.94 if it is better on three of three.
+
+    Args:
+        gains: Advantage of the first system on each query.
+        codes: Cluster of each query, counted from 0.
     """
     sums = cluster_sums(codes, gains[:, None])[:, 0]
     sums = sums[sums != 0]
     if not len(sums):
         return 0.5
-    largest = np.abs(sums).max()
-    unseen = 1 + MISTAKEN * len(gains)
-    shapes = np.append(np.ones(len(sums)), [unseen, unseen])
-    weights = np.random.default_rng(0).gamma(shapes, size=(_DRAWS, len(shapes)))
-    means = weights @ np.append(sums, [largest, -largest])
-    return float(np.mean(means > 0))
+    typical = np.exp(np.log(np.abs(sums)).mean())
+    values = np.concatenate([sums, [typical, -typical]])
+    weights = np.random.default_rng(0).exponential(size=(DRAWS, len(values)))
+    return float(np.mean(weights @ values > 0))
