@@ -375,7 +375,9 @@ class Ranking(Presentable):
         first, second = self[a].model, self[b].model  # raises an error for unknown names
         if (a, b) not in self._comparisons:
             accuracies = {entry.model: entry.accuracy for entry in self if entry.accuracy}
-            comparison = compare_systems(self.evidence, accuracies, *sorted((first, second)))
+            comparison = compare_systems(
+                self.evidence, accuracies, self.findings, *sorted((first, second))
+            )
             for each in (comparison, comparison.swapped()):
                 self._comparisons[each.models] = each
         return self._comparisons[a, b]
