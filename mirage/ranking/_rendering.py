@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "accuracy_dict",
+    "accuracy_lines",
     "display_name",
     "entry_dict",
     "failure_notes",
@@ -92,6 +93,19 @@ def fragility_dict(fragile: Fragility | None) -> dict[str, Any] | None:
         kind: removal and {"dropped": list(removal.dropped), "of": removal.of, "rank": removal.rank}
         for kind, removal in (("queries", fragile.queries), ("verdicts", fragile.verdicts))
     }
+
+
+def accuracy_lines(entry: Entry) -> Iterator[str]:
+    """Yield a line with the accuracy of a system, and one with its accuracy without passages."""
+    with_passages, without = entry.accuracy, entry.closed_book
+    if with_passages is not None and with_passages.is_known:
+        yield f"{entry.model}: {with_passages}."
+    if with_passages is not None and without is not None:
+        right = with_passages.right_among(without.outcomes)
+        yield (
+            f"{entry.model} without passages: {without.counts}; with passages, it is right on "
+            f"{right} of the same {without.n}."
+        )
 
 
 def accuracy_dict(accuracy: Accuracy | None) -> dict[str, Any] | None:

@@ -109,6 +109,11 @@ class Accuracy:
         return any(self.count(name) for name in ("right", "wrong", "declined"))
 
     def __str__(self) -> str:
+        return self.counts + "".join(f"; {text}" for text in self._weak_kinds())
+
+    @property
+    def counts(self) -> str:
+        """The number of queries with each outcome, as text."""
         low, high = self.interval
         parts = [
             f"right on {self.right} of {self.n} queries "
@@ -117,7 +122,7 @@ class Accuracy:
             f"declined {self.count('declined')}",
             *(f"{name} {count}" for name in ("undecided", "failed") if (count := self.count(name))),
         ]
-        return ", ".join(parts) + "".join(f"; {text}" for text in self._weak_kinds())
+        return ", ".join(parts)
 
     def _weak_kinds(self) -> Iterator[str]:
         """Yield texts on the kinds of question of which at least half are missed, worst first."""
@@ -130,10 +135,9 @@ class Accuracy:
             part = self.kinds[kind]
             yield f"{part.n - part.right} of {part.n} of kind {kind_name(kind)} missed"
 
-    def restricted(self, query_ids: Iterable[str]) -> tuple[int, int]:
-        """Return how many of these queries are right, and how many of them there are."""
-        ids = [id_ for id_ in query_ids if id_ in self.outcomes]
-        return sum(self.outcomes[id_] == "right" for id_ in ids), len(ids)
+    def right_among(self, query_ids: Iterable[str]) -> int:
+        """Return the number of right responses to some queries."""
+        return sum(self.outcomes.get(id_) == "right" for id_ in query_ids)
 
 
 def kind_name(kind: str) -> str:

@@ -85,7 +85,7 @@ class Evidence:
         votes: Votes of each judge, from which these judgments were computed.
         bradley_terry: The Bradley-Terry model that was fitted; ``None`` if the logits are means
             over tournaments (bootstrap samples of the queries).
-        closed_book: Responses without passages, by model name.
+        closed_book: Accuracy without passages, by model name.
     """
 
     dataset: MirageDataset | None = None
@@ -97,4 +97,4 @@ class Evidence:
     fit: BradleyTerryFit | None = None
     votes: tuple[Vote, ...] = ()
     bradley_terry: BradleyTerry | None = None
-    closed_book: Mapping[str, Run] = field(default_factory=dict)
+    closed_book: Mapping[str, Accuracy] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from mirage.ranking._judged import (
     judged_entries,
 )
 from mirage.ranking._pages import Presentable
-from mirage.ranking._rendering import winner_notes
+from mirage.ranking._rendering import accuracy_lines, winner_notes
 from mirage.ranking.accuracy import accuracy_of
 from mirage.ranking.comparison import SystemComparison, compare_systems, is_comparable
 from mirage.ranking.entries import Entry, Evidence
@@ -393,12 +393,11 @@ class Ranking(Presentable):
 
     @property
     def accuracy_notes(self) -> tuple[str, ...]:
-        """A line for each system: how many of its responses are right or wrong, or decline."""
-        return tuple(
-            f"{entry.model}: {entry.accuracy}."
-            for entry in self
-            if entry.accuracy is not None and entry.accuracy.is_known
-        )
+        """Lines for each system: how many of its responses are right or wrong, or decline.
+
+        If it was asked without passages too, a second line tells how many are right without.
+        """
+        return tuple(line for entry in self for line in accuracy_lines(entry))
 
     @property
     def standing_notes(self) -> tuple[str, ...]:
@@ -553,4 +552,5 @@ def _with_accuracies(entries: Iterable[Entry], evidence: Evidence | None) -> Ite
             yield entry
         else:
             accuracy = accuracy_of(evidence.dataset, evidence.tables[entry.model])
-            yield replace(entry, accuracy=accuracy)
+            closed_book = evidence.closed_book.get(entry.model)
+            yield replace(entry, accuracy=accuracy, closed_book=closed_book)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
@@ -103,17 +102,24 @@ class Pair(NamedTuple):
         return self.excludes or not 1 - DIFFERENT < self.p < DIFFERENT
 
 
-@cache
+# Processes of joblib cannot unpickle a cached function of a script, but they can a dictionary.
+_TEXTS: dict[str, Mapping[str, Mapping[str, str]]] = {}
+_PHRASES: dict[str, Phrases] = {}
+
+
 def written(code: str) -> Mapping[str, Mapping[str, str]]:
     """Return the texts of the test set, by query id."""
-    return truth.written(code)
+    if code not in _TEXTS:
+        _TEXTS[code] = truth.written(code)
+    return _TEXTS[code]
 
 
-@cache
 def phrases(code: str) -> Phrases:
     """Return the phrases of the test set."""
-    path = TESTS / "data" / "phrases" / f"{code}.json"
-    return read_phrases(path.read_text(encoding="utf-8"))
+    if code not in _PHRASES:
+        path = TESTS / "data" / "phrases" / f"{code}.json"
+        _PHRASES[code] = read_phrases(path.read_text(encoding="utf-8"))
+    return _PHRASES[code]
 
 
 class Author:
