@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mirage.testing.planning import plan
     from mirage.testing.ranks import assert_ranks
     from mirage.testing.regressions import assert_no_regression
+    from mirage.testing.score_audit import audit_scores
+    from mirage.testing.score_comparison import compare_scores
     from mirage.testing.suites import write_tests
 
 __all__ = [
@@ -26,6 +28,8 @@ __all__ = [
     "assert_feature",
     "assert_no_regression",
     "assert_ranks",
+    "audit_scores",
+    "compare_scores",
     "mutation_score",
     "plan",
     "read_baseline",
@@ -41,6 +45,8 @@ _NAMES = {
     "mirage.testing.planning": ("plan",),
     "mirage.testing.ranks": ("assert_ranks",),
     "mirage.testing.regressions": ("assert_no_regression",),
+    "mirage.testing.score_audit": ("audit_scores",),
+    "mirage.testing.score_comparison": ("compare_scores",),
     "mirage.testing.suites": ("write_tests",),
 }
 
