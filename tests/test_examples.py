@@ -59,7 +59,7 @@ def test_quickstart_prints_what_readme_shows(step: Step) -> None:
     assert [line for line in shown if line.strip() != "..." and line not in lines] == []
 
 
-# The steps of the ladder that need nothing --------------------------------------------------------
+# The examples that need nothing --------------------------------------------------------
 
 
 def cells(printed: str, first: str) -> list[str]:
@@ -68,7 +68,7 @@ def cells(printed: str, first: str) -> list[str]:
     return line.removeprefix(first).split()
 
 
-def test_the_ladder_has_every_script_once() -> None:
+def test_the_table_of_examples_has_every_script_once() -> None:
     readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"\]\((\w+\.py)\)", readme)) == SCRIPTS
     numbers = [int(number) for number in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)]
@@ -365,7 +365,7 @@ def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
 
 
 def test_the_arena_says_what_it_needs(step: Step) -> None:
-    with pytest.raises(SystemExit, match="ARENA_MODELS names two models or more"):
+    with pytest.raises(SystemExit, match="ARENA_MODELS names two or more models"):
         step("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
 
 

@@ -41,7 +41,7 @@ FLOORS = (
     {"grids"},
     {"papers"},
     {"report"},
-    {"testing", "integrations"},
+    {"testing", "integrations", "labelling"},
     {"monitoring", "boards"},
     {"cli"},
 )

@@ -119,6 +119,18 @@ KEYS: dict[str, tuple[Key, ...]] = {
             for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
     ),
+    "truth/spans": (
+        ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
+        ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
+    ),
+    "speed/features": (
+        ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
+        ("four features, times the peers' rate", "", ("4 features, times the peers' rate",), ".2f"),
+    ),
+    "speed/page": (
+        ("CPU seconds", "", ("written, s of CPU",), ".0f"),
+        ("MB", "", ("size, MB",), ".1f"),
+    ),
 }
 # Lines of guides whose figures come from the files: the page, the line with a gap for each figure,
 # and the script, choice, names and format of each.

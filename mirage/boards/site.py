@@ -165,7 +165,7 @@ def write_site(site: Site, out: Path) -> None:
         "views": {name: view for name, view in views.items() if inline or name == first},
     }
     save(whole(site.title, _lead(site), _navigation(site), _main(site), data, "board.js",
-               connects=True), out / "index.html")  # fmt: skip
+               connect=True), out / "index.html")  # fmt: skip
 
 
 def _columns(rows: Sequence[Row], index: Mapping[str, int]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mirage._base.logs import logger
 from mirage._base.quoting import utf8_text
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
+_LOG = logger("mirage.cli")
 STDIN = "-"
 _FILES: list[Path] = []  # the file that holds the content of standard input
 
@@ -363,7 +365,13 @@ def labelled_of(
         if task not in TASKS:
             raise UnknownNameError("task of MEMERAG", task, TASKS)
         return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
-    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    labelled = LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    rest = [name for name in labelled.names if name not in {positive, *labelled.undecided}]
+    if len(rest) < 2 or positive not in labelled.names:
+        return labelled
+    negative = f"not {positive}"
+    _LOG.warning("%s: the labels %s count as %r", path, ", ".join(map(repr, rest)), negative)
+    return labelled.merged(dict.fromkeys(rest, negative), positive)
 
 
 def score_of(text: str) -> Score:

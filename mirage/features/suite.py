@@ -608,7 +608,7 @@ def _feature_column(
 def _describe_failing_query(item: Feature, batch: Sequence[Answered]) -> str:
     """Return a text that names the query on which a feature fails.
 
-    To find this query, the feature is computed again for each query of the batch alone.
+    To find this query, the feature is computed again for one query of the batch at a time.
     """
     for answer in batch:
         try:

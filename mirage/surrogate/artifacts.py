@@ -235,7 +235,7 @@ def shipped_digest(code: str) -> str:
 
 
 def _check_shipped(name: str) -> tuple[bytes, str]:
-    """Return the bytes of a bundled artifact, and its problem; an empty text if it is valid."""
+    """Return the bytes of a bundled artifact, and the problem with it, empty if there is none."""
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"

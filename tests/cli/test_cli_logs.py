@@ -13,7 +13,7 @@ from mirage import MirageDataset
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two weeks of the bundled questions: in the second, answers are not in Swahili."""
+    """Write two weeks of the bundled questions; in the second week, answers are not in Swahili."""
     path = tmp_path_factory.mktemp("logs") / "log.jsonl"
     rows = [
         {

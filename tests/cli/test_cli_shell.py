@@ -1,4 +1,4 @@
-"""What all commands have in common: help, errors, statuses, pipes, interrupts."""
+"""Properties of all commands: help, errors, statuses, pipes, interrupts."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def test_nothing_is_written_without_being_asked(
 
 
 def interrupted(server: ChatServer, *options: Any) -> subprocess.Popen[str]:
-    """A command that got Ctrl-C after its first answer, while it waited for the second."""
+    """Run a command that gets Ctrl-C after its first answer, while it waits for the second."""
     server.answer = lambda _: "ok" if len(server.requests) == 1 else Reply(when=lambda: False)
     endpoint = ("--model", "m", "--base-url", server.url, "--llm", "concurrency=1")
     running = process(*options, *endpoint)
