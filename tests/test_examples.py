@@ -286,6 +286,18 @@ def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
 
 
+def test_a_board_of_three_small_systems(step: Step, tmp_path: Path) -> None:
+    printed = step("board/build.py", str(tmp_path))
+    views = [line for line in printed.splitlines() if not line.startswith(" ")]
+    assert views == ["all", "sw", "en"]
+    assert printed.count("2026-11-17-anna-nearest-sentence") == 3
+    names = {path.relative_to(tmp_path / "site").as_posix() for path in tmp_path.rglob("site/**/*")}
+    assert {"index.html", "board.json", "data/all.json", "data/sw.json"} <= names
+    assert {"board/.gitlab-ci.yml", "board/.github/workflows/board.yml"} <= {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("board/**/*.yml")
+    }
+
+
 def test_a_benchmark_of_ones_own_files(step: Step, tmp_path: Path) -> None:
     texts = {
         "topics.tsv": "1\tWho?\n2\tWhere?\n3\tWhen?\n",

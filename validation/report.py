@@ -119,6 +119,20 @@ KEYS: dict[str, tuple[Key, ...]] = {
             for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
     ),
+    "truth/board_copies": (
+        (
+            "languages in which copies are refused",
+            "",
+            ("repeats the reference", "languages in which it is refused"),
+            ".0f",
+        ),
+        (
+            "in which quotations are",
+            "most",
+            ("quotes*", "languages in which it is refused"),
+            ".0f",
+        ),
+    ),
     "truth/spans": (
         ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
         ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
@@ -127,6 +141,9 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("page, MB", "", ("page, MB",), ".1f"),
         ("first view, ms", "", ("first view, ms",), ".0f"),
         ("change of view, ms", "", ("change of view, loaded before, ms",), ".0f"),
+        ("MB", "", ("page, MB",), ".1f"),
+        ("first view, ms", "", ("first view, ms",), ".0f"),
+        ("change of view, ms", "", ("change of view, loading it, ms",), ".0f"),
     ),
     "speed/features": (
         ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),

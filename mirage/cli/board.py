@@ -50,7 +50,10 @@ def new(
         ),
     ] = "surrogate",
 ) -> None:
-    """Start a board: write board.json, and jobs for GitHub Pages and GitLab Pages."""
+    """Start a board: write board.json, and CI jobs.
+
+    The jobs check pull requests and publish the site, on GitHub Pages and on GitLab Pages.
+    """
     from mirage.boards.starting import start_board
 
     start_board(folder, language, title=title, judge=judge)
@@ -109,7 +112,9 @@ def build(
     previous: Previous = None,
     jobs: options.Jobs = 1,
 ) -> None:
-    """Check a board, compute all scores from the responses, and write the site.
+    """Check a board, and write its site.
+
+    All scores are computed from the responses.
 
     Exit status: 1 if there is a problem, as for `mirage board check`; then nothing is written.
     """
