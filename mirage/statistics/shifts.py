@@ -123,9 +123,9 @@ def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
     """Return the counts of verdicts that a run of ``size`` verdicts on an item can have.
 
     Returns:
-        The possible counts, ``(outcomes, verdicts)``, and the chance of each on each item, ``(items,
-        outcomes)``, if the run's verdicts are drawn from the pooled ones without replacement (the
-        multivariate hypergeometric distribution).
+        The possible counts, ``(outcomes, verdicts)``, and their chances, ``(items, outcomes)``, if
+        the run's verdicts are drawn from the pooled ones without replacement (the multivariate
+        hypergeometric distribution).
     """
     from scipy.special import comb
 
