@@ -64,6 +64,26 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("named clusters", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
         ("hidden clusters", "least", ("rankings", "untold *", "*", "logit"), ".1%"),
     ),
+    "coverage/judge_drift": (
+        (
+            "false alarms of an unchanged judge at most",
+            "most",
+            ("false alarms", "*", "*", "unchanged"),
+            ".1%",
+        ),
+        (
+            "judge moved, told apart at least",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "judge *", "right"),
+            ".1%",
+        ),
+        (
+            "system moved",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
+            ".1%",
+        ),
+    ),
     "coverage/judged_ranking": (
         ("logits at least", "least", ("*", "*", "coverage: logit"), ".1%"),
         ("from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
@@ -138,9 +158,6 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
     ),
     "speed/board": (
-        ("page, MB", "", ("page, MB",), ".1f"),
-        ("first view, ms", "", ("first view, ms",), ".0f"),
-        ("change of view, ms", "", ("change of view, loaded before, ms",), ".0f"),
         ("MB", "", ("page, MB",), ".1f"),
         ("first view, ms", "", ("first view, ms",), ".0f"),
         ("change of view, ms", "", ("change of view, loading it, ms",), ".0f"),

@@ -20,7 +20,7 @@ from mirage.arena._prompt import judge_question
 from mirage.arena.judge import PairwiseJudge
 from mirage.arena.pairs import Contest, Pair
 from mirage.dataset import DatasetLike
-from mirage.errors import DatasetError, JudgmentError
+from mirage.errors import DatasetError, JudgmentError, SettingError
 from mirage.llm import LLM
 from mirage.llm.estimates import Estimate, estimate, sum_estimates
 from mirage.llm.questions import Question, ask_all
@@ -35,6 +35,8 @@ PAIRS = 40
 
 REPEATS = 3
 """Number of times that a judge is asked about each anchor pair in a run."""
+
+MOST_REPEATS = 10
 
 VERDICTS = ("a", "b", "tie", "invalid")
 """The verdicts that are counted; ``invalid`` means that the output contains no verdict."""
@@ -169,7 +171,7 @@ class AnchorPairs:
 
         Args:
             judge: The judge, with one or several LLMs.
-            repeats: Number of times that each LLM is asked about each pair.
+            repeats: Number of times that each LLM is asked about each pair, at most 10.
             progress: Show a progress bar on stderr, if stderr is a terminal.
 
         Returns:
@@ -177,7 +179,10 @@ class AnchorPairs:
 
         Raises:
             JudgmentError: A call failed, so the run is incomplete and cannot be compared.
+            SettingError: ``repeats`` is below 1 or above 10.
         """
+        if not 1 <= repeats <= MOST_REPEATS:
+            raise SettingError(f"repeats must be from 1 to {MOST_REPEATS}, got {repeats}")
         questions = self._questions(judge)
         results = []
         for llm in judge.judges:

@@ -87,7 +87,7 @@ def label(
     ] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Let people label answers, or compare pairs of answers, without seeing the systems.
+    """Let people label answers or compare pairs, blind to the systems.
 
     Prints the address of a page on this machine. The page shows one item at a time, in a random
     order, without names or scores, and each label is in the file before the next item appears.

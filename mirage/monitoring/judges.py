@@ -22,6 +22,7 @@ from mirage.statistics.shifts import shift_evidence
 from mirage.testing.baseline import Baseline, fingerprint
 
 __all__ = [
+    "CLEARED",
     "JUDGED_SCORE",
     "JudgeSeries",
     "JudgeStep",
@@ -32,6 +33,10 @@ __all__ = [
 
 JUDGED_SCORE = "judged_score"
 """The name, before ``@`` and judge, of the feature by which a history stores a judge's verdicts."""
+
+
+CLEARED = 0.2
+"""P-value of a change of the judge above which a drop of the score is the system's."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +226,8 @@ def judged_baseline(
 def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, ...]:
     """Return, for each significant drop of a judged feature, whether judge or system changed.
 
-    A drop is only attributed to the system if its judge has anchor pairs and has not moved.
+    A drop is only attributed to the system if its judge has anchor pairs, has not moved, and the
+    p-value of a change is above :data:`CLEARED`.
 
     Args:
         series: The series of a model's commits.
@@ -235,9 +241,15 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
         drop = f"{step.feature} is worse since {step.since[:10]}"
         own = [each for each in judge_series if _rates(each.judge, step.feature)]
         shifts = [each.shift for each in own if each.shift]
+        unclear = [each for each in own if not each.steps[-1].p > CLEARED]
         if shifts:
             notes.append(
                 f"{drop}, but the {'; '.join(shifts)}: this drop is no evidence against the system"
+            )
+        elif unclear:
+            notes.append(
+                f"{drop}: system or judge, because the judge may have changed too (p = "
+                f"{unclear[0].steps[-1].p:.2f}); judge another run"
             )
         elif own:
             notes.append(

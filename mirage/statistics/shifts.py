@@ -98,8 +98,20 @@ def _p_values(
         The p-values with ties broken at random, and those in which ties count as at least as far.
     """
     pooled, size = earlier + later, later.sum(axis=1)
-    observed = _statistics(later[None], pooled)
-    drawn = _statistics(_draw(pooled, size, permutations, rng), pooled)
+    expected = size[:, None] * (pooled / np.maximum(pooled.sum(axis=1, keepdims=True), 1))
+    excess = later - expected
+    observed = np.array([(excess**2).sum(), (excess.sum(axis=0) ** 2).sum()])
+    drawn = np.zeros((permutations, 2))
+    sums = np.zeros((permutations, pooled.shape[1]))
+    for each in np.unique(size).tolist():
+        rows = size == each
+        outcomes, chances = _outcomes(pooled[rows], each)
+        excess = outcomes[None] - expected[rows][:, None]
+        index = _draw(chances, permutations, rng)
+        drawn[:, 0] += np.take((excess**2).sum(axis=2).ravel(), index).sum(axis=1)
+        for verdict in range(pooled.shape[1]):
+            sums[:, verdict] += np.take(excess[..., verdict].ravel(), index).sum(axis=1)
+    drawn[:, 1] = (sums**2).sum(axis=1)
     tolerance = 1e-9 * (1 + np.abs(observed))
     above = (drawn > observed + tolerance).sum(axis=0)
     equal = (np.abs(drawn - observed) <= tolerance).sum(axis=0)
@@ -107,32 +119,30 @@ def _p_values(
     return broken, (above + 1 + equal) / (1 + permutations)
 
 
-def _draw(pooled: Ints, size: Ints, permutations: int, rng: np.random.Generator) -> Ints:
-    """Draw the verdicts of one run from the pooled verdicts on each item, without replacement.
+def _outcomes(pooled: Ints, size: int) -> tuple[Ints, Floats]:
+    """Return the counts of verdicts that a run of ``size`` verdicts on an item can have.
 
     Returns:
-        The counts, ``(permutations, items, verdicts)``.
+        The possible counts, ``(outcomes, verdicts)``, and their chances, ``(items, outcomes)``, if
+        the run's verdicts are drawn from the pooled ones without replacement (the multivariate
+        hypergeometric distribution).
     """
-    drawn = np.empty((permutations, *pooled.shape), dtype=np.int64)
-    open_size = np.broadcast_to(size, drawn.shape[:2]).copy()
-    rest = pooled.sum(axis=1)
-    for verdict, available in enumerate(pooled.T[:-1]):
-        rest = rest - available
-        drawn[..., verdict] = rng.hypergeometric(available, rest, open_size)
-        open_size -= drawn[..., verdict]
-    drawn[..., -1] = open_size
-    return drawn
+    from scipy.special import comb
+
+    verdicts = pooled.shape[1]
+    grid = np.indices((size + 1,) * verdicts).reshape(verdicts, -1).T
+    outcomes = grid[grid.sum(axis=1) == size]
+    chances = comb(pooled[:, None], outcomes[None]).prod(axis=2)
+    possible = chances.any(axis=0)
+    totals = comb(pooled.sum(axis=1), size)[:, None]
+    return outcomes[possible], chances[:, possible] / totals
 
 
-def _statistics(run: Ints, pooled: Ints) -> Floats:
-    """Return both statistics of the counts of runs, ``(runs, 2)``.
-
-    A run minus its share of the pooled counts is proportional to the difference between the run and
-    the earlier runs.
-    """
-    size = run.sum(axis=2, keepdims=True)
-    total = np.maximum(pooled.sum(axis=1), 1)[:, None]
-    excess = run - size * (pooled / total)
-    separate = (excess**2).sum(axis=(1, 2))
-    joint = (excess.sum(axis=1) ** 2).sum(axis=1)
-    return np.stack([separate, joint], axis=1)
+def _draw(chances: Floats, permutations: int, rng: np.random.Generator) -> Ints:
+    """Draw an outcome of each item, ``(permutations, items)``, as positions in flat ``chances``."""
+    limits = chances.cumsum(axis=1)
+    uniform = rng.random((permutations, len(chances)))
+    index = np.broadcast_to(np.arange(len(chances)) * chances.shape[1], uniform.shape).copy()
+    for limit in limits[:, :-1].T:
+        index += uniform >= limit
+    return index

@@ -31,7 +31,7 @@ from mirage.cli._shell import SECTIONS
 from mirage.dataset import MirageDataset
 
 EXPECTED = {
-    *("rank", "generate", "judge", "features", "fit", "metaeval", "decide"),
+    *("rank", "generate", "judge", "features", "fit", "label", "metaeval", "decide"),
     *("index", "retrieve", "rerank", "eval-run", "finetune"),
     *(f"grid {name}" for name in ("plan", "run", "table", "compare", "from-bergen")),
     *("baseline", "plan", "check", "history", "hub", "doctor"),

@@ -4,18 +4,19 @@ A judge gives verdicts (a, b, tie) on anchor pairs, three times each in every ru
 preference on each pair, from which a share of its verdicts deviates (noise). `shift_evidence`
 decides as `compare_judge_runs` does, after each run.
 
-* 30 runs of an unchanged judge, looked at after each: the share of series with any alarm.
+* 20 runs of an unchanged judge, looked at after each: the share of series with any alarm.
 * Two runs of which the second is by a moved judge: how often it is noticed at once.
 * Ten runs, then a change. The judge also compares a system with a reference on 100 queries, and
   the scores go through `rise_evidence`, as in `compare_commits`. ``judge reverses``: it has another
   preference on a share of all pairs, in either direction. ``judge turns``: it turns against the
   system, and against one side of the anchor pairs. ``system loses``: the system loses a share of
-  its queries. Told apart: within five runs there is an alarm, and the first alarm is of the judge,
-  or of the system and not of the judge.
+  its queries. The conclusion is that of `explain_drops`: the judge moved if its evidence reaches
+  20; the system got worse if its evidence does and that of the judge is below 5. Told apart: the
+  first conclusion comes within five runs of the change, and is right.
 * Judges with day noise, which prefer the first response more on some days than on others: the
   verdicts of two days then do differ, and the alarm says so.
 
-    python validation/coverage/judge_drift.py            # twenty minutes on one core
+    python validation/coverage/judge_drift.py            # five minutes on one core
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
 from _results import add_figure, save, script_parser, seeded
 
+from mirage.monitoring.judges import CLEARED
 from mirage.statistics.alarms import rise_evidence
 from mirage.statistics.shifts import PERMUTATIONS, shift_evidence
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-ALPHA, RUNS, BEFORE, WITHIN, QUERIES = 0.05, 30, 10, 5, 100
+ALPHA, RUNS, BEFORE, WITHIN, QUERIES = 0.05, 20, 10, 5, 100
 NULL_PERMUTATIONS = 200
 """For an unchanged judge, whose p-values are uniform with any number of permutations."""
 FEW_PERMUTATIONS = 2000
@@ -110,7 +112,7 @@ def at_once(series: int) -> None:
     print(f"share of {series} judges that moved between the first two runs and are noticed")
     print("pairs, repeats, noise, share of verdicts reversed")
     for pairs, repeats in DESIGNS:
-        for noise in NOISES[:2]:
+        for noise in NOISES[1:2]:
             for share in (0.2, 0.3):
                 rng = seeded([7, pairs, repeats, round(10 * noise), round(10 * share)])
                 noticed = 0
@@ -124,18 +126,15 @@ def at_once(series: int) -> None:
                 add_figure(noticed / series, "at once", *names)
 
 
-def first_alarms(
+def first_conclusion(
     rng: np.random.Generator,
     design: tuple[int, int],
     noise: float,
     kind: str,
     share: float,
     seed: int,
-) -> tuple[float, float]:
-    """Return the first runs after the change at which the judge and the system alarm, or inf.
-
-    An alarm before the change counts as run -1.
-    """
+) -> str:
+    """Return the first conclusion: judge, system, or none; with "early" before the change."""
     pairs, repeats = design
     anchors, system = draw_preferences(rng, pairs), draw_preferences(rng, QUERIES)
     anchors_after, system_after = anchors, system
@@ -156,33 +155,29 @@ def first_alarms(
     moved = shift_evidence(counts, permutations=FEW_PERMUTATIONS, seed=seed).evidence
     losses = -np.array(scores)[:, None]
     worse = rise_evidence(losses, smallest=np.array([1 / QUERIES])).evidence[:, 0]
-    return first(moved), first(worse)
-
-
-def first(evidence: Floats) -> float:
-    """Return the first run after the change with an alarm; -1 before it, inf without one."""
-    alarms = np.flatnonzero(evidence >= 1 / ALPHA)
-    if not len(alarms):
-        return np.inf
-    return max(float(alarms[0] - BEFORE), -1.0)
+    for run, (judge_evidence, score_evidence) in enumerate(zip(moved, worse, strict=True)):
+        when = "early " if run < BEFORE else ""
+        if moved[: run + 1].max() >= 1 / ALPHA:
+            return f"{when}judge"
+        if score_evidence >= 1 / ALPHA and judge_evidence < 1 / CLEARED:
+            return f"{when}system"
+    return "none"
 
 
 def told_apart(series: int) -> None:
-    """Print how often the first alarm names what moved."""
-    print(f"share of {series} changes after {BEFORE} runs that the first alarm attributes rightly")
-    print("pairs, repeats, noise, change, share: right, wrong, no alarm")
-    cells = [((40, 3), 0.1), ((40, 3), 0.2), ((20, 3), 0.1), ((40, 1), 0.1)]
+    """Print how often the first conclusion names what moved."""
+    print(f"share of {series} changes after {BEFORE} runs whose first conclusion is right")
+    print("pairs, repeats, noise, change, share: right, wrong, none")
+    cells = [((40, 3), 0.1), ((40, 3), 0.2)]
     for design, noise in cells:
         for kind, share in CHANGES:
             rng = seeded([9, *design, round(10 * noise), round(10 * share), len(kind)])
-            right = silent = 0
-            for number in range(series):
-                judge_at, system_at = first_alarms(rng, design, noise, kind, share, number)
-                if kind == "system loses":
-                    right += 0 <= system_at < np.inf and system_at < judge_at
-                else:
-                    right += 0 <= judge_at < np.inf and judge_at <= system_at
-                silent += judge_at == system_at == np.inf
+            conclusions = [
+                first_conclusion(rng, design, noise, kind, share, number)
+                for number in range(series)
+            ]
+            right = conclusions.count(kind.split()[0])
+            silent = conclusions.count("none")
             shares = [right / series, 1 - (right + silent) / series, silent / series]
             print(*design, noise, kind, share, *(f"{each:.3f}" for each in shares), flush=True)
             names = " ".join(map(str, design)), f"noise {noise}", f"{kind} {share}"
@@ -198,9 +193,9 @@ def main() -> None:
     if options.quick:
         options.series = 1
     print(f"{PERMUTATIONS} permutations at once, {FEW_PERMUTATIONS} in series")
+    told_apart(options.series)
     false_alarms(options.series, 4 if options.quick else RUNS)
     at_once(options.series)
-    told_apart(options.series)
     save(parser, options)
 
 
