@@ -72,13 +72,13 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         (
-            "judge moved, told apart at least",
+            "a fifth of the verdicts moved, told from the system at least",
             "least",
-            ("told apart", "40 3", "noise 0.1", "judge *", "right"),
+            ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
             ".1%",
         ),
         (
-            "system moved",
+            "the system moved by a fifth",
             "least",
             ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
             ".1%",

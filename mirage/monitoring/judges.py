@@ -247,10 +247,9 @@ def explain_drops(series: Series, judges: Iterable[JudgeSeries]) -> tuple[str, .
                 f"{drop}, but the {'; '.join(shifts)}: this drop is no evidence against the system"
             )
         elif unclear:
-            notes.append(
-                f"{drop}: system or judge, because the judge may have changed too (p = "
-                f"{unclear[0].steps[-1].p:.2f}); judge another run"
-            )
+            p = unclear[0].steps[-1].p
+            why = "has one run only" if np.isnan(p) else f"may have changed too (p = {p:.2f})"
+            notes.append(f"{drop}: system or judge, because the judge {why}; judge another run")
         elif own:
             notes.append(
                 f"{drop}: the system changed, because the judge shows no significant change on its "
