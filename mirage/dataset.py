@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from mirage._base.files import parse_rows, record_rows, validated, write_records
@@ -78,6 +79,25 @@ def cluster_name(query: Query, cluster: Cluster) -> str | None:
     )
 
 
+LEVELS: Mapping[str, str] = MappingProxyType({"quick": "mini", "hard": "hard"})
+"""Levels of difficulty of the bundled queries, with their folders in the data of the package."""
+
+
+def bundled_name(code: str, level: str) -> str:
+    """Return the name of a bundled dataset, such as ``bundled-sw`` or ``bundled-sw-hard``."""
+    return f"bundled-{code}" if level == "quick" else f"bundled-{code}-{level}"
+
+
+def _queries_of_dossiers(
+    dossiers: Iterable[tuple[str, dict[str, Any]]],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the queries of each dossier, with the passages that the dossier stores once."""
+    for where, dossier in dossiers:
+        shared = {"passages": dossier["passages"], "cluster": dossier["cluster"]}
+        for row in dossier["queries"]:
+            yield where, row | shared
+
+
 _NOTEBOOK_ROWS = 10
 """Number of queries of a dataset that a notebook shows."""
 
@@ -133,22 +153,36 @@ class MirageDataset(NearNames, Sequence[Query]):
             )
 
     @classmethod
-    def bundled(cls, language: str) -> MirageDataset:
-        """Return the benchmark that ships with the library: the same 40 queries in each language.
+    def bundled(cls, language: str, *, level: str = "quick") -> MirageDataset:
+        """Return a benchmark that ships with the library: the same queries in each language.
 
-        Thirty queries show five passages of which one to four answer them. Ten have no passage that
-        answers them. ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
+        ``metadata["kind"]`` is the type of the question, such as ``two_passages``.
 
         Args:
             language: ISO 639-1 code.
+            level: Difficulty, one of :data:`LEVELS`. ``"quick"`` has 40 general-knowledge queries.
+                Thirty show five passages of which one to four answer them, and ten have no passage
+                that answers them. ``"hard"`` has 60 queries on twelve made-up dossiers, with 12 to
+                15 passages each. Fifty need two to four passages together, and ten have no answer.
+                Queries on one dossier are a cluster.
 
         Raises:
-            UnknownNameError: If there is no such language, or it has no bundled queries.
+            UnknownNameError: If there is no such language or level, or the language has no bundled
+                queries.
+
+        Example:
+            >>> hard = MirageDataset.bundled("sw", level="hard")
+            >>> len(hard), hard[0].cluster, hard[0].metadata["kind"]
+            (60, '01-council', 'update')
         """
         code = Language.with_board(language).code
-        source = resources.files("mirage") / "data" / "mini" / f"{code}.jsonl"
-        rows = parse_rows(source.read_text(encoding="utf-8"), f"bundled {code}")
-        return cls((validated(Query, row, where) for where, row in rows), name=f"bundled-{code}")
+        if level not in LEVELS:
+            raise UnknownNameError("level of the bundled queries", level, LEVELS)
+        name = bundled_name(code, level)
+        source = resources.files("mirage") / "data" / LEVELS[level] / f"{code}.jsonl"
+        rows = parse_rows(source.read_text(encoding="utf-8"), name)
+        queries = _queries_of_dossiers(rows) if level == "hard" else rows
+        return cls((validated(Query, row, where) for where, row in queries), name=name)
 
     @classmethod
     def load(cls, path: str | Path) -> MirageDataset:

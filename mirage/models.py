@@ -50,8 +50,22 @@ Forms = Annotated[
 
 Verdict = Literal["a", "b", "tie"]
 
+SETTLED = "settled"
+"""The rater or judge whose label is final, because it settles a conflict between people."""
 
-class Record(BaseModel):
+
+if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
+    _NearModel = BaseModel
+else:
+
+    class _NearModelMeta(NearNamesMeta, type(BaseModel)):
+        pass
+
+    class _NearModel(NearNames, BaseModel, metaclass=_NearModelMeta):
+        pass
+
+
+class Record(_NearModel):
     """A row of a file. Fields cannot be changed, and unknown fields are rejected."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
@@ -306,18 +320,7 @@ def second_response(response: Response, where: str) -> DatasetError:
     )
 
 
-if TYPE_CHECKING:  # type checkers need the constructor that pydantic's own metaclass declares
-    _NearRecord = Record
-else:
-
-    class _NearRecordMeta(NearNamesMeta, type(Record)):
-        pass
-
-    class _NearRecord(NearNames, Record, metaclass=_NearRecordMeta):
-        pass
-
-
-class Run(_NearRecord):
+class Run(Record):
     """All responses of one model to one dataset, at most one per query, as in TREC.
 
     If a model was asked several times, :attr:`responses` has all of its responses, distinguished by

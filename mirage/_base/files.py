@@ -103,15 +103,22 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def table_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def table_rows(
+    path: Path, damaged: list[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Return an iterator over the rows of a JSON Lines or Parquet file, each with its location.
 
     A file with the suffix ``.parquet`` is read as Parquet, any other as JSON Lines, which may be
     compressed with gzip. The file may be larger than memory.
+
+    Args:
+        path: Path of the file.
+        damaged: List to which the errors of lines are added that are not JSON objects. By default
+            they are raised.
     """
     if path.name.lower().endswith(".parquet"):
         return parquet_rows(path)
-    return _json_lines(path)
+    return _json_lines(path, damaged)
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -139,12 +146,21 @@ def _delimited_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str,
         raise DatasetError(f"{path}, line {reader.line_num}: {error}") from None
 
 
-def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(
+    path: Path, damaged: list[str] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the objects of a JSON Lines file, which may be larger than memory."""
     for number, line in byte_lines(path, whole=False):
         if line.strip():
             where = f"{path}, line {number}"
-            yield json_object(where, decode(line, where, first=number == 1))
+            try:
+                row = json_object(where, decode(line, where, first=number == 1))
+            except DatasetError as error:
+                if damaged is None:
+                    raise
+                damaged.append(str(error))
+            else:
+                yield row
 
 
 def parquet_rows(path: Path, *, first: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from mirage._base.logs import logger
 from mirage._base.quoting import utf8_text
 from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mirage.monitoring.logs import Log
     from mirage.surrogate import SurrogateRanker
 
+_LOG = logger("mirage.cli")
 STDIN = "-"
 _FILES: list[Path] = []  # the file that holds the content of standard input
 
@@ -232,22 +234,35 @@ def run_of(language: str, text: str) -> Run:
     return runs_of(language, [text])[0]
 
 
-def log_fields(texts: Iterable[str] | None, cluster: str | None = None) -> dict[str, str]:
-    """Return, for each field, the key under which the log has it.
+class LogReading(NamedTuple):
+    """How to read a log: see :func:`mirage.monitoring.logs.read`."""
+
+    fields: Mapping[str, str]
+    form: str | None
+    skip_damaged: bool
+
+
+def log_reading(
+    fields: Iterable[str] | None, cluster: str | None, form: str | None, skip_damaged: bool
+) -> LogReading:
+    """Return how to read a log, from the options of a command.
 
     Args:
-        texts: Values of ``--field``, such as ``question=input.text``.
+        fields: Values of ``--field``, such as ``question=input.text``.
         cluster: Value of ``--cluster``.
+        form: Value of ``--format``.
+        skip_damaged: Value of ``--skip-damaged``.
     """
-    fields = named_texts("--field", texts or (), "FIELD=NAME, such as question=input.text")
-    return fields if cluster is None else {**fields, "cluster": cluster}
+    names = named_texts("--field", fields or (), "FIELD=NAME, such as question=input.text")
+    names = names if cluster is None else {**names, "cluster": cluster}
+    return LogReading(names, form, skip_damaged)
 
 
-def log_of(language: str, path: Path, fields: Mapping[str, str], name: str = "") -> Log:
+def log_of(language: str, path: Path, reading: LogReading, name: str = "") -> Log:
     """Return the log in a file."""
     from mirage.monitoring import logs
 
-    return logs.read(path, language=language, fields=fields, model=name)
+    return logs.read(path, language=language, model=name, **reading._asdict())
 
 
 def ranker_of(path: Path, trust: bool) -> SurrogateRanker:
@@ -369,7 +384,13 @@ def labelled_of(
         if task not in TASKS:
             raise UnknownNameError("task of MEMERAG", task, TASKS)
         return LabelledSentences.memerag(path, task=task)  # type: ignore[arg-type]
-    return LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    labelled = LabelledSentences.from_jsonl(file_of(path), language=language, positive=positive)
+    rest = [name for name in labelled.names if name not in {positive, *labelled.undecided}]
+    if len(rest) < 2 or positive not in labelled.names:
+        return labelled
+    negative = f"not {positive}"
+    _LOG.warning("%s: the labels %s count as %r", path, ", ".join(map(repr, rest)), negative)
+    return labelled.merged(dict.fromkeys(rest, negative), positive)
 
 
 def score_of(text: str) -> Score:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mirage.cli._inputs import log_of
+from mirage.cli._inputs import LogReading, log_of
 from mirage.cli._output import wrapped
 from mirage.cli._scores import feature_plain, feature_text, table_plain
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mirage.monitoring.log_streams import MeasuredLog
     from mirage.monitoring.logs import Log
     from mirage.monitoring.traffic import LogMeasures
+    from mirage.monitoring.untested import UntestedDocuments
     from mirage.monitoring.watches import Watch
 
 __all__ = [
@@ -26,15 +27,16 @@ __all__ = [
     "measured_logs",
     "model_logs",
     "streamed_plain",
+    "untested_plain",
     "watch_plain",
 ]
 
 
-def model_logs(language: str, files: dict[str, Path], fields: dict[str, str]) -> list[Log]:
+def model_logs(language: str, files: dict[str, Path], reading: LogReading) -> list[Log]:
     """Return the logs in files, split by model, with all queries clustered by the same rule."""
     from mirage.monitoring.logs import regroup
 
-    logs = [log_of(language, file, fields, name) for name, file in files.items()]
+    logs = [log_of(language, file, reading, name) for name, file in files.items()]
     return list(regroup([part for log in logs for part in log.by_model().values()]))
 
 
@@ -85,6 +87,18 @@ def drift_plain(result: Drift) -> dict[str, Any]:
         "margin": result.margin,
         "changes": [asdict(shift) for shift in result.shifts],
         "not_measured": dict(result.unmeasured),
+    }
+
+
+def untested_plain(result: UntestedDocuments) -> dict[str, Any]:
+    """Return the documents that no test has as JSON data."""
+    return {
+        "log": result.log,
+        "tests": result.tests,
+        "documents": result.documents,
+        "questions": result.questions,
+        "questions_with_untested_documents_only": result.untested,
+        "untested": [row._asdict() for row in result],
     }
 
 

@@ -114,9 +114,24 @@ Fields = Annotated[
     option(
         "FIELD=NAME",
         "Read FIELD from the key NAME of the log, such as question=input.text; may be repeated. "
-        "FIELD is question, passages, answer, error, id, time, model, cluster or session.",
+        "FIELD is question, passages, text (of a passage), passage_id, answer, error, id, time, "
+        "model, cluster or session.",
         "--field",
     ),
+]
+LogFormat = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Tool that exported the log: langchain, llamaindex, opentelemetry, langfuse or phoenix.  "
+        "[default: one answered question per line]",
+        "--format",
+        show_default=False,
+    ),
+]
+SkipDamaged = Annotated[
+    bool,
+    flag("Skip lines that are not valid, and print their number.", "--skip-damaged"),
 ]
 LogCluster = Annotated[
     str | None,

@@ -10,6 +10,7 @@ import numpy as np
 
 from mirage._base.arrays import Ints
 from mirage._base.tables import Printed, Table
+from mirage.dataset import clusters_of
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
@@ -313,8 +314,8 @@ def drift(
         SettingError: ``alpha`` or ``margin`` is not between 0 and 1.
     """
     for name, share in (("alpha", alpha), ("margin", margin)):
-        if share is not None and not 0 < share < 1:
-            raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
+        if share is not None:
+            _check_share(name, share)
     if before.dataset.language != after.dataset.language:
         raise DatasetError(
             f"{before.dataset.name} is in {before.dataset.language!r}, but {after.dataset.name} is "
@@ -335,6 +336,76 @@ def drift(
         permutations=permutations,
         seed=seed,
     )
+
+
+def drift_each(
+    log: Log,
+    period: str,
+    *,
+    suite: FeatureSuite | None = None,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    permutations: int = 4999,
+    seed: int = 0,
+    n_jobs: int = 1,
+    progress: bool = True,
+) -> dict[str, Drift]:
+    """Compare each day, week or month of a log with all other ones.
+
+    It answers which periods differ, if nobody knows which one to suspect. Each comparison is that
+    of :func:`drift`, with the significance level ``alpha`` divided by the number of periods
+    (Bonferroni). So ``alpha`` is the false positive rate for all periods and measures together.
+
+    Args:
+        log: The log, from :func:`mirage.monitoring.logs.read`; every line needs a time.
+        period: ``day``, ``week`` or ``month`` (ISO 8601, UTC). A period needs four days, so that
+            days have no intervals.
+        suite: The features, as for :func:`drift`.
+        alpha: False positive rate for all periods and measures together.
+        level: Confidence level of the intervals.
+        permutations: Number of random permutations for p-values.
+        seed: Random seed of the permutations.
+        n_jobs: Number of processes that compute features, as in joblib.
+        progress: Whether to show progress bars.
+
+    Returns:
+        The comparison of the other periods with each period, by its name.
+
+    Raises:
+        DatasetError: A line has no time, or there is only one period.
+        FeatureError: No feature can be computed, or a feature fails.
+        SettingError: ``alpha`` is not between 0 and 1.
+        UnknownNameError: There is no such period.
+    """
+    _check_share("alpha", alpha)
+    pairs = log.each(period)
+    whole = measure_log(log.dataset, log.run, suite, n_jobs=n_jobs, progress=progress)
+    results = {}
+    for name, (others, part) in pairs.items():
+        sides = [
+            LogMeasures(
+                replace(
+                    whole.table.select(side.dataset.query_ids), clusters=clusters_of(side.dataset)
+                ),
+                whole.unmet,
+            )
+            for side in (others, part)
+        ]
+        results[name] = drift_of(
+            others,
+            part,
+            sides,
+            alpha=alpha / len(pairs),
+            level=level,
+            permutations=permutations,
+            seed=seed,
+        )
+    return results
+
+
+def _check_share(name: str, share: float) -> None:
+    if not 0 < share < 1:
+        raise SettingError(f"{name} must be above 0 and below 1, such as 0.05; got {share}")
 
 
 def drift_of(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,10 +14,10 @@ from mirage.features.run_files import Item, check_regular, file_digest
 from mirage.features.streams import Measures, score_stream
 from mirage.features.suite import FeatureSuite
 from mirage.languages import Language
+from mirage.monitoring.lines import Line
 from mirage.monitoring.logs import (
     FEWEST_JOINED,
     Clustering,
-    LogLine,
     join_clusters,
     log_lines,
     question_name,
@@ -50,6 +51,8 @@ def measure_log_file(
     language: str,
     fields: Mapping[str, str] = MappingProxyType({}),
     model: str = "",
+    form: str | None = None,
+    skip_damaged: bool = False,
     suite: FeatureSuite | None = None,
     n_jobs: int = 1,
     executor: Executor | None = None,
@@ -67,6 +70,8 @@ def measure_log_file(
         fields: Names of fields in the log.
         model: Name of the model if no line, or each line, names the same one; by default the file's
             name.
+        form: Name of the tool that exported the log, as for :func:`mirage.monitoring.logs.read`.
+        skip_damaged: Skip lines that are not valid, with a warning.
         suite: The features. The default is that of :func:`measure_log`.
         n_jobs: Number of processes, as in joblib.
         executor: Computes features on its workers instead of local processes.
@@ -78,7 +83,9 @@ def measure_log_file(
         UnknownNameError: There is no such language, or ``fields`` has an unknown key.
     """
     path, code = Path(path), Language.of(language).code
-    stream = _LogFile(path, code, fields, model or path.name.partition(".")[0])
+    lines = partial(log_lines, path, code, fields, form=form, skip_damaged=skip_damaged)
+    reading = f"{code} {sorted(fields.items())} {form} {skip_damaged}"
+    stream = _LogFile(path, code, lines, reading, model or path.name.partition(".")[0])
     scored = score_stream(
         stream,
         suite or FeatureSuite(LOG_FEATURES, code),
@@ -103,11 +110,19 @@ class _LogFile:
         joined: For each run, the number of its clusters if equal questions and sessions are joined.
     """
 
-    def __init__(self, path: Path, language: str, fields: Mapping[str, str], model: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        language: str,
+        read_lines: Callable[[], Iterable[Line]],
+        reading: str,
+        model: str,
+    ) -> None:
         check_regular(path)
         self.path = path
         self.language = language
-        self.fields = fields
+        self._read_lines = read_lines
+        self._reading = reading
         self.clustering: Clustering = "questions"
         self.joined: tuple[int, ...] = ()
         self._default = model
@@ -136,14 +151,13 @@ class _LogFile:
 
     def digest(self) -> str:
         """Return a digest of the log and of how it is read."""
-        reading = (self.language, self._default, *sorted(self.fields.items()))
-        return f"{file_digest(self.path)}\n{reading}"
+        return f"{file_digest(self.path)}\n{self._default}\n{self._reading}"
 
     def items(self) -> Iterator[Item]:
         """Yield the lines in order; the first time, models and clusters are noted."""
         is_first = not self._models
         models: dict[str, int] = {}
-        for line in log_lines(self.path, self.language, self.fields):
+        for line in self._read_lines():
             query = line.entry.query
             model = query.metadata.get("model", self._default)
             number = models.setdefault(model, len(models))
@@ -208,7 +222,7 @@ class _LineNames:
         """Whether any line names its cluster."""
         return bool(self._numbers[2])
 
-    def add(self, line: LogLine, run: int) -> None:
+    def add(self, line: Line, run: int) -> None:
         """Add the next line."""
         questions, sessions, clusters = self._numbers
         self.ids.append(line.entry.query.id)

@@ -27,7 +27,7 @@ from mirage.text.abstentions import ABSTAINS_AT
 from mirage.text.content import best_matches, content_words
 from mirage.text.responses import ParsedResponse
 
-__all__ = ["NEW_WORDS", "TRAFFIC", "LogMeasures", "measure_log", "new_words", "traffic"]
+__all__ = ["measure_log", "new_words", "traffic"]
 
 LOG_FEATURES = (*OFFLINE, "support_lexical_all", "answer_length")
 """The features that are measured on a log, if the log contains the data that they need."""

@@ -172,10 +172,10 @@ _FEW_LETTERS = 12  # letters of other words below which capitalised words count 
 
 @cache
 def _priors(script: str, code: str) -> tuple[Mapping[str, float], Mapping[str, float]]:
-    """Return two log prior probabilities of each language of a script.
+    """Return two mappings from each language of a script to its log prior probability.
 
-    In the first mapping, the language ``code`` is expected and therefore the most probable. In the
-    second one, no language is expected.
+    In the first mapping, the language ``code`` is expected, so it is the most probable one. In the
+    second mapping, no language is expected.
     """
     writers, neighbours = _candidates(script, code)
     uniform = dict.fromkeys(writers, 0.0) | dict.fromkeys(neighbours, _PRIOR_NEIGHBOUR)
