@@ -177,7 +177,8 @@ def compare(
     """Test differences between finished cells of a grid.
 
     A cell is one combination of entries, such as a dataset, a retriever and a generator. The tests
-    are paired by query, and the p-values are corrected for multiple testing.
+    are paired by query, and the p-values are corrected for multiple testing. To compare scores of
+    other tools, use `mirage compare`.
     """
     table = _grid(grid).table(limit=limit)
     differences = table.compare(
