@@ -234,8 +234,8 @@ def read(
         fields: Names of fields in the log, by their names in :data:`FIELDS`. A dot leads into an
             object, and a number into a list: ``{"answer": "choices.0.message.content"}``.
         model: Name of the run; by default the model that all lines name, or else the file's name.
-        form: Name of the tool that exported the log, a key of
-            :data:`mirage.monitoring.exports.FORMATS`. By default each line is a question.
+        form: Name of the tool that exported the log: ``langchain``, ``llamaindex``,
+            ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is a question.
         skip_damaged: Skip lines that are not valid, with a warning that has their number. By
             default the first one is an error.
 
