@@ -29,7 +29,7 @@ FLOORS = (
     {"executors"},
     {"models", "llm", "statistics"},
     {"text", "human_agreement", "neural"},
-    {"dataset", "sources", "corpus", "passages"},
+    {"dataset", "sources", "corpus", "passages", "scores"},
     {"generation", "retrieval"},
     {"features", "pipeline"},
     {"testsets"},

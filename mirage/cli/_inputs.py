@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from mirage.errors import ArtifactError, DatasetError, MirageError, UnknownNameE
 
 if TYPE_CHECKING:
     from mirage.dataset import MirageDataset
+    from mirage.executors import Executor
     from mirage.leaderboard import Leaderboard
     from mirage.metaeval import LabelledSentences
     from mirage.metaeval.judges import Score
@@ -340,6 +342,23 @@ def leaderboard_of(
     queries = dataset_of(language, dataset)
     ranker = ranker_of(surrogate, trust)
     return Leaderboard(queries, FeatureSuite(ranker.features, queries.language), ranker)
+
+
+# Executors ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def executor_of(name: str | None) -> Iterator[Executor | None]:
+    """Yield the executor with this name, or ``None`` if no name is given."""
+    if name is None:
+        yield None
+        return
+    if name != "ray":
+        raise UnknownNameError("executor", name, ("ray",))
+    from mirage.executors import ray_executor
+
+    with ray_executor() as executor:
+        yield executor
 
 
 # Labels of sentences -----------------------------------------------------------------------------

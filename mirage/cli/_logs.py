@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from mirage.cli._inputs import LogReading, log_of
 from mirage.cli._output import wrapped
-from mirage.cli._scores import feature_plain, feature_text
+from mirage.cli._scores import feature_plain, feature_text, table_plain
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite
-    from mirage.monitoring.drifts import Drift
+    from mirage.monitoring.drifts import Clustered, Drift
+    from mirage.monitoring.log_streams import MeasuredLog
     from mirage.monitoring.logs import Log
     from mirage.monitoring.traffic import LogMeasures
     from mirage.monitoring.untested import UntestedDocuments
@@ -25,6 +26,7 @@ __all__ = [
     "log_text",
     "measured_logs",
     "model_logs",
+    "streamed_plain",
     "untested_plain",
     "watch_plain",
 ]
@@ -49,7 +51,7 @@ def measured_logs(
     return [measure_log(log.dataset, log.run, suite, n_jobs=jobs) for log in logs]
 
 
-def log_text(log: Log, side: LogMeasures) -> str:
+def log_text(log: Clustered, side: LogMeasures) -> str:
     """Return a table of the features of a log, with notes on their limits."""
     from mirage.monitoring.drifts import cautions
 
@@ -61,6 +63,14 @@ def log_plain(side: LogMeasures) -> dict[str, Any]:
     from mirage.monitoring.drifts import unmeasured
 
     return {**feature_plain(side.table), "not_measured": unmeasured(side)}
+
+
+def streamed_plain(log: MeasuredLog) -> dict[str, Any]:
+    """Return the features of a log whose values are in a file as JSON data."""
+    from mirage.monitoring.drifts import unmeasured
+
+    plain = table_plain(log.measures.table, log.missing)
+    return {**plain, "not_measured": unmeasured(log.measures)}
 
 
 def drift_plain(result: Drift) -> dict[str, Any]:

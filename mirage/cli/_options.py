@@ -168,6 +168,24 @@ RunFile = Annotated[
 # Running ------------------------------------------------------------------------------------------
 
 Jobs = Annotated[int, option("N", "Number of parallel processes; -1 uses one per core.")]
+ValueFile = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Also write the values to this file: JSON Lines, or Parquet if its suffix is .parquet. "
+        "Inputs, which may be Parquet too, are then read block by block, so that they need not fit "
+        "into memory, and an interrupted command continues where it stopped.",
+        "--out",
+    ),
+]
+Executor = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it is "
+        "not set.  [default: run everything on this machine]",
+    ),
+]
 Seed = Annotated[int, option("N", "Random seed.")]
 Trust = Annotated[
     bool,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from mirage.cli import _options as options
 from mirage.cli._inputs import (
     LogReading,
+    check_folder,
     dataset_of,
+    executor_of,
     file_of,
     input_files,
     language_of,
@@ -21,6 +23,7 @@ from mirage.cli._logs import (
     log_text,
     measured_logs,
     model_logs,
+    streamed_plain,
     untested_plain,
     watch_plain,
 )
@@ -41,6 +44,7 @@ commands = group("logs", "Measure production logs, and detect drift.")
     epilog=example(
         "mirage logs features log.jsonl --language sw",
         "mirage logs features log.jsonl --language sw --field answer=output.text",
+        "mirage logs features log.parquet --language sw --jobs -1 --out values.parquet",
     )
 )
 def features(
@@ -65,7 +69,9 @@ def features(
     field: options.Fields = None,
     form: options.LogFormat = None,
     skip_damaged: options.SkipDamaged = False,
+    out: options.ValueFile = None,
     jobs: options.Jobs = 1,
+    executor: options.Executor = None,
     as_json: options.Json = False,
 ) -> None:
     """Score the answers in logs by features.
@@ -74,7 +80,15 @@ def features(
     the reason for each feature that could not be measured.
     """
     code = language_of(language)
-    parts = model_logs(code, input_files(logs), log_reading(field, cluster, form, skip_damaged))
+    reading = log_reading(field, cluster, form, skip_damaged)
+    if executor is not None and out is None:
+        raise MirageError("--executor needs --out FILE, the file of the values")
+    if out is not None:
+        if tests is not None:
+            raise MirageError("--out cannot be combined with --tests; run two commands")
+        _write(code, logs, reading, feature, out, jobs, executor, as_json)
+        return
+    parts = model_logs(code, input_files(logs), reading)
     sides = measured_logs(parts, feature, jobs)
     texts = [log_text(log, side) for log, side in zip(parts, sides, strict=True)]
     plain = list(map(log_plain, sides))
@@ -89,6 +103,39 @@ def features(
             for side, result in zip(plain, results, strict=True)
         ]
     out_either("\n\n".join(texts), plain, as_json)
+
+
+def _write(
+    language: str,
+    logs: list[str],
+    reading: LogReading,
+    features: list[str] | None,
+    path: Path,
+    jobs: int,
+    executor: str | None,
+    as_json: bool,
+) -> None:
+    """Write the values to a file, reading the log block by block, and print the means."""
+    from mirage.features import FeatureSuite
+    from mirage.monitoring.log_streams import measure_log_file
+
+    if len(logs) != 1:
+        raise MirageError(f"--out needs a single log, got {len(logs)}; run one command for each")
+    check_folder(path)
+    ((name, file),) = input_files(logs).items()
+    with executor_of(executor) as workers:
+        measured = measure_log_file(
+            file,
+            path,
+            language=language,
+            **reading._asdict(),
+            model=name,
+            suite=FeatureSuite(features) if features else None,
+            n_jobs=jobs,
+            executor=workers,
+        )
+    text = "\n\n".join(log_text(log, log.measures) for log in measured)
+    out_either(text, list(map(streamed_plain, measured)), as_json)
 
 
 @commands.command(

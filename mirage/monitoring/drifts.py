@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureSuite, FeatureTable
 from mirage.features.base import Need
 from mirage.features.registry import facts
-from mirage.monitoring.logs import FEWEST_JOINED, Log, regroup
+from mirage.monitoring.logs import FEWEST_JOINED, Clustering, Log, regroup
 from mirage.monitoring.traffic import NEW_WORDS, LogMeasures, measure_log, new_words
 from mirage.statistics.bootstrap import NO_INTERVAL
 from mirage.statistics.clusters import FEWEST_FOR_MEANS, cluster_codes
@@ -192,7 +192,19 @@ def _cluster_notes(clusters: int, largest: float) -> list[str]:
     return notes
 
 
-def describe_clusters(log: Log) -> str:
+class Clustered(Protocol):
+    """A log, as far as its clusters are described; see :class:`mirage.monitoring.logs.Log`."""
+
+    @property
+    def clustering(self) -> Clustering:
+        """How questions are grouped into clusters."""
+
+    @property
+    def joined(self) -> int:
+        """The number of clusters if equal questions of different sessions were joined too."""
+
+
+def describe_clusters(log: Clustered) -> str:
     """Return a description of the clusters of a log."""
     if log.clustering == "field":
         return "questions with the same value in the cluster field"
@@ -212,7 +224,7 @@ def _describe_both(before: Log, after: Log) -> str:
     return words[0] if len(words) == 1 else f"before, {words[0]}; after, {words[1]}"
 
 
-def cautions(log: Log, side: LogMeasures) -> list[str]:
+def cautions(log: Clustered, side: LogMeasures) -> list[str]:
     """Return warnings about a log's measures, one line each.
 
     They name a lack of clusters, measures that are 0 because no answer cites a passage, and

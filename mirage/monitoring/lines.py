@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mirage._base.rows import PASSAGE_NAMES, is_missing, present
-from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.errors import DatasetError, UnknownNameError
 from mirage.models import Response
 from mirage.monitoring.exports import FORMATS
 from mirage.sources.contexts import Asked, query_of, response_to
@@ -294,17 +293,14 @@ def _time(where: str, row: Mapping[str, Any], names: Sequence[str]) -> datetime 
         ) from None
 
 
-def check_fields(path: Path, fields: Mapping[str, str], lines: Sequence[Line]) -> None:
-    """Raise an error if a field that the user named is in no line, because it may be misspelt."""
-    has: Mapping[str, Callable[[Line], object]] = {
-        "passages": lambda line: line.entry.query.passages or line.response.shown is not None,
-        "time": lambda line: line.time,
-        "model": lambda line: line.entry.query.metadata,
-        "cluster": lambda line: line.cluster,
-        "session": lambda line: line.session,
-    }
-    for name in fields.keys() & has.keys():
-        if not any(map(has[name], lines)):
-            raise SettingError(
-                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
-            )
+def has_field(line: Line, name: str) -> bool:
+    """Return whether a line has a value for a field; true for a field that every line needs."""
+    match name:
+        case "passages":
+            return bool(line.entry.query.passages) or line.response.shown is not None
+        case "model":
+            return bool(line.entry.query.metadata)
+        case "time" | "cluster" | "session":
+            return getattr(line, name) is not None
+        case _:
+            return True

@@ -9,27 +9,27 @@ answers can be computed on a log.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from mirage._base.files import table_rows
 from mirage._base.logs import logger
 from mirage._base.passages import plain_text
 from mirage.dataset import MirageDataset
-from mirage.errors import DatasetError, UnknownNameError
+from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.languages import Language
 from mirage.models import Run
 from mirage.monitoring.exports import export_rows
 from mirage.monitoring.lines import (
     FIELDS,
     Line,
-    check_fields,
     check_id,
     field_names,
+    has_field,
     look_up,
     parse_line,
 )
@@ -53,6 +53,8 @@ If it leaves fewer, the questions are clustered by session alone (:func:`regroup
 
 Clustering = Literal["field", "questions", "questions and sessions", "sessions"]
 """How questions are grouped into clusters: by a field, by equal text, or by user or session."""
+
+N = TypeVar("N")
 
 _LOG = logger("mirage.sources")
 
@@ -232,8 +234,8 @@ def read(
         fields: Names of fields in the log, by their names in :data:`FIELDS`. A dot leads into an
             object, and a number into a list: ``{"answer": "choices.0.message.content"}``.
         model: Name of the run; by default the model that all lines name, or else the file's name.
-        form: Name of the tool that exported the log, a key of
-            :data:`mirage.monitoring.exports.FORMATS`. By default each line is a question.
+        form: Name of the tool that exported the log: ``langchain``, ``llamaindex``,
+            ``opentelemetry``, ``langfuse`` or ``phoenix``. By default each line is a question.
         skip_damaged: Skip lines that are not valid, with a warning that has their number. By
             default the first one is an error.
 
@@ -252,41 +254,8 @@ def read(
         >>> [response.text for response in log.run], log.run.model
         (['Ada.'], 'bot')
     """
-    path, code, names = Path(path), Language.of(language).code, field_names(fields, form)
-    lines: list[Line] = []
-    first_places: dict[str, str] = {}
-    empty: list[str] = []
-    damaged: list[str] | None = [] if skip_damaged else None
-    rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
-    for where, row in rows:
-        try:
-            line = parse_line(where, row, names, code)
-            if line is not None:
-                check_id(where, row, names, line, first_places)
-        except DatasetError as error:
-            if damaged is None:
-                raise
-            damaged.append(str(error))
-            continue
-        if line is None:
-            empty.append(where)
-        else:
-            lines.append(line)
-    if damaged:
-        _LOG.warning(
-            "%s: %d damaged lines were skipped, and %d were read; the first is: %s",
-            path, len(damaged), len(lines), damaged[0],
-        )  # fmt: skip
-    if empty:
-        _LOG.warning(
-            "%s: %d lines were skipped because their question is empty; the first is %s",
-            path, len(empty), empty[0].rpartition(", ")[2],
-        )  # fmt: skip
-    if not lines:
-        raise DatasetError(
-            f"{path}: no line has a question; give a file with one answered question per line"
-        )
-    check_fields(path, fields, lines)
+    path, code = Path(path), Language.of(language).code
+    lines = list(log_lines(path, code, fields, form=form, skip_damaged=skip_damaged))
     clustering = _clustering(lines)
     clusters = _clusters(lines, clustering)
     queries = [
@@ -307,6 +276,58 @@ def read(
         clustering,
         _sessions(lines) if clustering == "questions and sessions" else {},
     )
+
+
+def log_lines(
+    path: Path,
+    language: str,
+    fields: Mapping[str, str] = MappingProxyType({}),
+    *,
+    form: str | None = None,
+    skip_damaged: bool = False,
+) -> Iterator[Line]:
+    """Yield the lines of a log that have a question; the arguments are those of :func:`read`."""
+    names = field_names(fields, form)
+    unseen = set(fields)
+    first_places: dict[str, str] = {}
+    empty: list[str] = []
+    damaged: list[str] | None = [] if skip_damaged else None
+    rows = table_rows(path, damaged) if form is None else export_rows(path, form, damaged)
+    for where, row in rows:
+        try:
+            line = parse_line(where, row, names, language)
+            if line is not None:
+                check_id(where, row, names, line, first_places)
+        except DatasetError as error:
+            if damaged is None:
+                raise
+            damaged.append(str(error))
+            continue
+        if line is None:
+            empty.append(where)
+            continue
+        unseen = {name for name in unseen if not has_field(line, name)}
+        yield line
+    if damaged:
+        _LOG.warning(
+            "%s: %d damaged lines were skipped, and %d were read; the first is: %s",
+            path, len(damaged), len(first_places), damaged[0],
+        )  # fmt: skip
+    if empty:
+        _LOG.warning(
+            "%s: %d lines were skipped because their question is empty; the first is %s",
+            path, len(empty), empty[0].rpartition(", ")[2],
+        )  # fmt: skip
+    if not first_places:
+        raise DatasetError(
+            f"{path}: no line has a question; give a file with one answered question per line"
+        )
+    # A field that the user named and that is in no line may be misspelt.
+    for name in fields:
+        if name in unseen:
+            raise SettingError(
+                f"{path}: no line has the field {fields[name]!r}, which was given for {name!r}"
+            )
 
 
 # Clusters -----------------------------------------------------------------------------------------
@@ -353,19 +374,31 @@ def _clusters(lines: Sequence[Line], clustering: Clustering) -> list[str | None]
     """Return the cluster of each line; ``None`` for a line that is a cluster by itself."""
     if clustering == "field":
         return [line.cluster for line in lines]
-    # Union-find: questions and sessions are nodes, and a root names the cluster.
-    roots: dict[str, str] = {}
+    sessions = [None if line.session is None else f"session {line.session}" for line in lines]
+    return join_clusters(list(map(question_name, lines)), sessions)
 
-    def root(node: str) -> str:
+
+def join_clusters(questions: Sequence[N], sessions: Sequence[N | None]) -> list[N | None]:
+    """Return the cluster of each line; ``None`` for a line that is a cluster by itself.
+
+    Lines with the same question or the same session are in one cluster.
+
+    Args:
+        questions: Name of each line's question.
+        sessions: Name of each line's session, if it has one; no question has this name.
+    """
+    # Union-find: questions and sessions are nodes, and a root names the cluster.
+    roots: dict[N, N] = {}
+
+    def root(node: N) -> N:
         while roots.setdefault(node, node) != node:
             roots[node] = roots[roots[node]]
             node = roots[node]
         return node
 
-    questions = list(map(_question_name, lines))
-    for line, question in zip(lines, questions, strict=True):
-        if line.session is not None:
-            roots[root(question)] = root(f"session {line.session}")
+    for question, session in zip(questions, sessions, strict=True):
+        if session is not None:
+            roots[root(question)] = root(session)
     names = [root(question) for question in questions]
     # A cluster of one line needs no name.
     sizes = Counter(names)
@@ -379,11 +412,12 @@ def _sessions(lines: Sequence[Line]) -> dict[str, str]:
     """
     return {
         line.entry.query.id: (
-            _question_name(line) if line.session is None else f"session {line.session}"
+            question_name(line) if line.session is None else f"session {line.session}"
         )
         for line in lines
     }
 
 
-def _question_name(line: Line) -> str:
+def question_name(line: Line) -> str:
+    """Return a name that equal questions share."""
     return f"question {plain_text(line.entry.query.text).casefold()}"

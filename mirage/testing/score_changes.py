@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirage._base.tables import Printed, Table
+from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts
 from mirage.statistics.bootstrap import Interval
 from mirage.testing._score_pairs import Failures
@@ -108,7 +109,9 @@ class MetricChange:
     def losses(self) -> tuple[Loss, ...]:
         """The items that lost most, the largest loss first."""
         worsening = np.nan_to_num(self.comparison.worsening[:, 0])
-        order = [i for i in np.argsort(-worsening, kind="stable")[:_LOSSES] if worsening[i] > 0]
+        order = [
+            i for i in np.argsort(-worsening, kind="stable")[:_LOSSES] if worsening[i] > TOLERANCE
+        ]
         before, after = self.comparison.before, self.comparison.after
         return tuple(
             Loss(before.query_ids[i], float(before.values[i, 0]), float(after.values[i, 0]))

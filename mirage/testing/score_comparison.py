@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 from mirage._base.arrays import Floats
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.features import FeatureTable
+from mirage.features.table import TOLERANCE
 from mirage.scores.metrics import MetricFacts, metric_facts
 from mirage.scores.reading import FieldNames, read_scores
 from mirage.scores.records import ScoreFile
@@ -261,6 +262,7 @@ def _change(
     [change] = comparison.changes
     gaps = comparison.after.values - comparison.before.values
     [difference] = paired_means(gaps, comparison.codes)
+    worsening = comparison.worsening[:, 0]  # means over repeats have rounding errors
     is_certain = not whole.inconclusive and comparison.evidence.is_enough
     is_worse = p <= comparison.alpha
     return MetricChange(
@@ -275,8 +277,8 @@ def _change(
         lost_at_most=whole.changes[0].lost_at_most,
         items=change.queries,
         clusters=comparison.clusters,
-        worse=change.worse,
-        better=change.better,
+        worse=int((worsening > TOLERANCE).sum()),
+        better=int((worsening < -TOLERANCE).sum()),
         failed=pairs.failed,
         worst=facts.worst(scores),
         unscored=pairs.unscored,

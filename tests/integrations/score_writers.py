@@ -215,6 +215,7 @@ def inspect_ai(folder: Path) -> dict[str, Path]:
 
 def lm_eval(folder: Path) -> dict[str, Path]:
     """Write the samples of a generation task, as ``--log_samples`` does."""
+    os.environ["HF_DATASETS_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
     import lm_eval as harness
     from lm_eval.api.model import LM
     from lm_eval.loggers import EvaluationTracker

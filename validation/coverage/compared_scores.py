@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 ITEMS, MARGIN, THRESHOLD, SLACK = (20, 50, 200), 0.1, 0.05, 1.5
 LEVELS, SPREAD = 4, 8.0  # steps of an ordinal score, concentration of a continuous one
 FAILED, ONE_SIDED = 0.1, 0.05
-PERMUTATIONS, CHECKED = 999, 5
+PERMUTATIONS, CHECKED, SHARED = 999, 5, 25
 
 
 class Shape(NamedTuple):
@@ -148,17 +148,28 @@ def batch_verdicts(sample: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
     """Return whether each comparison is called worse, and no worse."""
     losses = (np.nan_to_num(sample.before) - np.nan_to_num(sample.after)).mean(axis=1)
     there = ~sample.one_sided
-    worse = simulated_verdicts(
-        *cluster_losses(losses[:, there], sample.codes[there]),
-        margin=MARGIN,
-        permutations=PERMUTATIONS,
-    ).worse
+    worse = verdicts(losses[:, there], sample.codes[there], "worse")
     # An item that is missing later counts as a complete loss when a loss is ruled out.
     losses[:, sample.one_sided] = 1.0
-    bounded = simulated_verdicts(
-        *cluster_losses(losses, sample.codes), margin=MARGIN, permutations=PERMUTATIONS
-    ).no_worse
-    return worse, bounded & ~worse
+    return worse, verdicts(losses, sample.codes, "no_worse") & ~worse
+
+
+def verdicts(losses: Floats, codes: NDArray[np.intp], name: str) -> NDArray[np.bool_]:
+    """Return a verdict on each comparison; only :data:`SHARED` of them share random draws."""
+    return np.concatenate(
+        [
+            getattr(
+                simulated_verdicts(
+                    *cluster_losses(losses[start : start + SHARED], codes),
+                    margin=MARGIN,
+                    permutations=PERMUTATIONS,
+                    seed=start,
+                ),
+                name,
+            )
+            for start in range(0, len(losses), SHARED)
+        ]
+    )
 
 
 def cluster_losses(losses: Floats, codes: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -203,7 +214,7 @@ def settings(items: tuple[int, ...]) -> Iterator[tuple[tuple[str, str, str], int
 def main() -> None:
     """Print a line per cell."""
     parser = script_parser(__doc__, seed=True)
-    parser.add_argument("--repeats", type=int, default=500)
+    parser.add_argument("--repeats", type=int, default=400)
     options = parser.parse_args()
     repeats, checked = (20, 1) if options.quick else (options.repeats, CHECKED)
     high = THRESHOLD + SLACK * np.sqrt(THRESHOLD * (1 - THRESHOLD) / repeats)
