@@ -369,7 +369,7 @@ class Ranking(Presentable):
             >>> right = {query.id: query.reference for query in board.dataset}
             >>> cautious = right | dict.fromkeys(("q01", "q03", "q04"), "I do not know.")
             >>> ranking = board.rank_many({"a": right, "b": cautious}, progress=False)
-            >>> [query.query_id for query in ranking.compare("b", "a").queries]
+            >>> sorted(query.query_id for query in ranking.compare("b", "a").queries)
             ['q01', 'q03', 'q04']
         """
         first, second = self[a].model, self[b].model  # raises an error for unknown names
