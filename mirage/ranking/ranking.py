@@ -32,10 +32,10 @@ from mirage.ranking._judged import (
 )
 from mirage.ranking._pages import Presentable
 from mirage.ranking._rendering import accuracy_lines, winner_notes
+from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
 from mirage.ranking.comparison import SystemComparison, compare_systems, is_comparable
 from mirage.ranking.entries import Entry, Evidence
-from mirage.ranking.standing import standing_note
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
 
