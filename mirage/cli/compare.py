@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast
 
 from mirage.cli import _options as options
 from mirage.cli import _score_options as score_options
 from mirage.cli._inputs import check_folder, file_of
 from mirage.cli._output import out_either
 from mirage.cli._shell import app, argument, end_inconclusive, example, fall_short, option
-from mirage.errors import MirageError
 
 
 @app.command(
@@ -79,11 +78,9 @@ def compare(
     """
     from mirage._base.files import write_text
     from mirage.testing import compare_scores
-    from mirage.testing._score_pairs import Failures
     from mirage.testing.comments import score_comment
+    from mirage.testing.score_page import write_comparison
 
-    if failures not in get_args(Failures):
-        raise MirageError(f"--failures {failures}: expected worst or skip")
     for file in (comment, report):
         check_folder(file)
     result = compare_scores(
@@ -97,14 +94,14 @@ def compare(
         lower_is_better=lower_is_better or (),
         higher_is_better=higher_is_better or (),
         scales=score_options.score_scales(scale),
-        failures=cast("Failures", failures),
+        failures=cast("Any", failures),
         alpha=alpha,
         margin=margin,
     )
     if comment is not None:
         write_text(comment, score_comment(result))
     if report is not None:
-        result.write(report)
+        write_comparison(result, report)
     out_either(result, result.plain(), as_json)
     if result.verdict == "worse":
         fall_short([result.summary])

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 from mirage._base.rows import is_missing, value_at
 from mirage.errors import DatasetError, SettingError, UnknownNameError
 from mirage.scores import (
-    deepeval,
-    inspect_ai,
-    langfuse,
-    lm_eval,
-    phoenix,
-    promptfoo,
-    pydantic_evals,
-    ragas,
-    spans,
-    tables,
-    trulens,
+    _deepeval,
+    _inspect_ai,
+    _langfuse,
+    _lm_eval,
+    _phoenix,
+    _promptfoo,
+    _pydantic_evals,
+    _ragas,
+    _spans,
+    _tables,
+    _trulens,
 )
-from mirage.scores.content import Content, load
+from mirage.scores._content import Content, load
 from mirage.scores.records import Entry, ScoreFile, finish, name_of
 
 FieldNames = Mapping[str, str | Sequence[str]]
@@ -44,19 +44,21 @@ class Format(NamedTuple):
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "inspect_ai": Format(
-            "inspect_ai, .eval and .json logs", inspect_ai.recognises, inspect_ai.read
+            "inspect_ai, .eval and .json logs", _inspect_ai.recognises, _inspect_ai.read
         ),
-        "lm_eval": Format("lm-evaluation-harness, --log_samples", lm_eval.recognises, lm_eval.read),
-        "ragas": Format("ragas, frames as CSV or JSON", ragas.recognises, ragas.read),
-        "deepeval": Format("DeepEval, test runs as JSON", deepeval.recognises, deepeval.read),
-        "promptfoo": Format("promptfoo, eval --output", promptfoo.recognises, promptfoo.read),
+        "lm_eval": Format(
+            "lm-evaluation-harness, --log_samples", _lm_eval.recognises, _lm_eval.read
+        ),
+        "ragas": Format("ragas, frames as CSV or JSON", _ragas.recognises, _ragas.read),
+        "deepeval": Format("DeepEval, test runs as JSON", _deepeval.recognises, _deepeval.read),
+        "promptfoo": Format("promptfoo, eval --output", _promptfoo.recognises, _promptfoo.read),
         "pydantic_evals": Format(
-            "pydantic-evals, reports as JSON", pydantic_evals.recognises, pydantic_evals.read
+            "pydantic-evals, reports as JSON", _pydantic_evals.recognises, _pydantic_evals.read
         ),
-        "phoenix": Format("Phoenix, experiments as JSON", phoenix.recognises, phoenix.read),
-        "langfuse": Format("Langfuse, experiment items", langfuse.recognises, langfuse.read),
-        "trulens": Format("TruLens, records with feedback", trulens.recognises, trulens.read),
-        "otel": Format("OpenTelemetry, spans in OTLP JSON", spans.recognises, spans.read),
+        "phoenix": Format("Phoenix, experiments as JSON", _phoenix.recognises, _phoenix.read),
+        "langfuse": Format("Langfuse, experiment items", _langfuse.recognises, _langfuse.read),
+        "trulens": Format("TruLens, records with feedback", _trulens.recognises, _trulens.read),
+        "otel": Format("OpenTelemetry, spans in OTLP JSON", _spans.recognises, _spans.read),
     }
 )
 """The formats in the order in which they are tried; anything else is read as a table."""
@@ -72,8 +74,8 @@ def read_scores(
     """Read the scores of items from a file or an object.
 
     Args:
-        data: File, frame, rows or result, as for :func:`mirage.scores.content.load`.
-        fields: Names of fields, by their names in :data:`mirage.scores.tables.NAMES`; a dot leads
+        data: File, frame, rows or result, as for :func:`mirage.scores._content.load`.
+        fields: Names of fields, by their names in :data:`mirage.scores._tables.NAMES`; a dot leads
             into an object, as in ``metadata.document``. ``score`` may be a list of names.
         format: Name of the format in :data:`FORMATS`, or ``table``; recognised by default.
         name: Name of an object in messages.
@@ -92,14 +94,14 @@ def read_scores(
         for key, value in (fields or {}).items()
     }
     for key in names:
-        if key not in tables.NAMES:
-            raise UnknownNameError("field", key, tables.NAMES)
+        if key not in _tables.NAMES:
+            raise UnknownNameError("field", key, _tables.NAMES)
     if format is not None and format not in (*FORMATS, TABLE):
         raise UnknownNameError("format", format, (*FORMATS, TABLE))
     content = load(data, name)
     chosen = format or _recognise(content, names)
     if chosen == TABLE:
-        return tables.read(content, names)
+        return _tables.read(content, names)
     for key in names:
         if key not in OVERRIDES:
             raise SettingError(
@@ -107,7 +109,7 @@ def read_scores(
                 f"{chosen}; add the format table to read it as a table"
             )
     if chosen == "otel":
-        return _renamed(spans.read(content, *names.pop("item", [])), names)
+        return _renamed(_spans.read(content, *names.pop("item", [])), names)
     _check_format(content, chosen)
     return _renamed(FORMATS[chosen].read(content), names)
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -283,19 +282,6 @@ class ScoreComparison(Printed):
             "not_compared": dict(self.not_compared),
             "notes": list(self.notes),
         }
-
-    def write(self, path: str | Path) -> None:
-        """Write the comparison as one self-contained HTML file.
-
-        Args:
-            path: Path of the file.
-
-        Raises:
-            MirageError: The file cannot be written.
-        """
-        from mirage.testing._score_page import write_comparison
-
-        write_comparison(self, path)
 
 
 def _count(number: int, noun: str) -> str:

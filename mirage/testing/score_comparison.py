@@ -71,8 +71,9 @@ def compare_scores(
             as the ``EvaluationResult`` of ragas.
         after: Later scores.
         metrics: Names of the metrics to compare; by default all that both sides have.
-        fields: Names of fields, such as ``{"cluster": "metadata.document"}``; the keys are those of
-            :data:`mirage.scores.tables.NAMES`.
+        fields: Names of fields, such as ``{"cluster": "metadata.document"}``. The keys are
+            ``item``, ``system``, ``cluster`` and ``repeat``, and in a table also ``score`` (one
+            name or several), ``metric``, ``error`` and ``answer``.
         format: Name of the format; recognised by default.
         before_system: Name of the earlier system, if ``before`` has several.
         after_system: Name of the later system, if ``after`` has several.

@@ -76,7 +76,7 @@ def test_bad_options_get_one_message(tmp_path: Path) -> None:
         "compare", path, path, "--field", "item=a", "--field", "item=b"
     )
     assert "expected NAME=LOW:HIGH" in refusal("compare", path, path, "--scale", "score=5")
-    assert "expected worst or skip" in refusal("compare", path, path, "--failures", "zero")
+    assert "must be worst or skip" in refusal("compare", path, path, "--failures", "zero")
     assert "unknown format" in refusal("compare", path, path, "--format", "ragass")
     missing = refusal("compare", path, tmp_path / "none.jsonl")
     assert "none.jsonl: no such file" in missing

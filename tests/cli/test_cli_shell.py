@@ -34,7 +34,7 @@ EXPECTED = {
     *("rank", "generate", "judge", "features", "fit", "label", "metaeval", "decide"),
     *("index", "retrieve", "rerank", "eval-run", "finetune"),
     *(f"grid {name}" for name in ("plan", "run", "table", "compare", "from-bergen")),
-    *("baseline", "plan", "check", "history", "hub", "doctor"),
+    *("baseline", "plan", "audit", "check", "compare", "history", "hub", "doctor"),
     *(f"logs {name}" for name in ("features", "drift", "watch")),
     *(f"board {name}" for name in ("new", "submit", "check", "build")),
     *(f"surrogate {name}" for name in ("train", "show", "rebuild")),

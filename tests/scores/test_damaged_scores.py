@@ -15,7 +15,7 @@ import pytest
 from formats import FILES
 
 from mirage.errors import MirageError
-from mirage.scores.archives import members
+from mirage.scores._archives import members
 from mirage.scores.reading import FORMATS, read_scores
 
 Edit = Callable[[Any], None]

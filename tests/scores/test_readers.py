@@ -11,7 +11,7 @@ import pytest
 from formats import CASES, FAILED, FILES, ITEMS, Case, counts, expected
 
 from mirage.errors import DatasetError, MissingPackageError, SettingError, UnknownNameError
-from mirage.scores import archives
+from mirage.scores import _archives
 from mirage.scores.reading import FORMATS, read_scores
 
 
@@ -182,6 +182,6 @@ def test_a_log_that_needs_a_package_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     def missing(name: str) -> Any:
         raise ImportError(name)
 
-    monkeypatch.setattr(archives, "import_module", missing)
+    monkeypatch.setattr(_archives, "import_module", missing)
     with pytest.raises(MissingPackageError, match=r"pip install zstandard.*inspect log convert"):
         read_scores(FILES / "inspect_ai-after.eval")

@@ -17,6 +17,7 @@ from mirage.statistics.permutation import holm
 from mirage.testing import compare_scores
 from mirage.testing.comments import score_comment
 from mirage.testing.score_changes import ScoreComparison
+from mirage.testing.score_page import write_comparison
 
 FILES = Path(__file__).parents[1] / "scores" / "files"
 
@@ -236,7 +237,7 @@ def test_text_markdown_json_and_page_have_the_same_facts(tmp_path: Path) -> None
     comment = score_comment(result)
     assert comment.startswith("<!-- mirage compare ")
     assert "### Mirage: inconclusive" in comment
-    result.write(tmp_path / "page.html")
+    write_comparison(result, tmp_path / "page.html")
     page = re.sub(r"<[^>]+>", "", (tmp_path / "page.html").read_text(encoding="utf-8"))
     for text in (str(result), comment.replace("\\", ""), html.unescape(page)):
         assert "exact_match" in text
@@ -258,7 +259,7 @@ def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     after = [row | {"score": 0.0} for row in before]
     result = compare_scores(before, after)
     assert "<script>alert" not in score_comment(result).replace("`<script>alert", "")
-    result.write(tmp_path / "page.html")
+    write_comparison(result, tmp_path / "page.html")
     assert "<script>alert" not in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

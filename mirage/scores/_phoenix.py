@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from itertools import count
 
-from mirage.scores.content import Content
+from mirage.scores._content import Content
 from mirage.scores.records import (
     Entry,
     ScoreFile,

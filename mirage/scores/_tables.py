@@ -8,7 +8,7 @@ from typing import Any
 
 from mirage._base.rows import is_missing, value_at
 from mirage.errors import DatasetError
-from mirage.scores.content import Content
+from mirage.scores._content import Content
 from mirage.scores.records import Entry, ScoreFile, answer_of, finish, is_score, name_of, score_of
 
 NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(

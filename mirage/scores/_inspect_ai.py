@@ -9,8 +9,8 @@ from typing import Any
 
 from mirage._base.rows import is_missing
 from mirage.errors import DatasetError
-from mirage.scores.archives import members
-from mirage.scores.content import Content
+from mirage.scores._archives import members
+from mirage.scores._content import Content
 from mirage.scores.records import (
     Entry,
     ScoreFile,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mirage.errors import DatasetError
-from mirage.scores.content import Content
+from mirage.scores._content import Content
 from mirage.scores.records import (
     Entry,
     ScoreFile,

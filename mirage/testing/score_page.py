@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from mirage.report.drawing import Scale, axis, interval
 from mirage.report.elements import Child, breakable, cut, label, tag
 from mirage.report.file import save, whole
 from mirage.report.sections import column, number, scrolling, table
-
-if TYPE_CHECKING:
-    from mirage.testing.score_changes import MetricChange, ScoreComparison
+from mirage.testing.score_changes import MetricChange, ScoreComparison
 
 _ITEM = 300  # most characters of an item's name
 

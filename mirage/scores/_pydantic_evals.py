@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mirage.scores.content import Content
+from mirage.scores._content import Content
 from mirage.scores.records import (
     Entry,
     ScoreFile,

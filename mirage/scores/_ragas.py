@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mirage.errors import DatasetError
-from mirage.scores.content import Content
+from mirage.scores._content import Content
 from mirage.scores.records import Entry, ScoreFile, answer_of, finish, is_score, name_of, score_of
 
 SAMPLE = frozenset(
