@@ -51,6 +51,7 @@ def features(
     ] = None,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
+    level: options.Level = "quick",
     form: Annotated[
         str | None,
         option(
@@ -79,7 +80,7 @@ def features(
     if form is not None and dataset is None:
         raise MirageError("--form describes the file of --dataset; give --dataset too")
     files = response_files(responses)
-    queries = dataset_of(language, dataset, form)
+    queries = dataset_of(language, dataset, form, level=level)
     if feature or form is not None:
         suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
     else:

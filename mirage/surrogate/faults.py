@@ -304,15 +304,20 @@ class Fault(NamedTuple):
         answerable: Whether only queries with an answer (``True``) or without one (``False``) can
             have the fault; ``None`` for all queries.
         reason: Whether the reasoning of the draft is kept.
+        kinds: Kinds of question, the ``kind`` in their metadata, that can have the fault; empty for
+            all kinds.
     """
 
     change: Change
     answerable: bool | None = None
     reason: bool = True
+    kinds: frozenset[str] = frozenset()
 
     def done_to(self, draft: Draft, scene: Scene, rng: Random) -> Draft | None:
         """Return the draft with this fault, or ``None`` if the draft cannot have it."""
         if self.answerable not in (None, bool(scene.query.answerable)):
+            return None
+        if self.kinds and scene.query.metadata.get("kind") not in self.kinds:
             return None
         changed = self.change(draft, scene, rng)
         if changed is None:

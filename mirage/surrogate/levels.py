@@ -1,0 +1,101 @@
+"""The simulated systems of each level of the bundled boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage.surrogate.drafts import MANNERS
+from mirage.surrogate.reading_faults import HARD_FAULTS, READING_FAULTS
+from mirage.surrogate.simulation import ANCHORS, SYSTEMS, System, system_name
+
+HARD_MANNERS = tuple(manner for manner in MANNERS if manner != "quoting")
+"""Manners of the hard level. No sentence of a passage answers its questions, so none is quoted."""
+
+_SHARES = {"reference": 1.0, "casual": 0.5, "terse": 0.5, "chatty": 0.25}
+_SAME_TEXT = {"reference": 1.0, "casual": 0.5}
+_SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
+    "garbled": {"reference": 1.0},
+    "dumping": {"reference": 0.5},
+    "verbose": {"reference": 0.5, "casual": 0.25},
+    # The whole text is replaced, so that manners differ in headings only.
+    **dict.fromkeys(("off-topic", "refusal", "lying"), _SAME_TEXT),
+    **dict.fromkeys(("listing", "undecided", "guessing", "abstain-then-lie"), _SAME_TEXT),
+    **dict.fromkeys(READING_FAULTS, _SAME_TEXT),
+    "miscalculating": dict.fromkeys(("reference", "long", "casual", "terse", "chatty"), 1.0),
+    # A long answer names intermediate results, which are no rivals of the answer.
+    "swapped": dict.fromkeys(("contrasting", "correcting"), 1.0),
+    "answered-anyway": dict.fromkeys(("reference", "casual", "chatty"), 1.0),
+}
+# Who gives wrong answers, mostly also answers questions that have no answer.
+_INVENTING = (
+    *("lying", "wrong-entity", "hasty", "first-passage", "one-hop", "miscalculating"),
+    *("denying", "mention-lie", "guessing", "other-question"),
+)
+_INVENTING_SHARES = {"reference": 1.0, "chatty": 0.5}
+_MENTIONING_KINDS = ("uncited", "wrongly-cited", "wrong-entity")
+# Real systems mostly have these faults, so they are drawn more often in mixtures.
+_FREQUENT = (*READING_FAULTS, "lying", "wrong-entity", "refusal", "answered-anyway", "uncited")
+
+
+def _faulty_systems() -> Iterator[System]:
+    """Yield systems with one kind of fault, and systems that also invent answers."""
+    for kind in HARD_FAULTS:
+        shares = dict(_SHARES_BY_KIND.get(kind, _SHARES))
+        if kind in _MENTIONING_KINDS:
+            shares |= {"contrasting": 0.5, "correcting": 0.5}
+        for manner, share in shares.items():
+            yield System(system_name(kind, manner), {kind: share}, manner)
+    for kind in _INVENTING:
+        for manner, share in _INVENTING_SHARES.items():
+            faults = dict.fromkeys((kind, "answered-anyway"), share)
+            yield System(system_name(f"inventing-{kind}", manner), faults, manner)
+
+
+def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Iterator[System]:
+    """Yield systems with one to three kinds of fault, each on a random share of the queries."""
+    rng = np.random.default_rng(seed)
+    kinds = [*(kind for kind in HARD_FAULTS if kind != "garbled"), *_FREQUENT]
+    for i in range(number):
+        chosen = dict.fromkeys(map(str, rng.choice(kinds, size=rng.integers(1, 4))))
+        faults = zip(chosen, rng.choice(shares, size=len(chosen)).tolist(), strict=True)
+        yield System(f"{name}-{i + 1:02d}", dict(faults), str(rng.choice(list(HARD_MANNERS))))
+
+
+class Level(NamedTuple):
+    """The simulated systems of a level.
+
+    Attributes:
+        systems: Systems that its surrogates are trained on.
+        anchors: Names of the systems that a leaderboard shows.
+    """
+
+    systems: tuple[System, ...]
+    anchors: tuple[str, ...]
+
+    @property
+    def groups(self) -> dict[str, str]:
+        """Kinds of fault of each system; systems with the same kinds are held out together."""
+        return {system.name: "+".join(system.faults) or "faultless" for system in self.systems}
+
+
+HARD = Level(
+    (
+        *(System(manner, {}, manner) for manner in HARD_MANNERS),
+        *_faulty_systems(),
+        *_mixtures("mixture", 14, (0.2, 0.4, 0.6, 0.8), seed=2),
+        *_mixtures("light", 40, (0.05, 0.1, 0.15, 0.2, 0.3), seed=3),
+    ),
+    (
+        *HARD_MANNERS,
+        *READING_FAULTS,
+        *(kind for kind in ANCHORS if kind in HARD_FAULTS),
+        *(system_name(kind, "casual") for kind in ("hasty", "wrong-entity", "uncited")),
+    ),
+)
+
+SIMULATED: Mapping[str, Level] = MappingProxyType({"quick": Level(SYSTEMS, ANCHORS), "hard": HARD})
+"""The simulated systems of each level of :data:`mirage.dataset.LEVELS`."""
