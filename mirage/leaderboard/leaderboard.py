@@ -24,6 +24,7 @@ from mirage.human_agreement import known_agreement
 from mirage.languages import Language
 from mirage.leaderboard import _judged
 from mirage.leaderboard._anchors import JudgedAnchors, TrainedAnchors
+from mirage.leaderboard._closed_book import closed_book_accuracies
 from mirage.leaderboard._entries import (
     EQUAL,
     ScoredModel,
@@ -38,6 +39,7 @@ from mirage.leaderboard._settings import (
     RankOptions,
     RankSettings,
     systems_by_name,
+    with_named_closed_book,
     with_rank_options,
 )
 from mirage.leaderboard._suite import offline_suite
@@ -50,6 +52,7 @@ from mirage.statistics.ranks import ranks
 
 if TYPE_CHECKING:
     from mirage.features import FeatureSuite, FeatureTable
+    from mirage.ranking.accuracy import Accuracy
     from mirage.surrogate.ranker import SurrogateRanker
 
 __all__ = ["Leaderboard"]
@@ -429,6 +432,12 @@ class Leaderboard(NearNames):
             concurrency: Number of simultaneous calls of an async function. A generator uses its own
                 setting.
             timeout: Seconds that a function may take for a query; see :func:`~mirage.respond`.
+            closed_book: Measure what the system knows by heart: ``True`` asks it all queries a
+                second time, without passages. For an LLM, pass a generator instead whose prompt
+                asks for an answer from memory, such as :class:`~mirage.ShortAnswerPrompt`. Any
+                other system works too, such as the run of recorded responses. The result is
+                :attr:`Entry.closed_book <mirage.ranking.Entry.closed_book>`; it does not change
+                the logit.
 
         Returns:
             The ranking. Queries that the model fails on are listed under the table and excluded
@@ -446,19 +455,22 @@ class Leaderboard(NearNames):
             JudgmentError: The responses of the anchors are not available, or no judgment was
                 obtained.
         """
-        return self.rank_many({own_name(system) if model is None else model: system}, **options)
+        model = own_name(system) if model is None else model
+        return self.rank_many({model: system}, **with_named_closed_book(options, model))
 
     @with_rank_options
     def rank_many(self, models: Mapping[str, ModelLike], **options: Unpack[RankOptions]) -> Ranking:
         """Rank several models, by name, among the anchors and each other.
 
-        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately.
+        ``judgments``, ``until_width`` and ``until_against`` apply to each model separately. Two of
+        these models are compared query by query (:meth:`Ranking.compare <mirage.Ranking.compare>`).
 
         Args:
             models: Systems by name.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``, which is ``True`` or a mapping
+                from model names to systems without passages.
         """
         return self._rank(systems_by_name(models), RankSettings(**options))
 
@@ -473,12 +485,13 @@ class Leaderboard(NearNames):
             self._check_name(name)
         if settings.asks_judge:
             self._check_anchors(settings)
+        closed_book = closed_book_accuracies(self.dataset, models, settings)
         runs = [self._respond(model, name, settings) for name, model in models.items()]
         tables = self.suite.score_all(
             self.dataset, runs, n_jobs=settings.n_jobs, progress=settings.progress
         )
         if settings.asks_judge:
-            return self._rank_by_judge(settings, runs, tables)
+            return self._rank_by_judge(settings, runs, tables, closed_book)
         scored = [self._score(run, table) for run, table in zip(runs, tables, strict=True)]
         evidence = Evidence(
             self.dataset,
@@ -486,6 +499,7 @@ class Leaderboard(NearNames):
             {run.model: table for run, table in zip(runs, tables, strict=True)},
             self.ranker,
             self.provenance,
+            closed_book=closed_book,
         )
         anchors = self._anchors.scored()
         notes = (
@@ -511,7 +525,7 @@ class Leaderboard(NearNames):
             model: Name in the ranking.
             **options: The keyword arguments of :meth:`rank`: ``judge``, ``judgments``,
                 ``until_width``, ``until_against``, ``out``, ``seed``, ``progress``, ``n_jobs``,
-                ``concurrency`` and ``timeout``.
+                ``concurrency``, ``timeout`` and ``closed_book``.
 
         Raises:
             JudgmentError: The responses of the anchors are not available, or the judge cannot
@@ -556,6 +570,7 @@ class Leaderboard(NearNames):
         settings: RankSettings,
         runs: Sequence[Run],
         tables: Sequence[FeatureTable],
+        closed_book: Mapping[str, Accuracy],
     ) -> Ranking:
         """Return the ranking of the anchors and of models that a judge places among them."""
         anchor_set = self._anchors.anchor_set()
@@ -608,6 +623,7 @@ class Leaderboard(NearNames):
                     **self.provenance,
                     "judgments": sum(len(placement.judged) for placement in placements),
                 },
+                closed_book=closed_book,
             ),
             agreement=(*getattr(settings.judge, "agreement", ()), *self.agreement),
             level=_judged.LEVEL,
