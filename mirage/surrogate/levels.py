@@ -21,6 +21,7 @@ _SHARES_BY_KIND: Mapping[str, Mapping[str, float]] = {
     "dumping": {"reference": 0.25},
     "padded": {"reference": 0.5},
     "verbose": {"reference": 0.5},
+    "truncated": {"long": 1.0, "casual": 0.5},  # most references are one sentence
     "uncited": dict.fromkeys(("terse", "chatty", "correcting"), 0.5) | _SHARES,
     "wrongly-cited": dict.fromkeys(("chatty", "contrasting"), 0.25) | _SHARES,
     "wrong-entity": dict.fromkeys(("terse", "long", "chatty", "correcting"), 0.5) | _SHARES,
@@ -87,7 +88,7 @@ HARD = Level(
     (
         *HARD_MANNERS,
         *READING_FAULTS,
-        *(kind for kind in ANCHORS if kind in HARD_FAULTS),
+        *(kind for kind in ANCHORS if kind in HARD_FAULTS and kind != "truncated"),
         *(system_name(kind, "casual") for kind in ("hasty", "wrong-entity", "uncited")),
     ),
 )

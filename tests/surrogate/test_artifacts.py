@@ -259,8 +259,8 @@ def test_an_unseen_kind_of_fault_still_costs() -> None:
 def test_a_rebuild_gives_the_shipped_data_and_the_same_bytes_in_any_process(
     tmp_path: Path,
 ) -> None:
-    write_pretrained(tmp_path / "here", ["hi"], n_jobs=1)
-    write_pretrained(tmp_path / "there", ["hi"], n_jobs=2)
+    write_pretrained(tmp_path / "here", ["hi"], levels=["quick"], n_jobs=1)
+    write_pretrained(tmp_path / "there", ["hi"], levels=["quick"], n_jobs=2)
     here, there = (tmp_path / name / "hi.joblib" for name in ("here", "there"))
     assert here.read_bytes() == there.read_bytes()
     rebuilt = SurrogateRanker.load(here, trust=True).data["hi"]
