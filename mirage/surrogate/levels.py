@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mirage.languages import LANGUAGES
 from mirage.surrogate.drafts import MANNERS
 from mirage.surrogate.reading_faults import HARD_FAULTS, READING_FAULTS
 from mirage.surrogate.simulation import ANCHORS, SYSTEMS, System, system_name
@@ -38,6 +39,8 @@ _INVENTING = (
 )
 # Rare faults, and long texts whose features take time.
 _UNMIXED = ("garbled", "dumping", "padded", "verbose")
+# Anchors of the quick board that say little here, or have long texts.
+_LEFT_OUT = ("truncated", "dumping", "padded", "verbose", "garbled")
 # Real systems mostly have these faults, so they are drawn more often in mixtures.
 _FREQUENT = (*READING_FAULTS, "lying", "wrong-entity", "refusal", "answered-anyway", "uncited")
 
@@ -61,16 +64,37 @@ def _mixtures(name: str, number: int, shares: Sequence[float], seed: int) -> Ite
         yield System(f"{name}-{i + 1:02d}", dict(faults), str(rng.choice(list(HARD_MANNERS))))
 
 
+RICH = ("en", "ko", "sw", "te", "zh")
+"""Languages in which all systems of the hard level are simulated.
+
+The trees learn from all languages together. The other languages therefore need only the systems of
+the board and some that have few faults, from which errors are estimated.
+"""
+
+FEW_FAULTS = tuple(f"light-{i:02d}" for i in range(1, 13))
+"""Systems with few faults that are simulated in every language."""
+
+
 class Level(NamedTuple):
     """The simulated systems of a level.
 
     Attributes:
         systems: Systems that its surrogates are trained on.
         anchors: Names of the systems that a leaderboard shows.
+        rich: Languages in which all systems are simulated; in others, only those of the board and
+            :data:`FEW_FAULTS`.
     """
 
     systems: tuple[System, ...]
     anchors: tuple[str, ...]
+    rich: tuple[str, ...] = tuple(LANGUAGES)
+
+    def systems_in(self, code: str) -> tuple[System, ...]:
+        """Return the systems that are simulated in a language."""
+        if code in self.rich:
+            return self.systems
+        names = {*self.anchors, *FEW_FAULTS}
+        return tuple(system for system in self.systems if system.name in names)
 
     @property
     def groups(self) -> dict[str, str]:
@@ -88,9 +112,10 @@ HARD = Level(
     (
         *HARD_MANNERS,
         *READING_FAULTS,
-        *(kind for kind in ANCHORS if kind in HARD_FAULTS and kind != "truncated"),
+        *(kind for kind in ANCHORS if kind in HARD_FAULTS and kind not in _LEFT_OUT),
         *(system_name(kind, "casual") for kind in ("hasty", "wrong-entity", "uncited")),
     ),
+    RICH,
 )
 
 SIMULATED: Mapping[str, Level] = MappingProxyType({"quick": Level(SYSTEMS, ANCHORS), "hard": HARD})

@@ -58,14 +58,14 @@ def simulated_arena(
     Samples of the hard level draw whole dossiers, because the questions on a dossier share passages
     and a system that misreads one of them may fail on several questions.
 
-    By default the systems are those of the level.
+    By default the systems are those of the level in this language.
     """
     corpora = _corpora(level)
     corpus = corpora[code]
     runs, system_utilities = simulate(
         corpora,
         code,
-        SIMULATED[level].systems if systems is None else systems,
+        SIMULATED[level].systems_in(code) if systems is None else systems,
         utilities=utilities,
         level=level,
         seed=seed,
@@ -85,7 +85,7 @@ def simulated_arena(
 
 def simulated_judgments(code: str, *, level: str = "quick", seed: int = 0) -> Judgments:
     """Return the verdicts of :func:`simulated_arena` on every pair of systems and every query."""
-    corpora, systems = _corpora(level), SIMULATED[level].systems
+    corpora, systems = _corpora(level), SIMULATED[level].systems_in(code)
     runs, system_utilities = simulate(corpora, code, systems, level=level, seed=seed)
     return judge(system_utilities, [run.model for run in runs], corpora[code].query_ids, seed=seed)
 
