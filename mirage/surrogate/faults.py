@@ -80,8 +80,11 @@ def _answer_off_topic(draft: Draft, scene: Scene, rng: Random) -> Draft:
 
 
 def _refuse(draft: Draft, scene: Scene, rng: Random) -> Draft:
-    """Return an abstention: a general one, or one that was written for another query."""
-    if rng.random() < 0.5:
+    """Return an abstention: a general one, or one that was written for another query.
+
+    Abstentions of the hard level name facts of their own dossier, so they fit no other query.
+    """
+    if scene.level == "hard" or rng.random() < 0.5:
         templates = scene.phrases.faults["abstain_then_lie"]
         text = abstention_of(templates[int(rng.integers(len(templates)))], scene)
     else:

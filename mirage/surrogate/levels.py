@@ -68,11 +68,15 @@ RICH = ("en", "ko", "sw", "te", "zh")
 """Languages in which all systems of the hard level are simulated.
 
 The trees learn from all languages together. The other languages therefore need only the systems of
-the board and some that have few faults, from which errors are estimated.
+the board, those that invent answers, and some that have few faults.
 """
 
-FEW_FAULTS = tuple(f"light-{i:02d}" for i in range(1, 13))
-"""Systems with few faults that are simulated in every language."""
+EVERYWHERE = (
+    *(f"inventing-{kind}" for kind in _INVENTING),
+    *(system_name("swapped", manner) for manner in _SHARES_BY_KIND["swapped"]),
+    *(f"light-{i:02d}" for i in range(1, 13)),
+)
+"""Systems besides those of the board that are simulated in every language."""
 
 
 class Level(NamedTuple):
@@ -82,7 +86,7 @@ class Level(NamedTuple):
         systems: Systems that its surrogates are trained on.
         anchors: Names of the systems that a leaderboard shows.
         rich: Languages in which all systems are simulated; in others, only those of the board and
-            :data:`FEW_FAULTS`.
+            :data:`EVERYWHERE`.
     """
 
     systems: tuple[System, ...]
@@ -93,7 +97,7 @@ class Level(NamedTuple):
         """Return the systems that are simulated in a language."""
         if code in self.rich:
             return self.systems
-        names = {*self.anchors, *FEW_FAULTS}
+        names = {*self.anchors, *EVERYWHERE}
         return tuple(system for system in self.systems if system.name in names)
 
     @property
