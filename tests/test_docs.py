@@ -119,7 +119,7 @@ def in_python(example: Example) -> None:
 
 
 # Pages whose blocks of text are what the commands before them print.
-PRINTED = {"docs/guides/first-gate.md"}
+PRINTED = {"docs/guides/first-gate.md", "docs/guides/which-system.md"}
 
 
 def examples(page: Path, *, printed: bool = False) -> list[Example]:

@@ -47,6 +47,21 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
+    "coverage/compared_systems": (
+        (
+            "the better one with P >= 0.9, three faults",
+            "",
+            ("three faults", "all kinds", "the same manner", "the better one"),
+            ".1%",
+        ),
+        (
+            "but amount and form",
+            "",
+            ("three faults", "but amount and form", "the same manner", "the better one"),
+            ".1%",
+        ),
+        ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+    ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),
         ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
@@ -105,6 +120,24 @@ KEYS: dict[str, tuple[Key, ...]] = {
             "right answers of HalluQA taken for abstentions",
             "",
             ("HalluQA", "right answers taken for abstentions"),
+            ".1%",
+        ),
+    ),
+    "truth/outcomes": (
+        *(
+            (
+                f"{name} on the {level} set",
+                "",
+                (f"{level}, plain", "all languages", f"{name}: precision"),
+                ".1%",
+            )
+            for level in ("quick", "hard")
+            for name in ("right", "wrong")
+        ),
+        (
+            "true answers called wrong, at most in a language",
+            "most",
+            ("*, languages", "*", "accused"),
             ".1%",
         ),
     ),
