@@ -6,14 +6,14 @@ import json
 import random
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from mirage._base.files import parse_rows, read_rows, validated, write_records
+from mirage._base.files import parse_rows, record_rows, validated, write_records
 from mirage._base.near_names import NearNames
 from mirage._base.quoting import utf8_text
 from mirage._base.tables import Table, frame_of, to_html
@@ -60,11 +60,12 @@ def clusters_of(queries: Iterable[Query], cluster: Cluster = None) -> dict[str, 
         for id_ in cluster:
             if id_ not in ids:
                 raise UnknownNameError("query of the dataset", id_, ids)
-    names = {query.id: _cluster_name(query, cluster) for query in queries}
+    names = {query.id: cluster_name(query, cluster) for query in queries}
     return {id_: name for id_, name in names.items() if name is not None}
 
 
-def _cluster_name(query: Query, cluster: Cluster) -> str | None:
+def cluster_name(query: Query, cluster: Cluster) -> str | None:
+    """Return the name of a query's cluster; ``None`` for a query that belongs to none."""
     if cluster is None:
         return query.cluster
     if isinstance(cluster, str):
@@ -187,6 +188,8 @@ class MirageDataset(NearNames, Sequence[Query]):
     def load(cls, path: str | Path) -> MirageDataset:
         """Read a JSON Lines file with one query per line, as :meth:`save` writes it.
 
+        Parquet files with the same columns are read too; they need the extra ``retrieval``.
+
         Args:
             path: Path of the file. Its stem is the name of the dataset.
 
@@ -195,9 +198,9 @@ class MirageDataset(NearNames, Sequence[Query]):
         """
         path = Path(path)
         queries: dict[str, Query] = {}
-        for where, row in read_rows(path):
+        for where, row in record_rows(path):
             query = validated(Query, row, where)
-            _check_addition(query, queries, where)
+            check_addition(query, queries, next(iter(queries.values()), query).language, where)
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{path}: no query in this file")
@@ -303,7 +306,8 @@ class MirageDataset(NearNames, Sequence[Query]):
             paragraphs=paragraphs,
             judged=judged,
         ):
-            _check_addition(query, queries, str(source))
+            first = next(iter(queries.values()), query)
+            check_addition(query, queries, first.language, str(source))
             queries[query.id] = query
         if not queries:
             raise DatasetError(f"{source}: no query in this file")
@@ -545,14 +549,13 @@ def _mean(values: Iterable[int]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _check_addition(query: Query, queries: Mapping[str, Query], where: str) -> None:
+def check_addition(query: Query, ids: Container[str], language: str, where: str) -> None:
     """Raise an error if a query has the id of an earlier query in its file, or another language."""
-    if query.id in queries:
+    if query.id in ids:
         raise DatasetError(
             f"{where}, field 'id': query {query.id!r} occurs a second time; query ids must be "
             "unique"
         )
-    language = next(iter(queries.values()), query).language
     if query.language != language:
         raise DatasetError(
             f"{where}, field 'language': {query.language!r}, but the queries above are in "

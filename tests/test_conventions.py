@@ -230,6 +230,7 @@ DEMANDED = {
 IN_MODULE = {
     "_base.lazy": {"AttributeError"},
     "_base.concurrency": {"_InterruptError", "RuntimeError", "CancelledError"},
+    "boards.records": {"ValueError"},
     "cli._inputs": {"ValueError"},
     "cli._shell": {"Exit"},
     "generation.http": {"TransientError"},

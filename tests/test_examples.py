@@ -59,7 +59,7 @@ def test_quickstart_prints_what_readme_shows(step: Step) -> None:
     assert [line for line in shown if line.strip() != "..." and line not in lines] == []
 
 
-# The steps of the ladder that need nothing --------------------------------------------------------
+# The examples that need nothing --------------------------------------------------------
 
 
 def cells(printed: str, first: str) -> list[str]:
@@ -68,7 +68,7 @@ def cells(printed: str, first: str) -> list[str]:
     return line.removeprefix(first).split()
 
 
-def test_the_ladder_has_every_script_once() -> None:
+def test_the_table_of_examples_has_every_script_once() -> None:
     readme = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"\]\((\w+\.py)\)", readme)) == SCRIPTS
     numbers = [int(number) for number in re.findall(r"^\| (\d+) \|", readme, re.MULTILINE)]
@@ -286,6 +286,18 @@ def test_a_surrogate_of_ones_own_ranks_what_nobody_judged(step: Step) -> None:
     assert sum(line[:7].strip(" *").isdigit() for line in printed.splitlines()) == 21
 
 
+def test_a_board_of_three_small_systems(step: Step, tmp_path: Path) -> None:
+    printed = step("board/build.py", str(tmp_path))
+    views = [line for line in printed.splitlines() if not line.startswith(" ")]
+    assert views == ["all", "sw", "en"]
+    assert printed.count("2026-11-17-anna-nearest-sentence") == 3
+    names = {path.relative_to(tmp_path / "site").as_posix() for path in tmp_path.rglob("site/**/*")}
+    assert {"index.html", "board.json", "data/all.json", "data/sw.json"} <= names
+    assert {"board/.gitlab-ci.yml", "board/.github/workflows/board.yml"} <= {
+        path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("board/**/*.yml")
+    }
+
+
 def test_a_benchmark_of_ones_own_files(step: Step, tmp_path: Path) -> None:
     texts = {
         "topics.tsv": "1\tWho?\n2\tWhere?\n3\tWhen?\n",
@@ -353,7 +365,7 @@ def test_the_arena_puts_the_better_endpoint_first(step: Step) -> None:
 
 
 def test_the_arena_says_what_it_needs(step: Step) -> None:
-    with pytest.raises(SystemExit, match="ARENA_MODELS names two models or more"):
+    with pytest.raises(SystemExit, match="ARENA_MODELS names two or more models"):
         step("arena.py", ARENA_MODELS="", ARENA_JUDGE="")
 
 

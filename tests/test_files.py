@@ -31,7 +31,7 @@ from mirage.errors import DatasetError, MirageError, SettingError, UnknownNameEr
 from mirage.llm.cache import Cache
 from mirage.models import Response, Run
 from mirage.retrieval import RetrievalRun
-from mirage.testing import read_baseline
+from mirage.testing.baseline import read_baseline
 
 PACKAGE = Path(mirage.__file__).parent
 SECRET = "the victim's text"

@@ -29,7 +29,7 @@ FLOORS = (
     {"executors"},
     {"models", "llm", "statistics"},
     {"text", "human_agreement", "neural"},
-    {"dataset", "sources", "corpus", "passages"},
+    {"dataset", "sources", "corpus", "passages", "scores"},
     {"generation", "retrieval"},
     {"features", "pipeline"},
     {"testsets"},
@@ -41,8 +41,8 @@ FLOORS = (
     {"grids"},
     {"papers"},
     {"report"},
-    {"testing", "integrations"},
-    {"monitoring"},
+    {"testing", "integrations", "labelling"},
+    {"monitoring", "boards"},
     {"cli"},
 )
 # The package itself names everything and is imported by nobody below the shell.

@@ -30,7 +30,8 @@ from mirage.errors import (
 )
 from mirage.features import Facts, FeatureSuite
 from mirage.features.base import FunctionFeature
-from mirage.generation import CallableGenerator, OpenAIGenerator, respond
+from mirage.generation import OpenAIGenerator, respond
+from mirage.generation.callables import CallableGenerator
 from mirage.languages import LANGUAGES
 from mirage.leaderboard import Leaderboard, MultilingualLeaderboard
 from mirage.models import Judgment, Query, Response, Run

@@ -79,6 +79,26 @@ KEYS: dict[str, tuple[Key, ...]] = {
         ("named clusters", "least", ("rankings", "clusters *", "*", "logit"), ".1%"),
         ("hidden clusters", "least", ("rankings", "untold *", "*", "logit"), ".1%"),
     ),
+    "coverage/judge_drift": (
+        (
+            "false alarms of an unchanged judge at most",
+            "most",
+            ("false alarms", "*", "*", "unchanged"),
+            ".1%",
+        ),
+        (
+            "a fifth of the verdicts moved, told from the system at least",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "judge * 0.2", "right"),
+            ".1%",
+        ),
+        (
+            "the system moved by a fifth",
+            "least",
+            ("told apart", "40 3", "noise 0.1", "system loses 0.2", "right"),
+            ".1%",
+        ),
+    ),
     "coverage/judged_ranking": (
         ("logits at least", "least", ("*", "*", "coverage: logit"), ".1%"),
         ("from tournaments", "least", ("*", "*", "coverage: logit, tournaments"), ".1%"),
@@ -151,6 +171,37 @@ KEYS: dict[str, tuple[Key, ...]] = {
             )
             for data, title in (("halluqa", "HalluQA"), ("mtrag", "MTRAG"))
         ),
+    ),
+    "truth/board_copies": (
+        (
+            "languages in which copies are refused",
+            "",
+            ("repeats the reference", "languages in which it is refused"),
+            ".0f",
+        ),
+        (
+            "in which quotations are",
+            "most",
+            ("quotes*", "languages in which it is refused"),
+            ".0f",
+        ),
+    ),
+    "truth/spans": (
+        ("mean F1", "", ("mean F1 by type", "all types"), ".2f"),
+        ("true texts with a mark", "", ("true texts with a mark", "all"), ".1%"),
+    ),
+    "speed/board": (
+        ("MB", "", ("page, MB",), ".1f"),
+        ("first view, ms", "", ("first view, ms",), ".0f"),
+        ("change of view, ms", "", ("change of view, loading it, ms",), ".0f"),
+    ),
+    "speed/features": (
+        ("all features, responses per second", "", ("17 features, responses per second",), ".0f"),
+        ("four features, times the peers' rate", "", ("4 features, times the peers' rate",), ".2f"),
+    ),
+    "speed/page": (
+        ("CPU seconds", "", ("written, s of CPU",), ".0f"),
+        ("MB", "", ("size, MB",), ".1f"),
     ),
 }
 # Lines of guides whose figures come from the files: the page, the line with a gap for each figure,

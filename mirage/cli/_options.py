@@ -130,9 +130,24 @@ Fields = Annotated[
     option(
         "FIELD=NAME",
         "Read FIELD from the key NAME of the log, such as question=input.text; may be repeated. "
-        "FIELD is question, passages, answer, error, id, time, model, cluster or session.",
+        "FIELD is question, passages, text (of a passage), passage_id, answer, error, id, time, "
+        "model, cluster or session.",
         "--field",
     ),
+]
+LogFormat = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "Tool that exported the log: langchain, llamaindex, opentelemetry, langfuse or phoenix.  "
+        "[default: one answered question per line]",
+        "--format",
+        show_default=False,
+    ),
+]
+SkipDamaged = Annotated[
+    bool,
+    flag("Skip lines that are not valid, and print their number.", "--skip-damaged"),
 ]
 LogCluster = Annotated[
     str | None,
@@ -169,6 +184,24 @@ RunFile = Annotated[
 # Running ------------------------------------------------------------------------------------------
 
 Jobs = Annotated[int, option("N", "Number of parallel processes; -1 uses one per core.")]
+ValueFile = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Also write the values to this file: JSON Lines, or Parquet if its suffix is .parquet. "
+        "Inputs, which may be Parquet too, are then read block by block, so that they need not fit "
+        "into memory, and an interrupted command continues where it stopped.",
+        "--out",
+    ),
+]
+Executor = Annotated[
+    str | None,
+    option(
+        "NAME",
+        "With ray, run slow steps on the Ray cluster at RAY_ADDRESS, or on a local one if it is "
+        "not set.  [default: run everything on this machine]",
+    ),
+]
 Seed = Annotated[int, option("N", "Random seed.")]
 Trust = Annotated[
     bool,

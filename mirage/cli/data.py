@@ -143,7 +143,8 @@ def build(
     As in MIRAGE-Bench, the benchmark consists of the queries that have both relevant and
     non-relevant passages.
     """
-    from mirage.testsets import MIRACL_RECIPE, Recipe, build_benchmark
+    from mirage.testsets import MIRACL_RECIPE, build_benchmark
+    from mirage.testsets.evaluation_sets import Recipe
 
     if miracl and sample is not None:
         raise MirageError("--miracl sets the number of queries to sample; leave out --sample")

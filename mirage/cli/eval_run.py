@@ -55,7 +55,11 @@ def eval_run(
     ] = "passage",
     compare: Annotated[
         Path | None,
-        option("FILE", "Another TREC run: also test whether its measures differ from RUN's."),
+        option(
+            "FILE",
+            "Another TREC run: also test whether its measures differ from RUN's. To compare scores "
+            "of other tools, use `mirage compare`.",
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

@@ -31,7 +31,7 @@ from pydantic import (
 from mirage._base.inputs import files_below
 from mirage._base.quoting import utf8_text
 from mirage.errors import DatasetError, MirageError, SettingError
-from mirage.grids import _own
+from mirage.grids import _user_parts
 from mirage.languages import Language
 from mirage.llm.keys import KeyUse, check_key, key_uses
 
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from mirage.generation import Generator
     from mirage.llm import LLM, Budget
     from mirage.models import Passage, Run
-    from mirage.neural import Embedder, SparseEmbedder
+    from mirage.neural import SparseEmbedder
+    from mirage.neural.embedders import Embedder
     from mirage.retrieval import ContextProcessor, Retriever
     from mirage.retrieval.rewriting import QueryRewriter
 
@@ -222,7 +223,7 @@ class OwnEntry(Entry):
         section, _, key = name.partition(".")
         self._part = parts.get(key)
         if self._part is not None:
-            _own.check(section, self._part)
+            _user_parts.check(section, self._part)
         if self.version is None and not isinstance(self._fingerprint, str):
             raise SettingError(
                 "results of a component of your own are stored under its version: set "
@@ -260,11 +261,13 @@ class OwnEntry(Entry):
     @property
     def has_prompt(self) -> bool:
         """Whether the user's generator is a function that gets the prompt of the cell."""
-        return _own.takes_prompt(self.part())
+        return _user_parts.takes_prompt(self.part())
 
     def make(self, **context: Any) -> Any:
         """Return the user's object, wrapped for use in a pipeline."""
-        return _own.ADAPTERS[self._name.partition(".")[0]](self.part(), self._name, **context)
+        return _user_parts.ADAPTERS[self._name.partition(".")[0]](
+            self.part(), self._name, **context
+        )
 
 
 class EndpointEntry(Entry):

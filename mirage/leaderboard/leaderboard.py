@@ -14,6 +14,7 @@ import numpy as np
 from mirage._base.near_names import NearNames
 from mirage.arena.judge import PairwiseJudge
 from mirage.arena.judgments import JudgmentsLike, as_judgments
+from mirage.arena.pairs import Pair
 from mirage.arena.verdicts import Judged
 from mirage.dataset import Cluster, DatasetLike, MirageDataset, as_dataset
 from mirage.errors import DatasetError, JudgmentError, UnknownNameError
@@ -553,6 +554,28 @@ class Leaderboard(NearNames):
         run = self._respond(system, model, settings)
         pairs = _judged.pairs_for(self.dataset, run, runs, settings.judgments, settings.seed)[0]
         return judge.estimate_pairs(self.dataset, [run, *runs.values()], pairs)
+
+    def judged_pairs(
+        self, run: Run, *, judgments: int | None = None, seed: int = 0
+    ) -> tuple[tuple[Run, ...], tuple[Pair, ...]]:
+        """Return the pairs that :meth:`rank` would have a judge compare, so that people can.
+
+        Args:
+            run: Responses of the system.
+            judgments: Number of pairs; all pairs by default.
+            seed: Random seed of the choice of pairs.
+
+        Returns:
+            The runs, first the system's, then those of the anchors; and the pairs, in the order of
+            judging.
+
+        Raises:
+            JudgmentError: The responses of the anchors are not available.
+        """
+        self._check_name(run.model)
+        runs = self._anchors.runs()
+        pairs = _judged.pairs_for(self.dataset, run, runs, judgments, seed)[0]
+        return (run, *runs.values()), tuple(pairs)
 
     def _respond(self, system: ModelLike, model: str, settings: RankSettings) -> Run:
         """Return the responses of a system."""

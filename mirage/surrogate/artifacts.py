@@ -264,8 +264,13 @@ def verify(folder: Path | None = None) -> dict[str, str]:
     }
 
 
+def shipped_digest(code: str) -> str:
+    """Return the SHA-256 of the bundled surrogate of a language."""
+    return _shipped_digests()[f"{Language.with_board(code).code}.joblib"]
+
+
 def _check_shipped(name: str) -> tuple[bytes, str]:
-    """Return the bytes of a bundled artifact, and its problem; an empty text if it is valid."""
+    """Return the bytes of a bundled artifact, and the problem with it, empty if there is none."""
     source = PRETRAINED / name
     if not source.is_file():
         return b"", f"the surrogate {name} is missing"

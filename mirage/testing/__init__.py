@@ -13,20 +13,23 @@ from mirage._base.lazy import lazy
 
 if TYPE_CHECKING:
     from mirage.testing._shortfalls import FellShortError
-    from mirage.testing.baseline import Baseline, read_baseline, save_baseline
+    from mirage.testing.baseline import read_baseline, save_baseline
     from mirage.testing.feature_bounds import assert_feature
     from mirage.testing.mutation import mutation_score
     from mirage.testing.planning import plan
     from mirage.testing.ranks import assert_ranks
     from mirage.testing.regressions import assert_no_regression
+    from mirage.testing.score_audit import audit_scores
+    from mirage.testing.score_comparison import compare_scores
     from mirage.testing.suites import write_tests
 
 __all__ = [
-    "Baseline",
     "FellShortError",
     "assert_feature",
     "assert_no_regression",
     "assert_ranks",
+    "audit_scores",
+    "compare_scores",
     "mutation_score",
     "plan",
     "read_baseline",
@@ -36,12 +39,14 @@ __all__ = [
 
 _NAMES = {
     "mirage.testing._shortfalls": ("FellShortError",),
-    "mirage.testing.baseline": ("Baseline", "read_baseline", "save_baseline"),
+    "mirage.testing.baseline": ("read_baseline", "save_baseline"),
     "mirage.testing.feature_bounds": ("assert_feature",),
     "mirage.testing.mutation": ("mutation_score",),
     "mirage.testing.planning": ("plan",),
     "mirage.testing.ranks": ("assert_ranks",),
     "mirage.testing.regressions": ("assert_no_regression",),
+    "mirage.testing.score_audit": ("audit_scores",),
+    "mirage.testing.score_comparison": ("compare_scores",),
     "mirage.testing.suites": ("write_tests",),
 }
 

@@ -20,8 +20,9 @@ from mirage.testing.regressions import (
     table_notes,
     worse_than_before,
 )
+from mirage.testing.score_changes import ScoreComparison
 
-__all__ = ["comment", "junit"]
+__all__ = ["comment", "junit", "score_comment"]
 
 _MOST = 10  # queries to show
 
@@ -75,6 +76,29 @@ def comment(
     text = "\n\n".join(filter(None, parts))
     verdict = _verdict(runs, lost, allow_failed)
     return f"{marker(runs)}\n### Mirage: {verdict}\n\n{text}\n"
+
+
+def score_comment(result: ScoreComparison) -> str:
+    """Return Markdown of a comparison of scores for a pull request.
+
+    It has the verdict, a table of the metrics, and the items that lost most. The first line
+    identifies the two systems, as in :func:`comment`.
+
+    Args:
+        result: The comparison.
+    """
+    about = hashlib.sha256(f"{result.before}\n{result.after}".encode()).hexdigest()[:16]
+    parts = [result.to_markdown()]
+    for change in result.changes:
+        if change.verdict == "worse" and change.losses:
+            rows = tuple(
+                (shorten(item), format_value(before), format_value(after))
+                for item, before, after in change.losses
+            )
+            title = f"Largest losses in {change.metric}"
+            parts.append(to_markdown(Table(title, ("item", "before", "after"), rows, name=0)))
+    text = "\n\n".join(parts)
+    return f"<!-- mirage compare {about} -->\n### Mirage: {result.verdict}\n\n{text}\n"
 
 
 def marker(runs: BaselineComparison) -> str:

@@ -159,9 +159,9 @@ def _alternation(phrases: Sequence[Tokens]) -> str:
 
 
 def _ordered_alternation(phrases: Sequence[Tokens]) -> str:
-    """Return a regular expression that tries the phrases in their order, also an empty one.
+    """Return a regular expression that tries the phrases in their order; one of them may be empty.
 
-    Phrases with a common first part are tried when the first of them is due.
+    Phrases that begin with the same words are grouped at the position of the first of them.
     """
     by_first: dict[str, list[Tokens]] = {}
     for phrase in phrases:

@@ -1,4 +1,4 @@
-"""What commands do on a full disk, with streams that are full or closed, and with endless input."""
+"""Commands on a full disk, with full or closed streams, and with endless input."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Inputs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
-    """Inputs of all commands, made by commands."""
+    """Return inputs of all commands, which commands write."""
     folder = tmp_path_factory.mktemp("inputs")
     responses(folder / "good.jsonl")
     responses(folder / "bad.jsonl", first_passage)
@@ -114,12 +114,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
 
 @pytest.fixture(autouse=True)
 def _commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source archive has no commit for a history."""
+    """Set a commit for the history, because a source archive has none."""
     monkeypatch.setenv("MIRAGE_COMMIT", "first")
 
 
 def ready(made: Inputs, name: str) -> Path:
-    """An input that a command makes, when it is first wanted."""
+    """Return an input that a command writes when it is first needed."""
     path = made[name]
     if not path.exists():
         done = {
@@ -139,7 +139,7 @@ def ready(made: Inputs, name: str) -> Path:
 
 
 def sheet(made: Inputs, path: Path) -> None:
-    """A sheet of items by people, filled in."""
+    """Write a sheet of items that people have filled in."""
     mirage("tests", "make", made["handbook"], "--language", "sw", "--kind", "single=1",
            "--items", 4, "--skeleton", path)  # fmt: skip
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
@@ -165,7 +165,7 @@ dev:
 
 
 def grid_in(folder: Path) -> Path:
-    """The grid in a folder of its own, beside which its store lies."""
+    """Write the grid into a folder of its own, next to which its store is created."""
     path = folder / ".grid" / "grid.yaml"
     path.parent.mkdir(exist_ok=True)
     path.write_text(GRID)
@@ -336,7 +336,7 @@ def test_a_history_on_a_full_disk_stays_sound(
 
 
 def shell(redirection: str, *words: object, **settings: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command with its streams led elsewhere by a shell."""
+    """Run a command in a shell that redirects its streams."""
     return subprocess.run(
         ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *map(str, words)],
         capture_output=True,

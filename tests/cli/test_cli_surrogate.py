@@ -21,7 +21,7 @@ FEW = ("reference", "quoting", "uncited", "refusal", "off-topic", "garbled")
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
-    """Files of responses of simulated systems, and the file of judgments on them."""
+    """Write responses of simulated systems, and judgments on them."""
     folder = tmp_path_factory.mktemp("arena")
     corpora = {code: MirageDataset.bundled(code) for code in LANGUAGES}
     systems = [system for system in SYSTEMS if system.name in FEW]
@@ -157,7 +157,7 @@ def test_one_that_ships_is_shown(tmp_path: Path) -> None:
 def test_rebuild_compares_the_files_with_those_that_ship(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Training takes minutes; tests/surrogate trains one surrogate again."""
+    """Training takes minutes, so tests/surrogate trains one surrogate again."""
     from mirage.surrogate import pretraining
 
     def copy_one(folder: Path, *, levels: list[str], n_jobs: int) -> list[str]:

@@ -1,0 +1,5 @@
+"""Scores per item from files of other evaluation tools, from any table, and from objects in memory.
+
+Each format is one module. :data:`mirage.scores.reading.FORMATS` lists them in the order in which
+they are tried.
+"""

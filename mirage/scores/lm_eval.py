@@ -1,0 +1,74 @@
+"""lm-evaluation-harness: the files of ``--log_samples``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mirage.errors import DatasetError
+from mirage.scores.content import Content
+from mirage.scores.records import (
+    Entry,
+    ScoreFile,
+    answer_of,
+    check_list,
+    check_text,
+    finish,
+    score_of,
+)
+
+_POOLED = "has no score per item, because the harness computes it over all items"
+
+
+def recognises(content: Content) -> bool:
+    """Return whether the content is a list of logged samples."""
+    return {"doc_id", "filtered_resps"} <= content.first_row().keys()
+
+
+def read(content: Content) -> ScoreFile:
+    """Read the scores; the item is the number of a document and the start of its digest.
+
+    Metrics such as BLEU, which the harness computes over all items, have no score per item and are
+    skipped.
+
+    Raises:
+        DatasetError: A sample is not valid.
+    """
+    skipped: dict[str, str] = {}
+    entries = list(_entries(content, skipped))
+    mixed = next((entry for entry in entries if skipped.keys() & entry.scores.keys()), None)
+    if mixed is not None:
+        name = min(skipped.keys() & mixed.scores.keys())
+        raise DatasetError(f"{mixed.where}: {name!r} is a number here, but a list in other samples")
+    return finish(content.source, "lm_eval", entries, skipped)
+
+
+def _entries(content: Content, skipped: dict[str, str]) -> Iterator[Entry]:
+    for where, row in content.rows:
+        if not {"doc_id", "filtered_resps"} <= row.keys():
+            raise DatasetError(f"{where}: has no doc_id or filtered_resps, unlike the first sample")
+        names = check_list(row.get("metrics"), where, "metrics")
+        kind = row.get("filter", "none")
+        suffix = "" if kind == "none" else f" ({kind})"
+        scores: dict[str, float] = {}
+        for name in names:
+            value = row.get(str(name))
+            if isinstance(value, list | Mapping):
+                skipped[f"{name}{suffix}"] = _POOLED
+            else:
+                scores[f"{name}{suffix}"] = score_of(value, where, str(name))
+        digest = str(row.get("doc_hash") or "")[:8]
+        yield Entry(
+            where,
+            row,
+            f"{check_text(row, 'doc_id', where)} {digest}".strip(),
+            scores,
+            answer=answer_of(_first(row["filtered_resps"])),
+        )
+
+
+def _first(responses: Any) -> Any:
+    """Return the first response of a sample."""
+    while isinstance(responses, list) and responses:
+        responses = responses[0]
+    return responses

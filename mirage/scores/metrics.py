@@ -1,0 +1,159 @@
+"""Direction and scale of common metrics of other tools."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.errors import SettingError
+
+_LOWER = (
+    *("noise sensitivity", "noise sensitivity relevant", "noise sensitivity irrelevant"),
+    *("perplexity", "word perplexity", "byte perplexity", "bits per byte", "nll", "loss"),
+    *("wer", "word error rate", "cer", "character error rate", "ter", "error rate", "brier score"),
+    *("mse", "mae", "rmse", "edit distance", "levenshtein distance"),
+    *("latency", "latencyms", "latency ms", "duration", "cost", "total cost", "total tokens"),
+    *("hallucination rate", "failure rate", "refusal rate", "toxicity rate", "bias rate"),
+)
+_HIGHER = (
+    *("score", "value", "accuracy", "acc", "acc norm", "exact match", "exact", "match", "includes"),
+    *("f1", "precision", "recall", "bleu", "chrf", "rouge", "rouge score", "meteor", "bleurt"),
+    *("mcc", "likelihood", "pass", "pass at 1", "success", "correct", "correctness", "quality"),
+    *("faithfulness", "answer relevancy", "answer relevance", "response relevancy", "relevance"),
+    *("context precision", "context recall", "context relevance", "context relevancy"),
+    *("contextual precision", "contextual recall", "contextual relevancy", "groundedness"),
+    *("answer correctness", "factual correctness", "answer similarity", "semantic similarity"),
+    *("context entity recall", "answer accuracy", "response groundedness", "context utilization"),
+    *("non llm string similarity", "string present", "id based context precision", "overlap"),
+    *("id based context recall", "non llm context recall", "summarization", "summary score"),
+    *("similarity", "similar", "helpfulness", "coherence", "conciseness", "fluency"),
+    *("equalsexpected", "equals expected", "contains", "llmjudge", "g eval", "geval", "choice"),
+    *("pattern match", "json correctness", "tool correctness", "task completion"),
+    *("prompt alignment", "role adherence", "knowledge retention", "conversation completeness"),
+    *("model graded qa", "model graded fact", "pii leakage", "answer match", "citation recall"),
+)
+_OFTEN_LOWER = re.compile(
+    r"(?:^| )(?:errors?|err|loss|latency|perplexity|ppl|cost|time|duration|distance|wer|cer|ter|"
+    r"hallucinat\w*|toxic\w*|bias\w*|violations?|harm\w*|refusals?|failures?|tokens?|risk)(?: |$)"
+)
+_SCALES = {"bleu": (0.0, 100.0), "chrf": (0.0, 100.0), "sacrebleu": (0.0, 100.0)}
+_PARENTHESES = re.compile(r"\s*[\[(].*?[\])]")
+
+
+class MetricFacts(NamedTuple):
+    """What is known of a metric.
+
+    Attributes:
+        lower_is_better: Whether smaller scores are better.
+        assumed: Whether the direction is assumed, because the metric is not known.
+        low: Lowest possible score; minus infinity if not known.
+        high: Highest possible score; infinity if not known.
+    """
+
+    lower_is_better: bool
+    assumed: bool
+    low: float
+    high: float
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether both ends of the scale are known."""
+        return math.isfinite(self.high - self.low)
+
+    @property
+    def best(self) -> float:
+        """The best possible score; infinite if it is not known."""
+        return self.low if self.lower_is_better else self.high
+
+    def worst(self, scores: Floats) -> float:
+        """Return the worst possible score, or the worst of ``scores`` if the scale is not known."""
+        if self.has_scale:
+            return self.high if self.lower_is_better else self.low
+        return float(np.nanmax(scores) if self.lower_is_better else np.nanmin(scores))
+
+
+_KNOWN: Mapping[str, bool] = MappingProxyType(
+    {**dict.fromkeys(_HIGHER, False), **dict.fromkeys(_LOWER, True)}
+)
+
+
+def metric_facts(
+    name: str,
+    scores: Floats,
+    *,
+    lower: Iterable[str] = (),
+    higher: Iterable[str] = (),
+    scale: tuple[float, float] | None = None,
+    by_file: Iterable[bool] = (),
+) -> MetricFacts:
+    """Return direction and scale of a metric.
+
+    Without ``scale``, a metric has the scale from 0 to 1 if all its scores are in it.
+
+    Args:
+        name: Name of the metric.
+        scores: Its scores in all files that are compared, NaN for failures.
+        lower: Names of metrics for which smaller is better.
+        higher: Names of metrics for which larger is better.
+        scale: Lowest and highest possible score.
+        by_file: Whether smaller is better, as each file shows that does.
+
+    Raises:
+        SettingError: Files disagree on the direction, a score is not on the scale, or the name
+            suggests an error rate or a cost but the metric is not known.
+
+    Example:
+        >>> metric_facts("perplexity", np.array([0.0, 0.2])).lower_is_better
+        True
+    """
+    words = " ".join(re.split(r"[\s_@/.:-]+", _PARENTHESES.sub("", name).casefold().strip()))
+    stem = words.rpartition(" none")[0] or words
+    assumed = False
+    if name in lower:
+        is_lower = True
+    elif name in higher:
+        is_lower = False
+    elif directions := set(by_file):
+        if len(directions) > 1:
+            raise SettingError(
+                f"metric {name!r}: smaller scores pass in one file and larger ones in the other; "
+                "were they written by different versions?"
+            )
+        [is_lower] = directions
+    elif stem in _KNOWN:
+        is_lower = _KNOWN[stem]
+    elif _OFTEN_LOWER.search(stem):
+        raise SettingError(
+            f"metric {name!r}: it is not known whether smaller scores are better; give "
+            f"--lower-is-better {name!r} or --higher-is-better {name!r}"
+        )
+    else:
+        is_lower, assumed = False, True
+    low, high = _scale(name, stem, scores, scale)
+    return MetricFacts(is_lower, assumed, low, high)
+
+
+def _scale(
+    name: str, stem: str, scores: Floats, scale: tuple[float, float] | None
+) -> tuple[float, float]:
+    known = scores[~np.isnan(scores)]
+    least, most = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    if scale is None and stem in _SCALES and most > 1:
+        scale = _SCALES[stem]
+    if scale is not None:
+        low, high = scale
+        if not low < high:
+            raise SettingError(f"metric {name!r}: the scale must rise, got {low:g}:{high:g}")
+        if least < low or most > high:
+            raise SettingError(
+                f"metric {name!r}: has scores from {least:g} to {most:g}, which are not all on the "
+                f"scale {low:g}:{high:g}"
+            )
+        return low, high
+    return (0.0, 1.0) if least >= 0 and most <= 1 else (-math.inf, math.inf)

@@ -1,0 +1,60 @@
+"""ragas: ``EvaluationResult``, its frame as CSV or JSON, and the rows of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mirage.errors import DatasetError
+from mirage.scores.content import Content
+from mirage.scores.records import Entry, ScoreFile, answer_of, finish, is_score, name_of, score_of
+
+SAMPLE = frozenset(
+    (
+        *("user_input", "response", "multi_responses", "reference", "rubrics", "rubric"),
+        *("retrieved_contexts", "reference_contexts", "retrieved_context_ids"),
+        *("reference_context_ids", "reference_topics", "reference_tool_calls"),
+        *("persona_name", "query_style", "query_length", "synthesizer_name", "id"),
+        # Names before version 0.2.
+        *("question", "answer", "contexts", "ground_truth", "ground_truths"),
+    )
+)
+"""Columns of a sample; all others are metrics if their values are numbers."""
+
+
+def recognises(content: Content) -> bool:
+    """Return whether the content has the columns of a ragas sample."""
+    row = content.first_row()
+    return "user_input" in row or {"question", "contexts", "answer"} <= row.keys()
+
+
+def read(content: Content) -> ScoreFile:
+    """Read the scores; the item is the user's input.
+
+    Raises:
+        DatasetError: A row lacks the input, or no column has numbers.
+    """
+    columns = dict.fromkeys(key for _, row in content.rows for key in row if key not in SAMPLE)
+    metrics = [name for name in columns if _is_metric(content, name)]
+    if not metrics:
+        raise DatasetError(
+            f"{content.source}: has no column with scores; its columns are "
+            f"{', '.join(content.first_row())}"
+        )
+    return finish(content.source, "ragas", _entries(content, metrics))
+
+
+def _is_metric(content: Content, name: str) -> bool:
+    """Return whether most values of a column are numbers or gaps, so that the others are errors."""
+    values = [row.get(name) for _, row in content.rows]
+    return sum(map(is_score, values)) > len(values) / 2
+
+
+def _entries(content: Content, metrics: list[str]) -> Iterator[Entry]:
+    for where, row in content.rows:
+        item: Any = row.get("user_input", row.get("question"))
+        if item is None or item in ("", []):
+            raise DatasetError(f"{where}: field 'user_input' is missing")
+        scores = {name: score_of(row.get(name), where, name) for name in metrics}
+        answer = answer_of(row.get("response", row.get("answer")))
+        yield Entry(where, row, name_of(item), scores, answer=answer)

@@ -1,0 +1,204 @@
+"""Records of scores per item, and the checks that all readers share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from mirage._base.rows import is_missing
+from mirage.errors import DatasetError, UnknownNameError
+
+_WORDS = {
+    **dict.fromkeys(("true", "pass", "passed", "yes", "correct", "c"), 1.0),
+    **dict.fromkeys(("false", "fail", "failed", "no", "incorrect", "i", "n"), 0.0),
+    **dict.fromkeys(("partial", "p"), 0.5),
+    **dict.fromkeys(("", "nan", "null", "none", "na", "n/a", "<na>", "error"), math.nan),
+}
+"""Texts that count as scores. The letters are those of inspect_ai; the last line is no score."""
+
+
+class Entry(NamedTuple):
+    """The scores of one answer of one system to one item.
+
+    Attributes:
+        where: Location in the file, for errors.
+        raw: The entry as the file has it.
+        item: Name of the item. Two systems are compared on equal items.
+        scores: Scores by metric; NaN if a score is missing or its metric failed.
+        system: Name of the system; empty if the file does not name it.
+        cluster: Name of the group of dependent items; ``None`` if the file names none.
+        repeat: Name of the repeat; empty if the file does not name it.
+        failure: Why the item failed as a whole; empty if it did not. Metrics without a score then
+            count as failed.
+        answer: The system's answer, if the file has it.
+    """
+
+    where: str
+    raw: Mapping[str, Any]
+    item: str
+    scores: Mapping[str, float]
+    system: str = ""
+    cluster: str | None = None
+    repeat: str = ""
+    failure: str = ""
+    answer: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreFile:
+    """The scores in one file or object.
+
+    Attributes:
+        source: Name of the file or object.
+        format: Name of the format.
+        entries: The scores, one entry for each answer.
+        skipped: Metrics that are not compared, each with the reason.
+        lower: Whether smaller scores are better, for metrics whose direction the file shows.
+    """
+
+    source: str
+    format: str
+    entries: tuple[Entry, ...]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    lower: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics, in the order of first occurrence."""
+        return tuple(dict.fromkeys(name for entry in self.entries for name in entry.scores))
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of the systems, in the order of first occurrence."""
+        return tuple(dict.fromkeys(entry.system for entry in self.entries))
+
+    def of_system(self, name: str | None) -> ScoreFile:
+        """Return the scores of one system.
+
+        Args:
+            name: Name of the system; ``None`` if the file has only one.
+
+        Raises:
+            DatasetError: The file has several systems, and ``name`` is ``None``.
+            UnknownNameError: The file has no such system.
+        """
+        if name is None:
+            if len(self.systems) > 1:
+                names = ", ".join(self.systems[:5]) + (", ..." if len(self.systems) > 5 else "")
+                raise DatasetError(
+                    f"{self.source}: has scores of {len(self.systems)} systems ({names}); choose "
+                    "one with --before-system or --after-system"
+                )
+            return self
+        if name not in self.systems:
+            raise UnknownNameError(f"system in {self.source}", name, self.systems)
+        entries = tuple(entry for entry in self.entries if entry.system == name)
+        return replace(self, entries=entries)
+
+
+def score_of(value: Any, where: str, name: str) -> float:
+    """Return a score as a number; NaN if it is missing.
+
+    Args:
+        value: A number, a truth value, or a text such as ``0.5``, ``true``, ``pass`` or ``C``.
+        where: Location of the entry, for errors.
+        name: Name of the metric, for errors.
+
+    Raises:
+        DatasetError: The value is no score, or is infinite.
+
+    Example:
+        >>> score_of("pass", "file, line 2", "quality"), score_of(0.5, "file, line 2", "quality")
+        (1.0, 0.5)
+    """
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, str):
+        text = value.strip().casefold()
+        if text in _WORDS:
+            return _WORDS[text]
+    try:
+        number = math.nan if isinstance(value, list | dict | set) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise DatasetError(f"{where}: {name!r} must be a number, got {shortened(value)}")
+    return number
+
+
+def is_score(value: Any) -> bool:
+    """Return whether :func:`score_of` accepts a value."""
+    try:
+        score_of(value, "", "")
+    except DatasetError:
+        return False
+    return True
+
+
+def shortened(value: Any) -> str:
+    """Return a value as text for an error message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def name_of(value: Any) -> str:
+    """Return a text, number or JSON object as the name of an item, system or cluster."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # pandas reads a column of integers with gaps as floats
+    if isinstance(value, bool | int | float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def check_object(value: Any, where: str, name: str) -> Mapping[str, Any]:
+    """Return a JSON object, or raise an error that names it."""
+    if not isinstance(value, Mapping):
+        raise DatasetError(f"{where}: {name} must be an object, got {shortened(value)}")
+    return value
+
+
+def check_list(value: Any, where: str, name: str) -> Sequence[Any]:
+    """Return a JSON array, or raise an error that names it."""
+    if not isinstance(value, list | tuple):
+        raise DatasetError(f"{where}: {name} must be a list, got {shortened(value)}")
+    return value
+
+
+def check_text(row: Mapping[str, Any], key: str, where: str) -> str:
+    """Return the name in a field of an entry, or raise an error if it is missing."""
+    value = row.get(key)
+    if is_missing(value) or value == "" or isinstance(value, list | dict):
+        raise DatasetError(f"{where}: field {key!r} must be a text, got {shortened(value)}")
+    return name_of(value)
+
+
+def answer_of(value: Any) -> str | None:
+    """Return an answer as text; ``None`` if there is none."""
+    return value if isinstance(value, str) else None
+
+
+def finish(
+    source: str,
+    form: str,
+    entries: Iterable[Entry],
+    skipped: Mapping[str, str] | None = None,
+    lower: Mapping[str, bool] | None = None,
+) -> ScoreFile:
+    """Return the entries as a score file.
+
+    Raises:
+        DatasetError: There is no entry, or no entry has a score.
+    """
+    file = ScoreFile(source, form, tuple(entries), skipped or {}, lower or {})
+    if not file.entries:
+        raise DatasetError(f"{source}: has no items")
+    if not any(math.isfinite(value) for entry in file.entries for value in entry.scores.values()):
+        reasons = [f"{name}: {why}" for name, why in file.skipped.items()][:3]
+        hint = f" ({'; '.join(reasons)})" if reasons else ""
+        raise DatasetError(f"{source}: none of its {len(file.entries)} items has a score{hint}")
+    return file

@@ -1,0 +1,196 @@
+"""Scores of two systems on the same items: pairs for one metric, with failures and gaps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mirage._base.arrays import Floats
+from mirage.errors import DatasetError
+from mirage.features import Facts, FeatureTable
+from mirage.scores.metrics import MetricFacts
+from mirage.scores.records import ScoreFile
+
+__all__ = ["COLUMN", "Failures", "MetricPairs", "check_common_items", "clusters_of", "pair_scores"]
+
+Failures = Literal["worst", "skip"]
+"""How failures count: as the worst score of the scale, or not at all."""
+
+COLUMN = "the metric"
+"""Name of the only column in the tables; it is no feature's name, so no feature's rule applies."""
+
+Scores = Mapping[str, Sequence[float]]
+
+
+class MetricPairs(NamedTuple):
+    """The scores of one metric on the items of both sides.
+
+    Attributes:
+        before: Table of the earlier scores, with one column.
+        after: Table of the later scores, with the same items.
+        clusters: Cluster of each item, by item, if files name clusters.
+        failed: Number of failed scores before and after.
+        incomplete: Number of items that have failed scores before and after.
+        unscored: Items without a score on either side, to which the metric does not apply.
+        absent: Number of items that the later side lacks; they are in the tables, without a later
+            score.
+    """
+
+    before: FeatureTable
+    after: FeatureTable
+    clusters: Mapping[str, str]
+    failed: tuple[int, int]
+    incomplete: tuple[int, int]
+    unscored: int
+    absent: int
+
+    def common(self) -> tuple[FeatureTable, FeatureTable]:
+        """Return both tables with only the items that both sides have."""
+        if not self.absent:
+            return self.before, self.after
+        present = ~np.isnan(self.after.values[:, 0])
+        items = [item for item, there in zip(self.after.query_ids, present, strict=True) if there]
+        return self.before.select(items), self.after.select(items)
+
+
+def scores_of(file: ScoreFile, metric: str) -> Scores:
+    """Return the scores of a metric by item, NaN for failures.
+
+    Items without a score have an empty list.
+    """
+    scores: dict[str, list[float]] = {}
+    for entry in file.entries:
+        row = scores.setdefault(entry.item, [])
+        if metric in entry.scores:
+            row.append(entry.scores[metric])
+        elif entry.failure:
+            row.append(math.nan)
+    return scores
+
+
+def all_scores(*sides: Scores) -> Floats:
+    """Return all scores of several sides in one array."""
+    return np.array(
+        [score for side in sides for row in side.values() for score in row], dtype=float
+    )
+
+
+def check_common_items(before: ScoreFile, after: ScoreFile) -> None:
+    """Raise an error if two files have no item in common."""
+    earlier = {entry.item for entry in before.entries}
+    later = {entry.item for entry in after.entries}
+    if not earlier & later:
+        examples = (sorted(items)[0] for items in (earlier, later))
+        first, second = (f"{each[:60]!r}" for each in examples)
+        raise DatasetError(
+            f"{before.source} and {after.source} have no item in common, such as {first} and "
+            f"{second}; name the field that identifies items with --field item=NAME"
+        )
+
+
+def clusters_of(*files: ScoreFile) -> dict[str, str]:
+    """Return the cluster of each item.
+
+    Raises:
+        DatasetError: An item has two clusters.
+    """
+    clusters: dict[str, str] = {}
+    for file in files:
+        for entry in file.entries:
+            if entry.cluster is not None:
+                first = clusters.setdefault(entry.item, entry.cluster)
+                if first != entry.cluster:
+                    raise DatasetError(
+                        f"{entry.where}: item {entry.item!r} has the cluster {entry.cluster!r}, "
+                        f"elsewhere {first!r}"
+                    )
+    return clusters
+
+
+def pair_scores(
+    before: Scores,
+    after: Scores,
+    facts: MetricFacts,
+    clusters: Mapping[str, str],
+    failures: Failures,
+) -> MetricPairs:
+    """Return the scores of both sides on the items of the earlier side.
+
+    If failures count as worst, so does a score that only one side lacks for an item that both sides
+    have. An item that the later side lacks has no later score; the comparison counts it as a
+    complete loss when it rules out a loss. If failures are skipped, both are left out.
+
+    Args:
+        before: Earlier scores by item.
+        after: Later scores by item.
+        facts: Scale of the metric.
+        clusters: Cluster of each item.
+        failures: How failures count.
+    """
+    common = [item for item in before if item in after]
+    items = [item for item in common if before[item] or after[item]]
+    unscored = len(common) - len(items)
+    sides = [{item: [*side[item]] or [math.nan] for item in items} for side in (before, after)]
+    failed = tuple(sum(map(math.isnan, all_scores(side))) for side in sides)
+    incomplete = tuple(sum(any(map(math.isnan, row)) for row in side.values()) for side in sides)
+    absent = 0
+    if failures == "worst":
+        worst = facts.worst(all_scores(before, after))
+        for side in sides:
+            for item, row in side.items():
+                side[item] = [worst if math.isnan(score) else score for score in row]
+        for item in (item for item in before if item not in after and before[item]):
+            row = [worst if math.isnan(score) else score for score in before[item]]
+            sides[0][item], sides[1][item] = row, [math.nan]
+            absent += 1
+    else:
+        complete = [
+            item
+            for item in items
+            if all(any(not math.isnan(score) for score in side[item]) for side in sides)
+        ]
+        sides = [{item: side[item] for item in complete} for side in sides]
+    direction: Literal["higher", "lower"] = "lower" if facts.lower_is_better else "higher"
+    column = Facts(direction, facts.low, facts.high)
+    earlier, later = (_table(side, column) for side in sides)
+    return MetricPairs(
+        earlier,
+        later,
+        {item: clusters[item] for item in sides[0] if item in clusters},
+        (failed[0], failed[1]),
+        (incomplete[0], incomplete[1]),
+        unscored,
+        absent,
+    )
+
+
+def _table(scores: Scores, facts: Facts) -> FeatureTable:
+    """Return scores as a table with one column; repeats of an item are averaged."""
+    most = max(map(len, scores.values()), default=1)
+    repeats = np.full((most, len(scores), 1), np.nan)
+    for number, row in enumerate(scores.values()):
+        repeats[: len(row), number, 0] = row
+    counts = (~np.isnan(repeats)).sum(axis=0)
+    sums = np.nansum(repeats, axis=0)
+    values = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    return FeatureTable(
+        "scores",
+        "en",
+        tuple(scores),
+        (COLUMN,),
+        values,
+        facts={COLUMN: facts},
+        repeats=repeats if most > 1 else None,
+    )
+
+
+def repeated(file: ScoreFile) -> tuple[int, int]:
+    """Return the number of items with several entries, and of those with equal repeat names."""
+    entries = Counter(entry.item for entry in file.entries)
+    names = Counter((entry.item, entry.repeat) for entry in file.entries)
+    same = {item for (item, name), number in names.items() if number > 1 and name}
+    return sum(number > 1 for number in entries.values()), len(same)

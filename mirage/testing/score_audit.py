@@ -1,0 +1,168 @@
+"""Find what is wrong with an evaluation that any tool computed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mirage._base.tables import WIDTH
+from mirage.errors import DatasetError, SettingError
+from mirage.scores.metrics import metric_facts
+from mirage.scores.reading import FieldNames, read_scores
+from mirage.scores.records import ScoreFile
+from mirage.testing._audit_checks import PAIR_CHECKS, SIDE_CHECKS
+from mirage.testing._audit_sides import Finding, Side
+from mirage.testing._score_pairs import all_scores, scores_of
+
+__all__ = ["Audit", "audit_scores"]
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The findings on an evaluation; prints as a list.
+
+    Attributes:
+        findings: What is wrong, in the order of files and metrics.
+        sides: Names of the systems that were checked.
+        metrics: Names of the metrics that were checked.
+        skipped: Metrics that were not checked, each with the reason.
+    """
+
+    findings: tuple[Finding, ...]
+    sides: tuple[str, ...]
+    metrics: tuple[str, ...]
+    skipped: Mapping[str, str]
+
+    def __str__(self) -> str:
+        count = len(self.findings)
+        number = f"{count} finding{'' if count == 1 else 's'}" if count else "nothing found"
+        paragraphs = [f"{', '.join(self.sides)}; {', '.join(self.metrics)}: {number}"]
+        paragraphs += [f"{i}. {finding}" for i, finding in enumerate(self.findings, 1)]
+        paragraphs += [f"not checked, {name}: {why}" for name, why in self.skipped.items()]
+        return "\n".join(
+            textwrap.fill(text, WIDTH, subsequent_indent="   ", break_long_words=False)
+            for text in paragraphs
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """Return the findings as data for JSON."""
+        return {
+            "findings": [vars(finding) for finding in self.findings],
+            "sides": list(self.sides),
+            "metrics": list(self.metrics),
+            "skipped": dict(self.skipped),
+        }
+
+
+def audit_scores(
+    *scores: Any,
+    metrics: Sequence[str] | None = None,
+    fields: FieldNames | None = None,
+    format: str | None = None,
+    lower_is_better: Collection[str] = (),
+    higher_is_better: Collection[str] = (),
+    scales: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+) -> Audit:
+    """Find defects of an evaluation that make its numbers mean less than they seem to.
+
+    The checks of each system and metric are: failed scores, which means of most tools leave out;
+    items that occur twice; a field such as ``document`` whose items have similar scores, so that
+    intervals are too narrow; most items at the best or worst score; equal scores for all items; too
+    few items for any claim; repeats that disagree; and scores that follow the length of answers.
+    Each two systems are checked for items that only one of them has, for equal scores on nearly all
+    items, and for different scales.
+
+    Args:
+        scores: Files or objects with scores, as for :func:`compare_scores`.
+        metrics: Names of the metrics to check; by default all.
+        fields: Names of fields, as for :func:`compare_scores`.
+        format: Name of the format; recognised by default.
+        lower_is_better: Metrics for which smaller is better.
+        higher_is_better: Metrics for which larger is better.
+        scales: Lowest and highest possible score by metric.
+
+    Raises:
+        DatasetError: A file cannot be read.
+        UnknownNameError: There is no such field or format.
+        SettingError: There are no files, or the direction of a metric is not known.
+
+    Example:
+        >>> rows = [{"item": f"q{i}", "score": 1} for i in range(40)]
+        >>> [finding.kind for finding in audit_scores(rows).findings]
+        ['one label']
+    """
+    if not scores:
+        raise SettingError("audit_scores needs at least one file")
+    files = [
+        read_scores(data, fields=fields, format=format, name=f"scores {number}")
+        for number, data in enumerate(scores, 1)
+    ]
+    parts = [part for file in files for part in _systems(file)]
+    labels = _labels(parts)
+    names = dict.fromkeys(name for part in parts for name in part.metrics)
+    chosen = [name for name in names if metrics is None or name in metrics]
+    if not chosen:
+        raise DatasetError(f"no such metric; the files have {', '.join(names)}")
+    findings: list[Finding] = []
+    for name in chosen:
+        rows = [scores_of(part, name) for part in parts]
+        facts = metric_facts(
+            name,
+            all_scores(*rows),
+            lower=lower_is_better,
+            higher=higher_is_better,
+            scale=scales.get(name),
+            by_file=[part.lower[name] for part in parts if name in part.lower],
+        )
+        sides = [
+            Side(label, part, name, row, facts)
+            for label, part, row in zip(labels, parts, rows, strict=True)
+            if name in part.metrics
+        ]
+        findings += _check(sides)
+    skipped = {name: why for part in parts for name, why in part.skipped.items()}
+    return Audit(tuple(_merged(findings)), tuple(labels), tuple(chosen), skipped)
+
+
+def _systems(file: ScoreFile) -> Iterator[ScoreFile]:
+    return (file.of_system(name) for name in file.systems)
+
+
+def _labels(parts: Sequence[ScoreFile]) -> list[str]:
+    """Return a name for each part: the system's if all differ, else the file's with the system."""
+    systems = [part.systems[0] for part in parts]
+    if all(systems) and len(set(systems)) == len(systems):
+        return systems
+    stems = [Path(part.source).name for part in parts]
+    sources = stems if len(set(stems)) == len(stems) else [part.source for part in parts]
+    if len(set(sources)) == len(sources):
+        return sources
+    return [f"{source} {system}".strip() for source, system in zip(sources, systems, strict=True)]
+
+
+def _check(sides: Sequence[Side]) -> Iterator[Finding]:
+    for side in sides:
+        for check in SIDE_CHECKS:
+            if side.means or check is SIDE_CHECKS[0]:
+                yield from check(side)
+    for before, after in combinations([side for side in sides if side.means], 2):
+        for pair_check in PAIR_CHECKS:
+            yield from pair_check(before, after)
+
+
+def _merged(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings; one that is the same for several metrics only once."""
+    metrics: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        metrics.setdefault((finding.kind, finding.where, finding.problem), []).append(finding)
+    for same in metrics.values():
+        names = ", ".join(dict.fromkeys(finding.metric for finding in same))
+        first = same[0]
+        differ = len({finding.effect for finding in same}) > 1
+        effect = f"in {first.metric}, {first.effect}" if differ else first.effect
+        yield Finding(first.kind, first.where, names, first.problem, effect)

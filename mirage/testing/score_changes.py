@@ -1,0 +1,347 @@
+"""The result of comparing scores that any tool computed: a verdict for each metric, and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirage._base.tables import Printed, Table
+from mirage.features.table import TOLERANCE
+from mirage.scores.metrics import MetricFacts
+from mirage.statistics.bootstrap import Interval
+from mirage.testing._score_pairs import Failures
+from mirage.testing.comparison import Comparison, Verdict
+from mirage.testing.planning import MOST, extra_queries_needed
+
+__all__ = ["Loss", "MetricChange", "ScoreComparison"]
+
+_SHOWN = 5  # items to list in a note
+_LOSSES = 10  # items with the largest losses
+
+
+class Loss(NamedTuple):
+    """An item whose score got worse: its name, and its mean score before and after."""
+
+    item: str
+    before: float
+    after: float
+
+
+class NeededItems(NamedTuple):
+    """The number of items that would decide an inconclusive comparison.
+
+    Attributes:
+        metric: The metric that needs most.
+        items: Number of items in all; ``None`` if :data:`mirage.testing.planning.MOST` are too few.
+        repeats: Number of repeats of each item that is enough instead; ``None`` if it is not known.
+        power: Probability of the right verdict with these numbers.
+    """
+
+    metric: str
+    items: int | None
+    repeats: int | None
+    power: float
+
+    def __str__(self) -> str:
+        if self.items is None:
+            return f"{self.metric}: even {MOST} items like these would be inconclusive"
+        again = f", or {self.repeats} repeats of each item" if self.repeats else ""
+        return (
+            f"{self.metric}: a verdict needs about {self.items} items like these{again} (power "
+            f"{self.power:g})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MetricChange:
+    """The change of one metric between two systems, over the items that both have.
+
+    Attributes:
+        metric: Name of the metric.
+        facts: Direction and scale.
+        before: Mean of the earlier scores; failures count as the comparison says.
+        after: Mean of the later scores.
+        difference: ``after`` minus ``before``.
+        interval: 95 % confidence interval of the difference; NaN if there are too few items.
+        p: P-value of a loss, corrected for the number of metrics by Holm's method.
+        p_better: P-value of a gain, corrected in the same way.
+        lost_at_most: Upper bound of the mean loss, as a share of the scale; infinite without a
+            scale.
+        items: Number of items that both sides have.
+        clusters: Number of clusters; equal to ``items`` if no items share a cluster.
+        worse: Number of items whose score got worse.
+        better: Number of items whose score got better.
+        failed: Number of failed scores before and after.
+        worst: The score that failed ones count as.
+        unscored: Number of items without a score on either side.
+        verdict: ``worse``, ``no worse`` or ``inconclusive``.
+        is_better: Whether the gain is statistically significant.
+        comparison: The gate's comparison of the scores, with one column.
+    """
+
+    metric: str
+    facts: MetricFacts
+    before: float
+    after: float
+    difference: float
+    interval: Interval
+    p: float
+    p_better: float
+    lost_at_most: float
+    items: int
+    clusters: int
+    worse: int
+    better: int
+    failed: tuple[int, int]
+    worst: float
+    unscored: int
+    verdict: Verdict
+    is_better: bool
+    comparison: Comparison
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """The items that lost most, the largest loss first."""
+        worsening = np.nan_to_num(self.comparison.worsening[:, 0])
+        order = [
+            i for i in np.argsort(-worsening, kind="stable")[:_LOSSES] if worsening[i] > TOLERANCE
+        ]
+        before, after = self.comparison.before, self.comparison.after
+        return tuple(
+            Loss(before.query_ids[i], float(before.values[i, 0]), float(after.values[i, 0]))
+            for i in order
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreComparison(Printed):
+    """A comparison of the scores of two systems; prints as a table.
+
+    Attributes:
+        before: Name of the earlier scores.
+        after: Name of the later scores.
+        changes: The change of each metric.
+        only_before: Items that only the earlier scores have.
+        only_after: Items that only the later scores have.
+        not_compared: Metrics that are not compared, each with the reason.
+        alpha: Significance level of each verdict.
+        margin: The loss that ``no worse`` rules out, as a share of the scale.
+        failures: How failures count.
+        remarks: Other facts that a reader must know.
+    """
+
+    before: str
+    after: str
+    changes: tuple[MetricChange, ...]
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    not_compared: Mapping[str, str]
+    alpha: float
+    margin: float
+    failures: Failures
+    remarks: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """``worse`` if any metric is worse, ``no worse`` if all are, else ``inconclusive``."""
+        verdicts = {change.verdict for change in self.changes}
+        if "worse" in verdicts:
+            return "worse"
+        return "no worse" if verdicts == {"no worse"} else "inconclusive"
+
+    @cached_property
+    def needed(self) -> NeededItems | None:
+        """How many items would decide; ``None`` if all metrics have a verdict or none has a scale.
+
+        The number is that of the inconclusive metric whose scores vary most.
+        """
+        candidates = [
+            change
+            for change in self.changes
+            if change.verdict == "inconclusive" and change.facts.has_scale
+        ]
+        if not candidates:
+            return None
+        hardest = max(
+            candidates, key=lambda change: float(np.square(change.comparison.losses).mean())
+        )
+        extra = extra_queries_needed(hardest.comparison)
+        items = None if extra.queries is None else len(hardest.comparison.losses) + extra.queries
+        return NeededItems(hardest.metric, items, extra.repeats, extra.power)
+
+    @property
+    def summary(self) -> str:
+        """The verdict in one sentence."""
+        name, other = self.after, self.before
+        worse = [change.metric for change in self.changes if change.verdict == "worse"]
+        if worse:
+            return f"{name} is worse than {other} in {', '.join(worse)}"
+        better = [change.metric for change in self.changes if change.is_better]
+        also = f", and better in {', '.join(better)}" if better else ""
+        if self.verdict == "no worse":
+            lost = f"no metric lost {self.margin:g} of its scale"
+            return f"{name} is no worse than {other}: {lost}{also}"
+        unsure = [change.metric for change in self.changes if change.verdict == "inconclusive"]
+        return (
+            f"inconclusive: {', '.join(unsure)} of {name} may have lost more than {self.margin:g} "
+            f"of the scale{also}"
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All facts behind the verdict: failures, gaps, directions, and how many items decide."""
+        return (
+            *self._failure_notes(),
+            *self._item_notes(),
+            *self._metric_notes(),
+            *self.remarks,
+            *(f"not compared, {name}: {why}" for name, why in self.not_compared.items()),
+        )
+
+    def _failure_notes(self) -> list[str]:
+        notes = []
+        how = "count as the worst score" if self.failures == "worst" else "are left out"
+        for change in self.changes:
+            if any(change.failed):
+                earlier, later = change.failed
+                worst = f" ({change.worst:g})" if self.failures == "worst" else ""
+                notes.append(
+                    f"{change.metric}: failed scores {how}{worst}: {earlier} before, {later} after"
+                )
+        return notes
+
+    def _item_notes(self) -> list[str]:
+        notes = []
+        for items, name in ((self.only_before, self.before), (self.only_after, self.after)):
+            if items:
+                listed = ", ".join(item[:60] for item in items[:_SHOWN])
+                more = ", ..." if len(items) > _SHOWN else ""
+                notes.append(f"only in {name}: {_count(len(items), 'item')}: {listed}{more}")
+        if self.only_before and self.failures == "worst":
+            notes.append(
+                '"no worse" counts items that are only before as complete losses; --failures skip '
+                "leaves them out"
+            )
+        return notes
+
+    def _metric_notes(self) -> list[str]:
+        notes = []
+        assumed = [change.metric for change in self.changes if change.facts.assumed]
+        if assumed:
+            notes.append(
+                f"assumed that higher is better: {', '.join(assumed)}; --lower-is-better NAME "
+                "changes it"
+            )
+        lower = [change.metric for change in self.changes if change.facts.lower_is_better]
+        if lower:
+            notes.append(f"lower is better: {', '.join(lower)}")
+        for change in self.changes:
+            if not change.facts.has_scale:
+                notes.append(
+                    f'{change.metric}: "no worse" needs its scale, such as --scale '
+                    f"{change.metric}=1:5"
+                )
+            if change.unscored:
+                notes.append(
+                    f"{change.metric}: {_count(change.unscored, 'item')} without a score on either "
+                    "side, not compared"
+                )
+        if self.needed is not None:
+            notes.append(str(self.needed))
+        return notes
+
+    def _tables(self) -> tuple[Table, ...]:
+        header = (
+            *("metric", "verdict", "before", "after", "change", "95 % interval"),
+            *("p (worse)", "lost ≤", "items", "clusters"),
+        )
+        rows = tuple(_cells(change) for change in self.changes)
+        marked = tuple(change.verdict == "worse" for change in self.changes)
+        title = f"{self.summary} (alpha {self.alpha:g})"
+        return (Table(title, header, rows, marked, self.notes, name=0).filled(),)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the comparison as data for JSON."""
+        return {
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "before": self.before,
+            "after": self.after,
+            "alpha": self.alpha,
+            "margin": self.margin,
+            "failures": self.failures,
+            "metrics": [_plain(change) for change in self.changes],
+            "needed": None if self.needed is None else self.needed._asdict(),
+            "only_before": list(self.only_before),
+            "only_after": list(self.only_after),
+            "not_compared": dict(self.not_compared),
+            "notes": list(self.notes),
+        }
+
+    def write(self, path: str | Path) -> None:
+        """Write the comparison as one self-contained HTML file.
+
+        Args:
+            path: Path of the file.
+
+        Raises:
+            MirageError: The file cannot be written.
+        """
+        from mirage.testing._score_page import write_comparison
+
+        write_comparison(self, path)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _cells(change: MetricChange) -> tuple[str, ...]:
+    low, high = change.interval
+    lost = change.lost_at_most
+    grouped = change.clusters < change.items
+    verdict = f"{change.verdict}, better" if change.is_better else change.verdict
+    return (
+        change.metric,
+        verdict,
+        f"{change.before:.3f}",
+        f"{change.after:.3f}",
+        f"{change.difference:+.3f}",
+        "" if math.isnan(low) else f"[{low:+.3f}, {high:+.3f}]",
+        f"{change.p:.4f}",
+        f"{lost:.3f}" if math.isfinite(lost) else "",
+        str(change.items),
+        str(change.clusters) if grouped else "",
+    )
+
+
+def _plain(change: MetricChange) -> dict[str, Any]:
+    return {
+        "metric": change.metric,
+        "verdict": change.verdict,
+        "is_better": change.is_better,
+        "before": change.before,
+        "after": change.after,
+        "difference": change.difference,
+        "interval": list(change.interval),
+        "p": change.p,
+        "p_better": change.p_better,
+        "lost_at_most": change.lost_at_most,
+        "items": change.items,
+        "clusters": change.clusters,
+        "worse_items": change.worse,
+        "better_items": change.better,
+        "failed_before": change.failed[0],
+        "failed_after": change.failed[1],
+        "without_score": change.unscored,
+        "lower_is_better": change.facts.lower_is_better,
+        "direction_assumed": change.facts.assumed,
+        "scale": [change.facts.low, change.facts.high],
+        "losses": [loss._asdict() for loss in change.losses],
+    }

@@ -1,0 +1,288 @@
+"""Compare scores that any tool computed: worse, no worse than a margin, or inconclusive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, get_args
+
+from mirage._base.arrays import Floats
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.features import FeatureTable
+from mirage.features.table import TOLERANCE
+from mirage.scores.metrics import MetricFacts, metric_facts
+from mirage.scores.reading import FieldNames, read_scores
+from mirage.scores.records import ScoreFile
+from mirage.statistics.paired import paired_means
+from mirage.statistics.permutation import holm
+from mirage.testing._score_pairs import (
+    COLUMN,
+    Failures,
+    MetricPairs,
+    all_scores,
+    check_common_items,
+    clusters_of,
+    pair_scores,
+    repeated,
+    scores_of,
+)
+from mirage.testing.comparison import Comparison, compare
+from mirage.testing.score_changes import MetricChange, ScoreComparison
+
+__all__ = ["compare_scores"]
+
+Scales = Mapping[str, tuple[float, float]]
+
+
+def compare_scores(
+    before: Any,
+    after: Any,
+    *,
+    metrics: Sequence[str] | None = None,
+    fields: FieldNames | None = None,
+    format: str | None = None,
+    before_system: str | None = None,
+    after_system: str | None = None,
+    lower_is_better: Collection[str] = (),
+    higher_is_better: Collection[str] = (),
+    scales: Scales = MappingProxyType({}),
+    failures: Failures = "worst",
+    alpha: float = 0.05,
+    margin: float = 0.1,
+) -> ScoreComparison:
+    """Compare the scores of two systems on the same items, metric by metric.
+
+    The scores may come from any tool. The test is that of :func:`assert_no_regression`, without its
+    rules for features of this library: paired by item, with clusters swapped together. Repeats of
+    an item are averaged. P-values are corrected for the number of metrics by Holm's method. A
+    metric is ``no worse`` if the upper bound of its mean loss is within the margin, at the level
+    ``1 - alpha`` for each metric. The rates of wrong verdicts are in
+    ``validation/coverage/compared_scores.py``.
+
+    A failed score counts as the worst score of its scale. Otherwise the mean of a system that fails
+    more often would rise. An item that only ``before`` has counts as a complete loss for the
+    verdict ``no worse``, and does not count for ``worse``.
+
+    Args:
+        before: Earlier scores: a file of ragas, DeepEval, promptfoo, inspect_ai,
+            lm-evaluation-harness, pydantic-evals, TruLens, Langfuse or Phoenix, any table as CSV,
+            JSON, JSON Lines or Parquet, a DataFrame, rows as mappings, or a result in memory such
+            as the ``EvaluationResult`` of ragas.
+        after: Later scores.
+        metrics: Names of the metrics to compare; by default all that both sides have.
+        fields: Names of fields, such as ``{"cluster": "metadata.document"}``; the keys are those of
+            :data:`mirage.scores.tables.NAMES`.
+        format: Name of the format; recognised by default.
+        before_system: Name of the earlier system, if ``before`` has several.
+        after_system: Name of the later system, if ``after`` has several.
+        lower_is_better: Metrics for which smaller is better. Common metrics are known.
+        higher_is_better: Metrics for which larger is better; the default for unknown ones.
+        scales: Lowest and highest possible score by metric. By default it is 0 to 1 if all scores
+            are in it. ``no worse`` needs a scale.
+        failures: ``worst``: failures count as the worst score. ``skip``: items that fail or are
+            missing on either side are left out.
+        alpha: Significance level of each verdict.
+        margin: The loss that ``no worse`` rules out, as a share of the scale.
+
+    Returns:
+        The comparison; its ``verdict`` is ``worse``, ``no worse`` or ``inconclusive``.
+
+    Raises:
+        DatasetError: A file cannot be read, or the sides have no item or metric in common.
+        UnknownNameError: There is no such metric, system, field or format.
+        SettingError: A setting is out of range, or the direction of a metric is not known.
+
+    Example:
+        >>> before = [{"item": f"q{i}", "score": 1} for i in range(30)]
+        >>> after = [{"item": f"q{i}", "score": i % 2} for i in range(30)]
+        >>> compare_scores(before, after).verdict
+        'worse'
+    """
+    for name, value in {"alpha": alpha, "margin": margin}.items():
+        if not 0 < value < (0.5 if name == "alpha" else 1):
+            raise SettingError(f"{name} is out of range, got {value!r}")
+    if failures not in get_args(Failures):
+        raise SettingError(f"failures must be worst or skip, got {failures!r}")
+    files = (
+        read_scores(before, fields=fields, format=format, name="before").of_system(before_system),
+        read_scores(after, fields=fields, format=format, name="after").of_system(after_system),
+    )
+    names, not_compared = _common_metrics(*files, metrics)
+    for option in (lower_is_better, higher_is_better, scales):
+        for name in option:
+            if name not in names:
+                raise UnknownNameError("metric", name, names)
+    check_common_items(*files)
+    clusters = clusters_of(*files)
+    changes = []
+    for name in names:
+        sides = [scores_of(file, name) for file in files]
+        facts = metric_facts(
+            name,
+            all_scores(*sides),
+            lower=lower_is_better,
+            higher=higher_is_better,
+            scale=scales.get(name),
+            by_file=[file.lower[name] for file in files if name in file.lower],
+        )
+        pairs = pair_scores(sides[0], sides[1], facts, clusters, failures)
+        if not len(pairs.before):
+            not_compared[name] = "no item has a score on both sides"
+            continue
+        changes.append((name, facts, pairs, all_scores(*sides)))
+    if not changes:
+        reasons = "; ".join(f"{name}: {why}" for name, why in not_compared.items())
+        raise DatasetError(f"nothing to compare: {reasons}")
+    earlier, later = (dict.fromkeys(entry.item for entry in file.entries) for file in files)
+    labels = _labels(*files)
+    return ScoreComparison(
+        *labels,
+        _measure_changes(changes, alpha, margin),
+        tuple(item for item in earlier if item not in later),
+        tuple(item for item in later if item not in earlier),
+        not_compared,
+        alpha,
+        margin,
+        failures,
+        tuple(_remarks(files, labels)),
+    )
+
+
+def _common_metrics(
+    before: ScoreFile, after: ScoreFile, chosen: Sequence[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the metrics to compare, and the others with the reason."""
+    names = [name for name in before.metrics if name in after.metrics]
+    reasons = {**before.skipped, **after.skipped}
+    for file, other in ((before, after), (after, before)):
+        for name in file.metrics:
+            if name not in other.metrics:
+                reasons[name] = f"{other.source} has no score of it"
+    if not names:
+        raise DatasetError(
+            f"no metric in common: {before.source} has {', '.join(before.metrics)}; {after.source} "
+            f"has {', '.join(after.metrics)}"
+        )
+    if chosen is None:
+        return names, reasons
+    for name in chosen:
+        if name in reasons:
+            raise DatasetError(f"metric {name!r} cannot be compared: {reasons[name]}")
+        if name not in names:
+            raise UnknownNameError("metric", name, names)
+    return list(dict.fromkeys(chosen)), {}
+
+
+def _labels(before: ScoreFile, after: ScoreFile) -> tuple[str, str]:
+    """Return short names of both sides: the system's, else the file's."""
+    systems = [file.systems[0] for file in (before, after)]
+    if all(systems) and systems[0] != systems[1]:
+        return systems[0], systems[1]
+    stems = [Path(file.source).name for file in (before, after)]
+    if stems[0] == stems[1]:
+        return before.source, after.source
+    return stems[0], stems[1]
+
+
+def _remarks(files: Sequence[ScoreFile], labels: Sequence[str]) -> list[str]:
+    remarks = []
+    for file, label in zip(files, labels, strict=True):
+        several, same = repeated(file)
+        if same:
+            remarks.append(
+                f"{label}: {same} items occur twice in the same repeat; their scores are averaged"
+            )
+        elif several and not any(entry.repeat for entry in file.entries):
+            remarks.append(
+                f"{label}: {several} items occur more than once; their scores are averaged as "
+                "repeats"
+            )
+    return remarks
+
+
+def _measure_changes(
+    rows: Sequence[tuple[str, MetricFacts, MetricPairs, Floats]], alpha: float, margin: float
+) -> tuple[MetricChange, ...]:
+    comparisons = [_compare_both_ways(facts, pairs, alpha, margin) for _, facts, pairs, _ in rows]
+    worse = holm([_p_value(each.forward) for each in comparisons])
+    better = holm([_p_value(each.backward) for each in comparisons])
+    return tuple(
+        _change(name, facts, pairs, scores, comparison, float(p), float(gain))
+        for (name, facts, pairs, scores), comparison, p, gain in zip(
+            rows, comparisons, worse, better, strict=True
+        )
+    )
+
+
+class _Comparisons(NamedTuple):
+    """Comparisons of one metric.
+
+    Attributes:
+        forward: The comparison on the items that both sides have.
+        backward: The same with the sides exchanged, for gains.
+        whole: The comparison in which items that the later side lacks are complete losses.
+    """
+
+    forward: Comparison
+    backward: Comparison
+    whole: Comparison
+
+
+def _compare_both_ways(
+    facts: MetricFacts, pairs: MetricPairs, alpha: float, margin: float
+) -> _Comparisons:
+    lower = (COLUMN,) if facts.lower_is_better else ()
+
+    def compared(before: FeatureTable, after: FeatureTable) -> Comparison:
+        return compare(before, after, lower, clusters=pairs.clusters, alpha=alpha, margin=margin)
+
+    before, after = pairs.common()
+    forward, backward = compared(before, after), compared(after, before)
+    whole = compared(pairs.before, pairs.after) if pairs.absent else forward
+    return _Comparisons(forward, backward, whole)
+
+
+def _p_value(comparison: Comparison) -> float:
+    """Return the p-value of a loss; 1 if there are too few clusters for a verdict."""
+    [change] = comparison.changes
+    return change.p if change.fell and comparison.clusters >= comparison.fewest else 1.0
+
+
+def _change(
+    name: str,
+    facts: MetricFacts,
+    pairs: MetricPairs,
+    scores: Floats,
+    comparisons: _Comparisons,
+    p: float,
+    p_better: float,
+) -> MetricChange:
+    comparison, whole = comparisons.forward, comparisons.whole
+    [change] = comparison.changes
+    gaps = comparison.after.values - comparison.before.values
+    [difference] = paired_means(gaps, comparison.codes)
+    worsening = comparison.worsening[:, 0]  # means over repeats have rounding errors
+    is_certain = not whole.inconclusive and comparison.evidence.is_enough
+    is_worse = p <= comparison.alpha
+    return MetricChange(
+        metric=name,
+        facts=facts,
+        before=change.before,
+        after=change.after,
+        difference=difference.difference,
+        interval=difference.interval,
+        p=p,
+        p_better=p_better,
+        lost_at_most=whole.changes[0].lost_at_most,
+        items=change.queries,
+        clusters=comparison.clusters,
+        worse=int((worsening > TOLERANCE).sum()),
+        better=int((worsening < -TOLERANCE).sum()),
+        failed=pairs.failed,
+        worst=facts.worst(scores),
+        unscored=pairs.unscored,
+        verdict="worse" if is_worse else "no worse" if is_certain else "inconclusive",
+        is_better=p_better <= comparison.alpha,
+        comparison=comparison,
+    )

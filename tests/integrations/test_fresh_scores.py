@@ -1,0 +1,87 @@
+"""Scores that the packages installed here write are read, from files and from memory."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "scores"))
+from formats import CASES, ITEMS, Case, counts, expected
+from metric_agreement import agreement
+from score_writers import SYSTEMS, WRITERS, ragas_result
+
+from mirage.scores.reading import read_scores
+from mirage.testing import compare_scores
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+def need(tool: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip(tool)
+        importlib.import_module(tool)
+
+
+@pytest.mark.parametrize("tool", WRITERS)
+def test_a_fresh_file_is_read(tool: str, tmp_path: Path) -> None:
+    need(tool)
+    files = WRITERS[tool](tmp_path)
+    case: Case = next(case for case in CASES if case.format == tool)
+    for name, path in files.items():
+        file = read_scores(path)
+        assert file.format == tool
+        assert counts(file, case.metric) == expected(name.partition(".")[0], case)
+    kinds = {name.partition(".")[2] for name in files}
+    for kind in kinds:
+        result = compare_scores(*(files[f"{system}.{kind}"] for system in SYSTEMS))
+        assert result.only_before == result.only_after == ()
+        assert {change.items for change in result.changes} == {ITEMS}
+        assert result.verdict == "inconclusive"
+
+
+def test_an_evaluation_result_of_ragas_is_compared_in_memory() -> None:
+    need("ragas")
+    before, after = map(ragas_result, SYSTEMS)
+    result = compare_scores(before, after)
+    change = next(change for change in result.changes if change.metric == "exact_match")
+    # ragas leaves two failed scores out of its mean of 16 right ones of 22; here they count as 0.
+    assert float(np.nanmean(after["exact_match"])) == pytest.approx(16 / 22)
+    assert change.after == pytest.approx(16 / 24)
+    assert change.failed == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("tool", "least", "most"),
+    [
+        (
+            "ragas",
+            {
+                "id_based_context_precision": 0.99,
+                "bleu_score": 0.85,
+                "rouge_score": 0.9,
+                "faithfulness": 0.85,
+                "factual_correctness": 0.75,
+            },
+            {"id_based_context_recall": 1e-9, "id_based_context_precision": 1e-9},
+        ),
+        ("deepeval", {"FaithfulnessMetric": 0.85}, {}),
+    ],
+)
+def test_metrics_agree_with_features_as_the_guide_says(
+    tool: str, least: dict[str, float], most: dict[str, float]
+) -> None:
+    need(tool)
+    measured = agreement(tool)
+    assert {name: measured[name][0] for name in least if measured[name][0] < least[name]} == {}
+    assert {name: measured[name][1] for name in most if measured[name][1] > most[name]} == {}

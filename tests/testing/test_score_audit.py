@@ -1,0 +1,102 @@
+"""Planted defects in others' files are found, and sound files give no finding."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluations import DEFECTS, TOOLS, sound
+
+from mirage.errors import DatasetError, SettingError, UnknownNameError
+from mirage.testing import audit_scores
+from mirage.testing.score_audit import Audit
+
+
+def audited(tool: str, seed: int, folder: Path, defect: str = "") -> Audit:
+    rng = np.random.default_rng([seed, *tool.encode(), *defect.encode()])
+    sides = sound(rng)
+    if defect:
+        DEFECTS[defect][1](sides, rng)
+    return audit_scores(*TOOLS[tool](sides, folder))
+
+
+def test_at_least_38_of_40_planted_defects_are_found(tmp_path: Path) -> None:
+    missed = []
+    for tool in ("ragas", "deepeval", "promptfoo", "inspect_ai"):
+        for defect, (kind, _) in DEFECTS.items():
+            folder = tmp_path / f"{tool} {defect}"
+            folder.mkdir()
+            audit = audited(tool, 0, folder, defect)
+            if kind not in {finding.kind for finding in audit.findings}:
+                missed.append((tool, defect))
+    assert len(missed) <= 2, missed
+
+
+def test_at_most_one_finding_on_20_sound_files(tmp_path: Path) -> None:
+    findings = []
+    for tool in TOOLS:
+        for seed in range(4):
+            folder = tmp_path / f"{tool} {seed}"
+            folder.mkdir()
+            findings += map(str, audited(tool, seed, folder).findings)
+    assert len(findings) <= 1, findings
+
+
+def rows(scores: list[float], **more: object) -> list[dict[str, object]]:
+    return [{"item": f"q{i}", "score": score, **more} for i, score in enumerate(scores)]
+
+
+def test_failures_are_shown_with_both_means() -> None:
+    scores = [0.0, 1.0] * 20 + [math.nan] * 10
+    [finding] = audit_scores(rows(scores)).findings
+    assert str(finding) == (
+        "failures (scores 1, score): 10 of 50 scores failed; a mean without them is 0.500; counted "
+        "as the worst score (0) it is 0.400"
+    )
+
+
+def test_the_interval_with_clusters_is_wider() -> None:
+    scores = [float(i // 4 % 2) for i in range(48)]
+    data = [row | {"document": f"d{i // 4}"} for i, row in enumerate(rows(scores))]
+    [finding] = audit_scores(data).findings
+    assert finding.kind == "clusters"
+    assert "48 items, 12 groups" in finding.problem
+    # Four equal items in each of 12 groups of equal size: sqrt(4 * 12 / 11) times as large.
+    assert f"{math.sqrt(4 * 12 / 11):.1f} times as large" in finding.effect
+    assert "--field cluster=document" in finding.effect
+
+
+def test_one_sided_items_change_the_difference() -> None:
+    before = rows([1.0, 0.0] * 20 + [1.0] * 10)
+    after = rows([1.0, 0.0] * 20)
+    kinds = {finding.kind: finding for finding in audit_scores(before, after).findings}
+    effect = kinds["one-sided items"].effect
+    assert "-0.100 on all items" in effect
+    assert "+0.000 on those that both have" in effect
+    assert "40 of 40 items have equal scores" in kinds["ties"].problem
+
+
+def test_different_scales_are_found() -> None:
+    before = rows([0.2, 0.9, 0.4, 0.7] * 10)
+    after = rows([20.0, 90.0, 40.0, 70.0] * 10)
+    assert "scales" in {finding.kind for finding in audit_scores(before, after).findings}
+
+
+def test_a_paraphrase_with_another_id_is_a_duplicate() -> None:
+    data = [
+        {"item": f"q{i}", "question": f"What is {i // 2}?", "score": float(i % 3 == 0)}
+        for i in range(60)
+    ]
+    [finding] = audit_scores(data).findings
+    assert "30 items repeat the question of another" in finding.problem
+
+
+def test_nothing_to_check_is_said() -> None:
+    with pytest.raises(SettingError, match="at least one file"):
+        audit_scores()
+    with pytest.raises(DatasetError, match="no such metric; the files have score"):
+        audit_scores(rows([0.0, 1.0]), metrics=["quality"])
+    with pytest.raises(UnknownNameError, match="unknown format"):
+        audit_scores(rows([0.0, 1.0]), format="x")
