@@ -115,17 +115,13 @@ def write(path: str | os.PathLike[str], artifact: Artifact) -> None:
         raise ArtifactError(str(error)) from error
 
 
-def write_joblib(
-    path: str | os.PathLike[str], artifact: Artifact, *, compress: tuple[str, int] = ("zlib", 9)
-) -> None:
-    """Write a bundled artifact, compressed; equal artifacts give files with equal bytes.
-
-    ``compress`` is a method of joblib and its strength.
-    """
+def write_joblib(path: str | os.PathLike[str], artifact: Artifact) -> None:
+    """Write a bundled artifact, compressed; equal artifacts give files with equal bytes."""
     import joblib
 
     with replace_file(Path(path)) as file:
-        joblib.dump(_pack(artifact), file, compress=compress)
+        # LZMA finds the responses that many systems share, which are far apart in the file.
+        joblib.dump(_pack(artifact), file, compress=("lzma", 9))
 
 
 def write_manifest(folder: Path) -> None:

@@ -209,8 +209,7 @@ def _write_hard(folder: Path, data: Mapping[str, TrainingData]) -> list[str]:
     ranker = train_hard(data)
     artifact = ranker.artifact.without_verdicts()
     for code in data:
-        # LZMA finds the responses that many systems share, which are far apart in the file.
-        write_joblib(folder / file_name(code, "hard"), artifact.of(code), compress=("lzma", 9))
+        write_joblib(folder / file_name(code, "hard"), artifact.of(code))
     return [
         f"{code}, level hard: {text}"
         for code in data

@@ -240,7 +240,11 @@ def faulty_rows(
         for kind in kinds
     }
     chosen = {
-        kind: sorted(seeded([7, *kind.encode()]).permutation(sorted(rows))[:CHANGED].tolist())
+        kind: sorted(
+            seeded([7, *author.code.encode(), *kind.encode()])
+            .permutation(sorted(rows))[:CHANGED]
+            .tolist()
+        )
         for kind, rows in drafts.items()
         if len(rows) >= CHANGED
     }
