@@ -19,12 +19,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from subsets import MOSTLY_SLOW_LANGUAGES
 
+from mirage.dataset import LEVELS
 from mirage.errors import ArtifactError, NotFittedError, UnknownNameError
 from mirage.features import FeatureSuite
 from mirage.languages import LANGUAGES
 from mirage.surrogate import SurrogateRanker
 from mirage.surrogate._verdicts import fit_shares
-from mirage.surrogate.artifacts import verify, write_joblib, write_manifest
+from mirage.surrogate.artifacts import file_name, verify, write_joblib, write_manifest
 from mirage.surrogate.pretraining import simulated_arena, write_pretrained
 from mirage.surrogate.simulation import ANCHORS, FAULTS, SYSTEMS
 from mirage.surrogate.training import training_data
@@ -218,9 +219,10 @@ def _leaves(value: object) -> list[object]:
 # What ships ---------------------------------------------------------------------------------------
 
 
-def test_eighteen_small_surrogates_are_bundled() -> None:
+def test_small_surrogates_of_every_language_and_level_are_bundled() -> None:
     manifest = json.loads((PRETRAINED / "manifest.json").read_text())
-    assert set(manifest) == {f"{code}.joblib" for code in LANGUAGES}
+    names = {file_name(code, level) for code in LANGUAGES for level in LEVELS}
+    assert set(manifest) == names
     assert sum(path.stat().st_size for path in PRETRAINED.glob("*.joblib")) < 8e6
 
 
