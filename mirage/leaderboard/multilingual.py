@@ -196,11 +196,8 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
                 f"judgments={judgments} is too few for {len(self)} languages, because each needs "
                 "at least one; increase it, or rank in fewer languages"
             )
-        closed_book = settings.closed_book
-        if isinstance(closed_book, Mapping):
-            systems = {
-                name: self._systems_by_language(each, name) for name, each in closed_book.items()
-            }
+        by_name = settings.closed_book if isinstance(settings.closed_book, Mapping) else {}
+        systems = {name: self._systems_by_language(each, name) for name, each in by_name.items()}
         return {
             code: replace(
                 settings,

@@ -32,10 +32,10 @@ from mirage.ranking._judged import (
 )
 from mirage.ranking._pages import Presentable
 from mirage.ranking._rendering import accuracy_lines, winner_notes
+from mirage.ranking._standing import standing_note
 from mirage.ranking.accuracy import accuracy_of
 from mirage.ranking.comparison import SystemComparison, compare_systems, is_comparable
 from mirage.ranking.entries import Entry, Evidence
-from mirage.ranking.standing import standing_note
 from mirage.statistics.bootstrap import NO_INTERVAL, Interval
 from mirage.statistics.ranks import kendall_tau, p_better_by_draws, p_better_by_intervals
 
@@ -369,7 +369,7 @@ class Ranking(Presentable):
             >>> right = {query.id: query.reference for query in board.dataset}
             >>> cautious = right | dict.fromkeys(("q01", "q03", "q04"), "I do not know.")
             >>> ranking = board.rank_many({"a": right, "b": cautious}, progress=False)
-            >>> [query.query_id for query in ranking.compare("b", "a").queries]
+            >>> sorted(query.query_id for query in ranking.compare("b", "a").queries)
             ['q01', 'q03', 'q04']
         """
         first, second = self[a].model, self[b].model  # raises an error for unknown names
