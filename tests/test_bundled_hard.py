@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import pytest
 from subsets import MOSTLY_SLOW_LANGUAGES
@@ -26,15 +24,6 @@ every_language = pytest.mark.parametrize("code", LANGUAGES)
 @cache
 def corpus(code: str) -> MirageDataset:
     return MirageDataset.bundled(code, level="hard")
-
-
-@cache
-def build() -> Any:
-    sys.path.insert(0, str(CORPORA))
-    try:
-        return __import__("build")
-    finally:
-        sys.path.remove(str(CORPORA))
 
 
 @every_language
@@ -78,8 +67,11 @@ def test_an_unknown_level_is_named() -> None:
 
 
 @pytest.mark.parametrize("code", MOSTLY_SLOW_LANGUAGES)
-def test_the_package_is_made_from_the_sources(code: str, tmp_path: Path) -> None:
-    build().write_hard(code, package=tmp_path, tests=tmp_path / "truth_hard")
+def test_the_package_is_made_from_the_sources(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(CORPORA))
+    __import__("build").write_hard(code, package=tmp_path, tests=tmp_path / "truth_hard")
     for folder in ("hard", "hard_responses"):
         rebuilt = (tmp_path / folder / f"{code}.jsonl").read_bytes()
         assert rebuilt == (BUNDLED / folder / f"{code}.jsonl").read_bytes()

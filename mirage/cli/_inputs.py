@@ -153,8 +153,10 @@ def language_of(language: str | None, reason: str = "") -> str:
     return Language.of(language).code
 
 
-def dataset_of(language: str | None, path: Path | None, form: str | None = None) -> MirageDataset:
-    """Return the queries in a file, or the bundled ones of a language.
+def dataset_of(
+    language: str | None, path: Path | None, form: str | None = None, *, level: str = "quick"
+) -> MirageDataset:
+    """Return the queries in a file, or the bundled ones of a language and a level.
 
     ``form`` is the format of a file that is not in Mirage's own format; see
     :meth:`~mirage.MirageDataset.from_qa`.
@@ -163,8 +165,9 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
 
     if path is None:
         return MirageDataset.bundled(
-            language_of(language, ", for the bundled queries, or --dataset FILE")
+            language_of(language, ", for the bundled queries, or --dataset FILE"), level=level
         )
+    check_level(level, "--dataset")
     if form is not None:
         return MirageDataset.from_qa(file_of(path), form, language=language)
     dataset = MirageDataset.load(file_of(path))
@@ -173,6 +176,12 @@ def dataset_of(language: str | None, path: Path | None, form: str | None = None)
             f"{path} is in {dataset.language!r} and not in {language!r}; leave out --language"
         )
     return dataset
+
+
+def check_level(level: str, other: str) -> None:
+    """Raise an error if a level was chosen although the queries are not the bundled ones."""
+    if level != "quick":
+        raise MirageError(f"--level selects bundled queries; leave it out with {other}")
 
 
 def named_files(texts: Sequence[str]) -> dict[str, Path]:
@@ -317,11 +326,13 @@ def leaderboard_of(
     dataset: Path | None,
     surrogate: Path | None,
     trust: bool,
+    level: str = "quick",
 ) -> Leaderboard:
     """Return the leaderboard that the options name.
 
     ``board`` is ``bundled``, ``official``, or a folder with copies of the official datasets.
-    ``trust`` allows a surrogate that does not ship with mirage.
+    ``trust`` allows a surrogate that does not ship with mirage. ``level`` is that of a bundled
+    leaderboard.
     """
     from mirage.leaderboard import Leaderboard
 
@@ -333,10 +344,12 @@ def leaderboard_of(
     if board != "bundled":
         if dataset is not None:
             raise MirageError("--board has its own queries; leave out --dataset and --surrogate")
+        check_level(level, "--board")
         folder = None if board == "official" else existing(Path(board))
         return Leaderboard.from_hub(language_of(language), path=folder)
     if dataset is None or surrogate is None:
-        return Leaderboard.bundled(language_of(language))
+        return Leaderboard.bundled(language_of(language), level=level)
+    check_level(level, "--dataset")
     from mirage.features import FeatureSuite
 
     queries = dataset_of(language, dataset)

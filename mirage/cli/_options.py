@@ -24,6 +24,13 @@ def complete_feature(start: str) -> list[str]:
     return [name for name in DEFINITIONS if name.startswith(start)]
 
 
+def complete_level(start: str) -> list[str]:
+    """Return the levels of the bundled boards that begin with a text, for completion in a shell."""
+    from mirage.dataset import LEVELS
+
+    return [level for level in LEVELS if level.startswith(start)]
+
+
 def _language(words: str) -> Any:
     """Return an option for a language code."""
     return option("CODE", words, autocompletion=complete_language, show_default=False)
@@ -76,6 +83,15 @@ Dataset = Annotated[
     option(
         "FILE",
         "Your own queries, as JSON Lines.  [default: the bundled queries of --language]",
+    ),
+]
+Level = Annotated[
+    str,
+    option(
+        "LEVEL",
+        "Level of the bundled queries: quick has 40 general-knowledge questions, hard has 60 that "
+        "need several passages.",
+        autocompletion=complete_level,
     ),
 ]
 Cluster = Annotated[

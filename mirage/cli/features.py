@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mirage.cli import _options as options
 from mirage.cli._inputs import (
     check_folder,
+    check_level,
     dataset_of,
     executor_of,
     file_of,
@@ -63,6 +64,7 @@ def features(
     ] = None,
     allow_failed: options.AllowFailed = 0,
     dataset: options.Dataset = None,
+    level: options.Level = "quick",
     form: Annotated[
         str | None,
         option(
@@ -99,9 +101,9 @@ def features(
     if out is not None:
         if minimum or form is not None:
             raise MirageError("--out cannot be combined with --min or --form; run two commands")
-        _write(files, out, language, feature, dataset, cluster, jobs, executor, as_json)
+        _write(files, out, language, feature, dataset, level, cluster, jobs, executor, as_json)
         return
-    queries = dataset_of(language, dataset, form)
+    queries = dataset_of(language, dataset, form, level=level)
     if feature or form is not None:
         suite = FeatureSuite(feature or SHORT_ANSWER_FEATURES)
     else:
@@ -135,6 +137,7 @@ def _write(
     language: str | None,
     features: Sequence[str] | None,
     dataset: Path | None,
+    level: str,
     cluster: str | None,
     jobs: int,
     executor: str | None,
@@ -146,7 +149,9 @@ def _write(
 
     check_folder(path)
     code = None if language is None else language_of(language)
-    queries = dataset_of(language, None) if dataset is None else file_of(dataset)
+    if dataset is not None:
+        check_level(level, "--dataset")
+    queries = dataset_of(language, None, level=level) if dataset is None else file_of(dataset)
     suite = FeatureSuite(features) if features else None
     with (
         RunFiles(queries, files, language=code, cluster=cluster) as stream,

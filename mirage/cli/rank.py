@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     epilog=example(
         "mirage rank my-rag.jsonl --language sw --at-least anchor/uncited",
         "my-pipeline | mirage rank my-rag=- --language sw --json",
-        "mirage rank my-rag.jsonl --language sw --report report.html",
+        "mirage rank my-rag.jsonl --language sw --level hard --report report.html",
         "mirage rank my-rag.jsonl --language sw --judge gpt-4o --judgments 100 --dry-run",
     )
 )
@@ -53,6 +53,7 @@ def rank(
             "datasets.",
         ),
     ] = "bundled",
+    level: options.Level = "quick",
     dataset: options.Dataset = None,
     surrogate: Annotated[
         Path | None,
@@ -128,7 +129,7 @@ def rank(
     for output in (file, page):
         check_folder(output)
     models = response_files(responses)
-    leaderboard = leaderboard_of(language, board, dataset, surrogate, trust)
+    leaderboard = leaderboard_of(language, board, dataset, surrogate, trust, level)
     _check_models([*(at_least or ()), *filter(None, [until_against])], leaderboard, models)
     if not judge:
         ranking = leaderboard.rank_many(models, n_jobs=jobs)

@@ -379,7 +379,8 @@ class DatasetEntry(Entry):
     on the ``hub`` may replace it, with ``config`` and ``split``. With ``paragraphs``, qrels from
     KILT contain ids of paragraphs rather than of pages. With ``judged``, queries without an entry
     in ``qrels`` are left out. ``cluster`` is the metadata key whose value names the cluster of a
-    query, that is, the group of queries that are not independent of each other.
+    query, that is, the group of queries that are not independent of each other. ``level`` is that
+    of bundled queries.
     """
 
     form: Literal[
@@ -404,9 +405,12 @@ class DatasetEntry(Entry):
     paragraphs: bool = False
     judged: bool = False
     cluster: str | None = None
+    level: Literal["quick", "hard"] = "quick"
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
+        if self.level != "quick" and self.form != "bundled":
+            raise ValueError(f"level can only be set with form 'bundled', not with {self.form!r}")
         sources = [each for each in (self.path, self.hub) if each is not None]
         if self.form in ("bundled", "mirage-bench"):
             if sources:
@@ -442,7 +446,7 @@ class DatasetEntry(Entry):
 
         language, path = str(self.language), self.path
         if self.form == "bundled":
-            dataset = MirageDataset.bundled(language)
+            dataset = MirageDataset.bundled(language, level=self.level)
         elif self.form == "mirage-bench":
             dataset = MirageDataset.from_hub(language)
         elif path is not None and self.form == "jsonl":

@@ -65,6 +65,13 @@ SIMULATED = (
 )
 """Explanation of a bundled leaderboard."""
 
+SIMULATED_HARD = (
+    "anchor/... are simulated systems: texts made from the bundled corpus, most of them with a "
+    "known fault. A rank shows how well a system combines passages on made-up matters, which it "
+    "cannot know, not how good it is on your documents."
+)
+"""Explanation of a bundled leaderboard of the hard level."""
+
 OFFICIAL = (
     "The other models are the LLMs of MIRAGE-Bench, as an LLM judged them. A rank predicts from "
     "features how their judge would rank a system on questions about Wikipedia."
@@ -138,29 +145,43 @@ class Leaderboard(NearNames):
         )
 
     @classmethod
-    def bundled(cls, language: str) -> Leaderboard:
-        """Return the leaderboard that ships with mirage: bundled queries, pretrained surrogate.
+    def bundled(cls, language: str, *, level: str = "quick") -> Leaderboard:
+        """Return a leaderboard that ships with mirage: bundled queries, pretrained surrogate.
 
         The anchors are simulated systems, such as ``anchor/uncited``, most of them with a known
         fault. :meth:`MultilingualLeaderboard.bundled` returns one for each of the 18 languages.
 
         Args:
             language: Language name or code.
+            level: ``"quick"`` for 40 general-knowledge queries with five passages each, which tell
+                careless systems from good ones. ``"hard"`` for 60 queries that need several of 12
+                to 15 passages, which tell good systems apart; see
+                :meth:`mirage.MirageDataset.bundled`.
+
+        Raises:
+            UnknownNameError: There is no such language or level.
+
+        Example:
+            >>> from mirage import Leaderboard
+            >>> len(Leaderboard.bundled("sw", level="hard").dataset)
+            60
         """
         from mirage.features import FeatureSuite
+        from mirage.surrogate.levels import SIMULATED as SYSTEMS
         from mirage.surrogate.pretraining import simulated_runs
         from mirage.surrogate.ranker import SurrogateRanker
-        from mirage.surrogate.simulation import ANCHORS
 
         code = Language.with_board(language).code
+        dataset = MirageDataset.bundled(code, level=level)
+        anchors = SYSTEMS[level].anchors
         return cls(
-            MirageDataset.bundled(code),
+            dataset,
             FeatureSuite.default(code),
-            SurrogateRanker.pretrained(code),
-            ANCHORS,
+            SurrogateRanker.pretrained(code, level=level),
+            anchors,
             prefix="anchor/",
-            runs=lambda: simulated_runs(code, ANCHORS).values(),
-            about=SIMULATED,
+            runs=lambda: simulated_runs(code, anchors, level=level).values(),
+            about=SIMULATED if level == "quick" else SIMULATED_HARD,
         )
 
     @classmethod

@@ -78,9 +78,13 @@ class MultilingualLeaderboard(NearNames, Mapping[str, Leaderboard]):
         return f"MultilingualLeaderboard(languages={list(self)})"
 
     @classmethod
-    def bundled(cls) -> MultilingualLeaderboard:
-        """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages."""
-        return cls({code: Leaderboard.bundled(code) for code in LANGUAGES})
+    def bundled(cls, *, level: str = "quick") -> MultilingualLeaderboard:
+        """Return :meth:`Leaderboard.bundled <mirage.Leaderboard.bundled>` for all 18 languages.
+
+        Args:
+            level: ``"quick"`` or ``"hard"``.
+        """
+        return cls({code: Leaderboard.bundled(code, level=level) for code in LANGUAGES})
 
     @with_rank_options
     def rank(

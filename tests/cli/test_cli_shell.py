@@ -304,7 +304,7 @@ def test_ctrl_c_says_what_is_kept_without_a_file(
 
 
 def test_a_bug_is_no_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_: str) -> None:
+    def broken(_: str, **_settings: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr("mirage.dataset.MirageDataset.bundled", broken)

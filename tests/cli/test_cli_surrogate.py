@@ -160,15 +160,19 @@ def test_rebuild_compares_the_files_with_those_that_ship(
     """Training takes minutes, so tests/surrogate trains one surrogate again."""
     from mirage.surrogate import pretraining
 
-    def copy_one(folder: Path, *, n_jobs: int) -> list[str]:
-        assert n_jobs == 1
+    def copy_one(folder: Path, *, levels: list[str], n_jobs: int) -> list[str]:
+        assert (levels, n_jobs) == (["quick"], 1)
         folder.mkdir()
         shutil.copy(str(PRETRAINED / f"{LANGUAGE}.joblib"), folder)
         write_manifest(folder)
         return []
 
     monkeypatch.setattr(pretraining, "write_pretrained", copy_one)
-    done = mirage("surrogate", "rebuild", tmp_path / "new", "--jobs", 1, "--json")
+    done = mirage(
+        *("surrogate", "rebuild", tmp_path / "new", "--level", "quick", "--jobs", 1, "--json")
+    )
     plain = json.loads(done.stdout)
     assert plain["surrogates"] == plain["equal"] == ["sw.joblib"]
     assert (tmp_path / "new" / MANIFEST).is_file()
+    unknown = refusal("surrogate", "rebuild", tmp_path / "x", "--level", "easy")
+    assert "'easy'" in unknown

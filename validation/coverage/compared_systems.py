@@ -1,6 +1,7 @@
 """How often two systems that differ on three queries are told apart, query by query.
 
-Systems are made of the texts of ``tests/data/truth``, which no surrogate has seen: a true answer
+Systems are made of the texts of ``tests/data/truth`` (``truth_hard`` for the hard level), which no
+surrogate has seen: a true answer
 or an abstention to each query, in the manners of ``tests/mannered_texts.py`` and of
 ``tests/data/phrases``. A kind of fault is then applied to three queries. Two comparisons are made
 by :meth:`mirage.Ranking.compare`:
@@ -12,10 +13,12 @@ by :meth:`mirage.Ranking.compare`:
 
     python validation/coverage/compared_systems.py        # about ten minutes on two cores
     python validation/coverage/compared_systems.py sw en  # some languages
+    python validation/coverage/compared_systems.py --level hard  # on the hard set
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,8 +30,6 @@ import numpy as np
 from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "_common"))
-sys.path.insert(1, str(Path(__file__).parents[1] / "truth"))
-import truth
 from _results import add_figure, save, script_parser, seeded
 from _shared import TESTS
 from mannered_texts import MANNERS, Page, phrases_of
@@ -51,13 +52,16 @@ from mirage.surrogate.drafts import (
     framed,
     read_phrases,
 )
-from mirage.surrogate.faults import ARENA_FAULTS
+from mirage.surrogate.faults import ARENA_FAULTS, Fault
+from mirage.surrogate.reading_faults import HARD_FAULTS
 
 CHANGED = 3
 """Queries on which two systems differ."""
 
 SURE, DIFFERENT = 0.9, 0.975
 FAULTY_MANNERS = ("plain", "everything")
+FAULTS: Mapping[str, Mapping[str, Fault]] = {"quick": ARENA_FAULTS, "hard": HARD_FAULTS}
+HELD_OUT = {"quick": "truth", "hard": "truth_hard"}
 FORM = ("over-cited", "verbose", "padded", "truncated", "format-broken")
 """Faults of amount and form, which cost the least in the utilities of the simulated judge."""
 
@@ -70,9 +74,10 @@ class HeldOutScene(Scene):
     @property
     def texts(self) -> Texts:
         """The texts of the test set."""
-        row = written(self.query.language)[self.query.id]
+        row = written(self.query.language, self.level)[self.query.id]
         right = row["true" if self.query.answerable else "abstention"]
-        return Texts((right, right), right, row["false" if self.query.answerable else "invention"])
+        false = row["false" if self.query.answerable else "invention"]
+        return Texts((right, right), right, false, false)
 
     @property
     def phrases(self) -> Phrases:
@@ -103,15 +108,17 @@ class Pair(NamedTuple):
 
 
 # Processes of joblib cannot unpickle a cached function of a script, but they can a dictionary.
-_TEXTS: dict[str, Mapping[str, Mapping[str, str]]] = {}
+_TEXTS: dict[tuple[str, str], Mapping[str, Mapping[str, str]]] = {}
 _PHRASES: dict[str, Phrases] = {}
 
 
-def written(code: str) -> Mapping[str, Mapping[str, str]]:
+def written(code: str, level: str) -> Mapping[str, Mapping[str, str]]:
     """Return the texts of the test set, by query id."""
-    if code not in _TEXTS:
-        _TEXTS[code] = truth.written(code)
-    return _TEXTS[code]
+    if (code, level) not in _TEXTS:
+        path = TESTS / "data" / HELD_OUT[level] / f"{code}.jsonl"
+        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        _TEXTS[code, level] = {row["query_id"]: row for row in rows}
+    return _TEXTS[code, level]
 
 
 def phrases(code: str) -> Phrases:
@@ -125,11 +132,11 @@ def phrases(code: str) -> Phrases:
 class Author:
     """The writer of a language's responses, in any manner, with any kind of fault."""
 
-    def __init__(self, code: str) -> None:
-        self.code, self.language = code, Language.of(code)
-        corpora = {other: MirageDataset.bundled(other) for other in LANGUAGES}
+    def __init__(self, code: str, level: str) -> None:
+        self.code, self.language, self.level = code, Language.of(code), level
+        corpora = {other: MirageDataset.bundled(other, level=level) for other in LANGUAGES}
         self.queries = corpora[code]
-        self.scenes = [HeldOutScene(query, corpora, "casual") for query in self.queries]
+        self.scenes = [HeldOutScene(query, corpora, "casual", level) for query in self.queries]
         self.drafts = [faultless(scene) for scene in self.scenes]
 
     def run(self, manner: str, drafts: Sequence[Draft]) -> Run:
@@ -164,7 +171,7 @@ class Author:
     def faulty(self, kind: str, query: int) -> Draft | None:
         """Return a draft with a fault, or ``None`` if the query cannot have it."""
         rng = seeded([*self.code.encode(), query, *kind.encode()])
-        return ARENA_FAULTS[kind].done_to(self.drafts[query], self.scenes[query], rng)
+        return FAULTS[self.level][kind].done_to(self.drafts[query], self.scenes[query], rng)
 
 
 PHRASED = ("contrast", "corrected")
@@ -176,7 +183,7 @@ class Comparer:
 
     def __init__(self, author: Author) -> None:
         self.author = author
-        self.ranker = SurrogateRanker.pretrained(author.code)
+        self.ranker = SurrogateRanker.pretrained(author.code, level=author.level)
         self.suite = FeatureSuite.default(author.code)
         clusters = clusters_of(author.queries)
         self.codes = cluster_codes(author.queries.query_ids, clusters)
@@ -198,9 +205,9 @@ class Comparer:
         return Pair(self.author.code, kind, manners, p, low > 0 or high < 0)
 
 
-def one_language(code: str, quick: bool) -> list[Pair]:
+def one_language(code: str, level: str, quick: bool) -> list[Pair]:
     """Return all comparisons in a language."""
-    author = Author(code)
+    author = Author(code, level)
     comparer = Comparer(author)
     manners = ALL_MANNERS[:4] if quick else ALL_MANNERS
     manners = tuple(dict.fromkeys((*manners, *FAULTY_MANNERS)))
@@ -208,7 +215,9 @@ def one_language(code: str, quick: bool) -> list[Pair]:
     by_manner = dict(zip(manners, tables, strict=True))
     pairs = [comparer.pair("", a, b) for a, b in combinations(tables, 2)]
     for manner in FAULTY_MANNERS[:1] if quick else FAULTY_MANNERS:
-        for kind, rows in faulty_rows(comparer, manner, list(ARENA_FAULTS)[: 4 if quick else None]):
+        for kind, rows in faulty_rows(
+            comparer, manner, list(FAULTS[level])[: 4 if quick else None]
+        ):
             right = by_manner[manner]
             for other in FAULTY_MANNERS:
                 spoilt = changed(right, rows)
@@ -231,7 +240,11 @@ def faulty_rows(
         for kind in kinds
     }
     chosen = {
-        kind: sorted(seeded([7, *kind.encode()]).permutation(sorted(rows))[:CHANGED].tolist())
+        kind: sorted(
+            seeded([7, *author.code.encode(), *kind.encode()])
+            .permutation(sorted(rows))[:CHANGED]
+            .tolist()
+        )
         for kind, rows in drafts.items()
         if len(rows) >= CHANGED
     }
@@ -309,10 +322,10 @@ def show_manners(pairs: Sequence[Pair]) -> None:
         print(f"{name:28}{different:13.1%}{by_p:11.1%}")
 
 
-def main(codes: Iterable[str], quick: bool) -> None:
+def main(codes: Iterable[str], level: str, quick: bool) -> None:
     """Print the tables."""
     parts = Parallel(n_jobs=1 if quick else -1)(
-        delayed(one_language)(code, quick) for code in codes
+        delayed(one_language)(code, level, quick) for code in codes
     )
     pairs = [pair for part in parts for pair in part]
     show_power([pair for pair in pairs if pair.kind])
@@ -322,6 +335,8 @@ def main(codes: Iterable[str], quick: bool) -> None:
 if __name__ == "__main__":
     parser = script_parser(__doc__, seed=True)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all 18 by default")
+    parser.add_argument("--level", choices=tuple(FAULTS), default="quick", help="of the queries")
     options = parser.parse_args()
-    main(["en"] if options.quick else options.languages or list(LANGUAGES), options.quick)
+    languages = ["en"] if options.quick else options.languages or list(LANGUAGES)
+    main(languages, options.level, options.quick)
     save(parser, options)
