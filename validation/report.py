@@ -47,6 +47,12 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
+    "coverage/compared_scores": (
+        ("false worse at most", "", ("false worse at most",), ".1%"),
+        ("mean", "", ("false worse, mean",), ".1%"),
+        ("false no worse at most", "", ("false no worse at most",), ".1%"),
+        ("rates above 0.05 and 1.5 standard errors", "", ("rates above the threshold",), ".0f"),
+    ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),
         ("cells above 0.06 and 1.5 standard errors", "", ("cells above the threshold",), ".0f"),
