@@ -61,6 +61,11 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+    "coverage/compared_scores": (
+        ("false worse at most", "", ("false worse at most",), ".1%"),
+        ("mean", "", ("false worse, mean",), ".1%"),
+        ("false no worse at most", "", ("false no worse at most",), ".1%"),
+        ("rates above 0.05 and 1.5 standard errors", "", ("rates above the threshold",), ".0f"),
     ),
     "coverage/gate_errors": (
         ("largest error rate", "", ("largest error rate",), ".1%"),

@@ -16,7 +16,7 @@ from mirage.monitoring import Commit, History
 from mirage.monitoring.history import JudgeRun
 from mirage.monitoring.judges import compare_judge_runs, explain_drops
 from mirage.monitoring.series import CommitChanges, Series, Step
-from mirage.testing import Baseline
+from mirage.testing.baseline import Baseline
 
 PAIRS = tuple(f"q{n}" for n in range(40))
 BEFORE = np.tile([[3, 0, 0, 0], [0, 3, 0, 0], [2, 1, 0, 0], [0, 0, 3, 0]], (10, 1))
