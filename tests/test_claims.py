@@ -192,3 +192,22 @@ def value(name: str, query: Query, text: str) -> float:
     return float(
         feature(name).compute([answered(query, Response(query_id=query.id, text=text))])[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "text", "answer"),
+    [
+        ("th", "ใครเป็นผู้แต่งนวนิยายเรื่องดอนกิโฆเต้", "ผู้แต่งนวนิยายเรื่องดอนกิโฆเต้คือเซร์บันเตส", "เซร์บันเตส"),
+        (
+            "ru",
+            "Какова глубина озера Байкал?",
+            "Глубина озера Байкал составляет 1642 метра.",
+            "1642",
+        ),
+    ],
+)
+def test_words_that_only_contain_a_cue_deny_nothing(
+    language: str, question: str, text: str, answer: str
+) -> None:
+    """The Thai word for a novel contains that for fiction; Baikal begins like a tall story."""
+    assert read_claims(text, [(answer,)], language, question=question).committed == {0}

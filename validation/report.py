@@ -61,6 +61,7 @@ KEYS: dict[str, tuple[Key, ...]] = {
             ".1%",
         ),
         ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
+    ),
     "coverage/compared_scores": (
         ("false worse at most", "", ("false worse at most",), ".1%"),
         ("mean", "", ("false worse, mean",), ".1%"),

