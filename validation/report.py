@@ -47,21 +47,6 @@ KEYS: dict[str, tuple[Key, ...]] = {
         (f"coverage at least, {size}", "", ("over all cells", size, "least"), ".1%")
         for size in ("14 queries", "20 queries", "40 queries", "100 queries")
     ),
-    "coverage/compared_systems": (
-        (
-            "the better one with P >= 0.9, three faults",
-            "",
-            ("three faults", "all kinds", "the same manner", "the better one"),
-            ".1%",
-        ),
-        (
-            "but amount and form",
-            "",
-            ("three faults", "but amount and form", "the same manner", "the better one"),
-            ".1%",
-        ),
-        ("two manners called different", "", ("two manners", "all pairs", "different"), ".1%"),
-    ),
     "coverage/compared_scores": (
         ("false worse at most", "", ("false worse at most",), ".1%"),
         ("mean", "", ("false worse, mean",), ".1%"),
@@ -126,24 +111,6 @@ KEYS: dict[str, tuple[Key, ...]] = {
             "right answers of HalluQA taken for abstentions",
             "",
             ("HalluQA", "right answers taken for abstentions"),
-            ".1%",
-        ),
-    ),
-    "truth/outcomes": (
-        *(
-            (
-                f"{name} on the {level} set",
-                "",
-                (f"{level}, plain", "all languages", f"{name}: precision"),
-                ".1%",
-            )
-            for level in ("quick", "hard")
-            for name in ("right", "wrong")
-        ),
-        (
-            "true answers called wrong, at most in a language",
-            "most",
-            ("*, languages", "*", "accused"),
             ".1%",
         ),
     ),

@@ -114,7 +114,7 @@ class Study:
         for llm, generator, dataset, path in self.jobs():
             results = runs if dataset is self.dataset else closed_book
             results[llm.model] = generator.run(dataset, out=path)
-        board = Leaderboard.bundled(self.options.language)
+        board = Leaderboard.bundled(self.options.language, level=self.options.level)
         return board.rank_many(runs, closed_book=closed_book or False)
 
 
